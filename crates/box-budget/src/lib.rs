@@ -1,0 +1,17 @@
+//! Measures the start of a box on the virtual host, and compares it with the box's budget.
+//!
+//! ```text
+//! measure   box, virtual host  → Measurement
+//! report    Measurement        → table, JSON
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod measure;
+mod measurement;
+mod report;
+
+pub use error::{MeasureError, Result};
+pub use measure::{host_memory, measure};
+pub use measurement::{Figures, Measurement};
+pub use report::{Comparison, exceeded, json, table};
