@@ -3,13 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use box_budget::{Measurement, exceeded};
-use box_image::{ErrorCode, exit};
+use box_image::{Budget, ErrorCode, exit};
+use boxbuild::project::Project;
+use boxfile_spec::{MAX_SOURCE, Source};
+use host_fs::FileError;
+use host_fs::checkout::replace;
+use host_fs::read::{Links, read_file};
 use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 
 use super::failure::Failure;
 use super::stages::Stages;
-use super::{installed, locate, terminal};
+use super::{installed, locate, search, terminal};
 
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
 ///
@@ -23,7 +28,8 @@ use super::{installed, locate, terminal};
     Examples:\n  \
     boxbuild budget hello.box\n  \
     boxbuild budget hello.box --runs 10 --json | jq .phases_ms.total.median\n  \
-    boxbuild budget new.box --compare old.box"
+    boxbuild budget new.box --compare old.box\n  \
+    boxbuild budget hello.box --write 20%                    into the Boxfile; then build again"
 )]
 pub(crate) struct Args {
     /// The box's directory
@@ -36,6 +42,13 @@ pub(crate) struct Args {
     /// Also measure this box, and show both side by side
     #[arg(long, value_name = "OLD.box")]
     compare: Option<PathBuf>,
+    /// Write a budget into the Boxfile: the median of each phase, and this much more, such as 20%. The
+    /// present budget is not judged then
+    #[arg(long, value_name = "MARGIN", value_parser = percent)]
+    write: Option<f64>,
+    /// The Boxfile to write it into [default: as for `boxbuild build`]
+    #[arg(short, long, value_name = "PATH", requires = "write")]
+    file: Option<PathBuf>,
     /// Take the virtual host's kernel from this Debian package, a linux-image-*-cloud-amd64
     #[arg(long, value_name = "FILE.deb")]
     host_kernel: Option<PathBuf>,
@@ -49,13 +62,17 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let find = |margin| Ok::<_, Failure>((search::boxfile(args.file.as_deref())?, margin));
+    let boxfile = args.write.map(find).transpose()?;
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &args.directory, args)?;
     let old = args.compare.as_deref().map(|old| measure(&host, old, args)).transpose()?;
-    let over = exceeded(&new);
+    let written = boxfile.map(|(file, margin)| write(&file, &new, margin)).transpose()?;
+    let over = exceeded(&new).filter(|_| args.write.is_none());
     if args.json {
         let mut report = box_budget::json(&new, old.as_ref());
         report["errors"] = json!(over.iter().collect::<Vec<_>>());
+        report["written"] = json!(written);
         terminal::json(&report.to_string());
     } else {
         terminal::pieces([box_budget::table(&new, old.as_ref())]);
@@ -68,6 +85,39 @@ fn measure(host: &VirtualHost, bundle: &Path, args: &Args) -> Result<Measurement
     let stages = Stages::new(args.json);
     stages.begin(&format!("starting {} on the virtual host", bundle.display()));
     Ok(box_budget::measure(host.clone(), bundle, args.runs)?)
+}
+
+/// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
+fn write(file: &Path, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
+    let budget = box_budget::with_margin(&measured.medians(), percent);
+    let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
+    let bytes = bytes.map_err(FileError::of("read", file))?;
+    let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
+    let syntax = source.syntax;
+    let new = box_budget::rewritten(&source, &budget).filter(|text| {
+        let source = Source { text: text.clone(), ..source };
+        let read = Project::of(file).read_as(source, None).boxfile;
+        read.is_some_and(|it| it.budget == budget && it.name == measured.name)
+    });
+    let new = new.ok_or_else(|| {
+        let help = format!("write it yourself:\n{}", box_budget::line(&budget, syntax));
+        let (name, file) = (&measured.name, file.display());
+        let message = format!(
+            "{file} is left as it is: it is not a Boxfile of the box {name:?}, or declares its budget in \
+             a form that cannot be replaced"
+        );
+        Failure::new((ErrorCode::BoxfileInvalid, help), message)
+    })?;
+    replace(file, &new).map_err(FileError::of("write", file))?;
+    terminal::note(&format!("{} has the budget {budget} now; build the box again", file.display()));
+    Ok(budget)
+}
+
+/// Reads a margin of the command line: percent, with or without the sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let number = number.filter(|it| (0.0..=1000.0).contains(it));
+    number.ok_or_else(|| "write a number of percent from 0 to 1000, such as 20%".to_owned())
 }
 
 /// Returns the kernel of the virtual host: as named, the one that was used before, or the newest of Debian.
