@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use box_budget::{Measurement, exceeded};
+use box_budget::{MeasureError, Measurement, exceeded};
+use box_image::text::clipped;
 use box_image::{Budget, ErrorCode, exit};
 use boxbuild::project::Project;
 use boxfile_spec::{MAX_SOURCE, Source};
@@ -12,7 +13,7 @@ use host_fs::read::{Links, read_file};
 use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 
-use super::failure::Failure;
+use super::failure::{Explain, Failure};
 use super::stages::Stages;
 use super::{installed, locate, search, terminal};
 
@@ -67,6 +68,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &args.directory, args)?;
     let old = args.compare.as_deref().map(|old| measure(&host, old, args)).transpose()?;
+    if !args.json {
+        terminal::pieces([box_budget::table(&new, old.as_ref())]);
+    }
     let written = boxfile.map(|(file, margin)| write(&file, &new, margin)).transpose()?;
     let over = exceeded(&new).filter(|_| args.write.is_none());
     if args.json {
@@ -75,7 +79,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         report["written"] = json!(written);
         terminal::json(&report.to_string());
     } else {
-        terminal::pieces([box_budget::table(&new, old.as_ref())]);
         over.iter().for_each(|it| terminal::error(&it.text()));
     }
     if over.is_some() { Err(Failure::reported(exit::OVER_BUDGET)) } else { Ok(()) }
@@ -84,7 +87,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn measure(host: &VirtualHost, bundle: &Path, args: &Args) -> Result<Measurement, Failure> {
     let stages = Stages::new(args.json);
     stages.begin(&format!("starting {} on the virtual host", bundle.display()));
-    Ok(box_budget::measure(host.clone(), bundle, args.runs)?)
+    box_budget::measure(host.clone(), bundle, args.runs).map_err(|error| match error {
+        MeasureError::Host(error) => failed(&error),
+        MeasureError::Failed { .. } => failed(&error),
+        error => error.into(),
+    })
+}
+
+/// Returns the failure of a program of the virtual host, whose output has several lines.
+fn failed(error: &impl Explain) -> Failure {
+    Failure::new(error.explain(), clipped(error.to_string()))
 }
 
 /// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
@@ -124,12 +136,13 @@ fn percent(text: &str) -> Result<f64, String> {
 fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     let cache = locate::host_kernels()?;
     let kernel = match &args.host_kernel {
-        Some(file) => kernel::prepare_package(file, &cache)?,
-        None if args.offline => HostKernel::find(&cache).ok_or_else(no_kernel)?,
+        Some(file) => kernel::prepare_package(file, &cache),
+        None if args.offline => Ok(HostKernel::find(&cache).ok_or_else(no_kernel)?),
         None => kernel::find_or_fetch(&cache, |command| {
             terminal::note(&format!("fetching the virtual host's kernel: {command}"));
-        })?,
+        }),
     };
+    let kernel = kernel.map_err(|error| failed(&error))?;
     terminal::detail("kernel of the virtual host", kernel.version());
     if !kernel.exits_after_injection() {
         terminal::note(

@@ -1,6 +1,6 @@
 //! A measurement, as a table for people and as JSON for scripts.
 
-use box_image::{ErrorCode, Overrun, Phase};
+use box_image::{Budget, ErrorCode, Overrun, Phase};
 use error_report::Problem;
 use serde_json::{Value, json};
 
@@ -9,6 +9,10 @@ use crate::Measurement;
 /// What a virtual time means, for whoever reads one for the first time.
 const VIRTUAL_TIME: &str =
     "virtual time: 1 ns per instruction; compare it with other virtual times only";
+
+/// What is said of a box whose start may take any time.
+const NO_BUDGET: &str =
+    "the box has no budget: `boxbuild budget BOX --write 20%` puts one into its Boxfile\n";
 
 /// Two boxes, measured alike.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +74,9 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
     );
     if let Some(Comparison { old, .. }) = old {
         lines += &format!("before: {}, {}\n", old.name, old.digest);
+    }
+    if measured.budget == Budget::default() {
+        lines += NO_BUDGET;
     }
     let runs = measured.runs.len();
     let machine = &measured.machine;
@@ -142,8 +149,6 @@ fn ms(time: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use box_image::Budget;
-
     use super::*;
     use crate::measurement::tests::measurement;
 
@@ -154,6 +159,13 @@ mod tests {
     fn the_table_shows_limits_times_and_what_is_over() {
         let measured = measurement(BUDGET, &[312.25, 310.0, 314.0]);
         insta::assert_snapshot!(table(&measured, None));
+    }
+
+    #[test]
+    fn a_box_without_a_budget_is_shown_with_a_hint() {
+        let measured = measurement(Budget::default(), &[312.0]);
+        assert!(table(&measured, None).contains("has no budget"));
+        assert!(!table(&Measurement { budget: BUDGET, ..measured }, None).contains("no budget"));
     }
 
     #[test]
