@@ -5,17 +5,22 @@ use virtual_host::HostError as Error;
 
 use crate::Explanation;
 
+/// The help where no program can fetch the virtual host's kernel.
+const A_PACKAGE: &str = "name the file of a Debian package linux-image-*-cloud-amd64";
+
 impl From<&Error> for Explanation {
     fn from(error: &Error) -> Self {
         match error {
+            // What has no apt has no `apt-get install` either.
+            Error::Missing { package: "apt", .. } => (VirtualHostMissing, A_PACKAGE).into(),
             Error::Missing { package, .. } => {
                 (VirtualHostMissing, format!("sudo apt-get install {package}")).into()
             }
             Error::File { .. } | Error::Pack { .. } => Io.into(),
             Error::Failed { command, .. } if command.starts_with("apt-") => (
                 DownloadFailed,
-                "run `sudo apt-get update`, or name the file of a Debian kernel package, \
-                 linux-image-*-cloud-amd64_*.deb",
+                "run `sudo apt-get update`, check the network, or name the file of a Debian package \
+                 linux-image-*-cloud-amd64",
             )
                 .into(),
             _ => VirtualHostFailed.into(),
