@@ -21,6 +21,7 @@ pub enum MeasureError {
     #[error("the box does not start on the virtual host: {message}")]
     Refused {
         message: String,
+        /// The help that boxlaunch gave; the options in it are those of `boxlaunch run`.
         help: Option<String>,
         /// The code that boxlaunch gave.
         code: Option<ErrorCode>,

@@ -413,7 +413,7 @@ impl Explain for box_budget::MeasureError {
             Self::Host(source) => source.into(),
             Self::Refused { code, help, .. } => Explanation {
                 code: code.unwrap_or(VirtualHostFailed),
-                help: help.clone().map(Cow::Owned),
+                help: help.as_ref().map(|it| format!("for `boxlaunch run`: {it}").into()),
             },
             _ => VirtualHostFailed.into(),
         }
