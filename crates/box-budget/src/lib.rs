@@ -14,7 +14,7 @@ mod report;
 mod write;
 
 pub use error::{MeasureError, Result};
-pub use measure::{host_memory, measure};
+pub use measure::measure;
 pub use measurement::{Figures, Measurement};
 pub use report::{Comparison, exceeded, json, table};
 pub use write::{line, rewritten, with_margin};

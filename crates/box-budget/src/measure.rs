@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use box_digest::Digest;
-use box_image::{ErrorCode, Phases, RunPlan};
+use box_image::{ErrorCode, Phases};
 use box_layout::OpenBox;
 use serde::Deserialize;
 use virtual_host::{Ended, VirtualHost};
@@ -12,8 +12,6 @@ use crate::{MeasureError, Measurement, Result};
 
 /// Where the box is in the virtual host.
 const BOX: &str = "/box";
-/// The memory of the virtual host beside that of the box, in MiB: its kernel, its programs and KVM's tables.
-const BESIDE_THE_BOX: u32 = 768;
 /// The longest virtual time that the agent may take to be ready, in seconds: an agent that is never ready
 /// costs the real time of that.
 const STARTUP_TIMEOUT: &str = "30";
@@ -47,11 +45,6 @@ struct Refused {
     help: Option<String>,
 }
 
-/// Returns the memory in MiB that a virtual host needs to start a box.
-pub const fn host_memory(plan: &RunPlan) -> u32 {
-    plan.vm.memory_mib.saturating_add(BESIDE_THE_BOX)
-}
-
 /// Measures so many starts of a box, and then the floor of its kernel, all in one start of the virtual
 /// host.
 ///
@@ -61,7 +54,7 @@ pub const fn host_memory(plan: &RunPlan) -> u32 {
 pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measurement> {
     let opened = OpenBox::open(bundle)?;
     let plan = opened.plan();
-    let host = host.memory(host_memory(plan)).cpus(plan.vm.cpus).disk(bundle, BOX);
+    let host = host.for_guest(plan.vm.memory_mib, plan.vm.cpus).disk(bundle, BOX);
     let machine = host.machine()?;
     let commands = commands(&opened, runs);
     let run = host.run_each(&commands)?;
@@ -200,6 +193,5 @@ mod tests {
         assert_eq!(commands[2].join(" "), floor);
         assert_eq!(commands.len(), 3);
         assert_eq!(commands[0].last().map(String::as_str), Some("/box"));
-        assert_eq!(host_memory(opened.plan()), 1024);
     }
 }

@@ -11,6 +11,9 @@ use crate::output::{self, Output, Run};
 use crate::plan::{Mount, Plan};
 use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 
+/// The memory of a virtual host beside that of the microVM in it, in MiB: its kernel, its programs and
+/// KVM's tables.
+const BESIDE_A_GUEST: u32 = 768;
 /// How much of the console's log an error shows, in bytes.
 const CONSOLE_SHOWN: usize = 3000;
 
@@ -63,6 +66,12 @@ impl VirtualHost {
     pub const fn memory(mut self, mib: u32) -> Self {
         self.memory_mib = mib;
         self
+    }
+
+    /// Sets the memory and the CPUs that a microVM of so much memory, in MiB, and so many CPUs needs.
+    #[must_use]
+    pub const fn for_guest(self, memory_mib: u32, cpus: u8) -> Self {
+        self.memory(memory_mib.saturating_add(BESIDE_A_GUEST)).cpus(cpus)
     }
 
     /// Sets the clock.

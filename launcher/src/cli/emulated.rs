@@ -15,9 +15,6 @@ use super::terminal::{is_quiet, notice};
 
 /// Where the virtual host has the box.
 const BOX: &str = "/box";
-/// The memory of the virtual host beside the guest's, in MiB: its kernel, boxlaunch, and what libkrun
-/// copies.
-const HOST_MEMORY_MIB: u32 = 640;
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// What people are told before they wait.
@@ -27,25 +24,24 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 /// Runs an opened box as `args` say, and returns the exit code.
 pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
-    let (cache, cpus) = (paths::cache()?, opened.plan().vm.cpus);
+    let (cache, vm) = (paths::cache()?, &opened.plan().vm);
     let kernel = kernel::find_or_fetch(&cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
         .started_by(follower())
-        .cpus(cpus)
-        .memory(opened.plan().vm.memory_mib.saturating_add(HOST_MEMORY_MIB))
+        .for_guest(vm.memory_mib, vm.cpus)
         .time_limit(TIME_LIMIT)
         .disk(&opened.directory, BOX);
     let machine = host.machine()?;
     if !is_quiet() {
         notice(SLOW);
     }
-    if machine.cpus < cpus {
+    if machine.cpus < vm.cpus {
         notice(&format!(
-            "boxlaunch: this QEMU emulates {} CPU, so the box's {cpus} wait for each other; version 10 \
-             emulates all\n",
-            machine.cpus
+            "boxlaunch: this QEMU emulates {} CPU, so the box's {} wait for each other; version 10 emulates \
+             all\n",
+            machine.cpus, vm.cpus
         ));
     }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
