@@ -88,13 +88,12 @@ fn measure(host: &VirtualHost, bundle: &Path, args: &Args) -> Result<Measurement
     let stages = Stages::new(args.json);
     stages.begin(&format!("starting {} on the virtual host", bundle.display()));
     box_budget::measure(host.clone(), bundle, args.runs).map_err(|error| match error {
-        MeasureError::Host(error) => failed(&error),
-        MeasureError::Failed { .. } => failed(&error),
-        error => error.into(),
+        MeasureError::Open(_) => error.into(),
+        error => failed(&error),
     })
 }
 
-/// Returns the failure of a program of the virtual host, whose output has several lines.
+/// Returns the failure of the virtual host or of a program on it, whose words have several lines.
 fn failed(error: &impl Explain) -> Failure {
     Failure::new(error.explain(), clipped(error.to_string()))
 }

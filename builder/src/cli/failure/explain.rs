@@ -413,7 +413,10 @@ impl Explain for box_budget::MeasureError {
             Self::Host(source) => source.into(),
             Self::Refused { code, help, .. } => Explanation {
                 code: code.unwrap_or(VirtualHostFailed),
-                help: help.as_ref().map(|it| format!("for `boxlaunch run`: {it}").into()),
+                help: help.as_ref().map(|it| {
+                    let of = if it.contains(" --") { "with `boxlaunch run`: " } else { "" };
+                    format!("{of}{it}").into()
+                }),
             },
             _ => VirtualHostFailed.into(),
         }
