@@ -24,6 +24,9 @@ const UNSEEN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
+/// What may be beside them: the kernel of the virtual host, which the same directory of the user's caches
+/// has before there is a store in it.
+const NEIGHBOUR: &str = "virtual-host";
 /// Those of them that are directories.
 const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
 
@@ -202,7 +205,7 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     }
     for entry in fs::read_dir(root).context("read", root)? {
         let name = entry.context("read", root)?.file_name();
-        if !PARTS.iter().any(|part| name == *part) {
+        if !PARTS.iter().chain([&NEIGHBOUR]).any(|part| name == *part) {
             let found = format!("\"{}\"", name.display());
             return Err(StoreError::NotAStore { path: root.to_owned(), found });
         }
@@ -551,6 +554,16 @@ mod tests {
         let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
         assert_eq!(StoreError::full(&data), Some(disk.as_path()));
         assert_eq!(leftovers(&store), 0);
+    }
+
+    #[test]
+    fn the_kernel_of_the_virtual_host_may_be_there_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let kernel = dir.path().join("virtual-host/2-6.1.0/kernel");
+        fs::create_dir_all(kernel.parent().unwrap()).unwrap();
+        fs::write(&kernel, "kernel").unwrap();
+        drop(Store::open(dir.path()).unwrap());
+        assert_eq!(fs::read(&kernel).unwrap(), b"kernel");
     }
 
     #[test]

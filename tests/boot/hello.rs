@@ -11,7 +11,7 @@ use testkit::promises::{
     STOPPED_AFTER,
 };
 
-use crate::scenario::{Scenario, Step, assert_ready, bake, blob, manifest, tools};
+use crate::scenario::{Scenario, Step, assert_ready, bake, blob, hello_checkout, manifest, tools};
 use crate::schema::assert_fits;
 
 /// Says who and where it is, and looks for the agent.
@@ -39,16 +39,8 @@ const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/n
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
-    let example = tools.workspace.path("examples/hello");
-    let images = dir.path().join("images");
-    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
-    let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
+    let boxfile = hello_checkout(dir.path());
     let budget = format!("{}ms", HELLO_TOTAL.number);
-    let skill = dir.path().join("skills/greet");
-    fs::create_dir_all(skill.join("tools")).unwrap();
-    for file in ["SKILL.md", "tools/greet.sh"] {
-        fs::copy(example.join("skills/greet").join(file), skill.join(file)).unwrap();
-    }
     let write = |name: &str, text: &str| {
         fs::write(dir.path().join(name), text).unwrap();
         let bundle = dir.path().join(format!("{name}.box"));

@@ -52,6 +52,18 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
+/// Puts the images and the skill of the example box into a directory, and returns its Boxfile's text.
+pub(crate) fn hello_checkout(directory: &Path) -> String {
+    let example = tools().workspace.path("examples/hello");
+    testkit::hello::write_images(&tools().programs.hello_agent, &directory.join("images")).unwrap();
+    let skill = directory.join("skills/greet");
+    fs::create_dir_all(skill.join("tools")).unwrap();
+    for file in ["SKILL.md", "tools/greet.sh"] {
+        fs::copy(example.join("skills/greet").join(file), skill.join(file)).unwrap();
+    }
+    fs::read_to_string(example.join("Boxfile")).unwrap()
+}
+
 /// Reads the manifest of a box.
 pub(crate) fn manifest(bundle: &Path) -> box_image::Manifest {
     let index: box_image::Index = read_json(&bundle.join("index.json"));

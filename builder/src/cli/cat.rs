@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use box_image::text::{shell_path, shell_word};
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
+use box_inspect::entry::shown_bytes;
 use box_inspect::export::{Contents, ExportError};
 use box_inspect::opened;
 use box_tree::Content;
 use box_tree::Follow;
 use box_tree::listing::Found;
 
-use super::entry::shown_bytes;
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;

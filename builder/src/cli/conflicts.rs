@@ -2,6 +2,7 @@
 //! that would decide it.
 
 use box_image::ErrorCode;
+use box_inspect::entry::path_json;
 use box_tree::FieldDifference;
 use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
@@ -9,7 +10,6 @@ use boxbuild::compose::merged::{Advice, Conflict, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
-use super::entry::path_json;
 use super::failure::Failure;
 
 /// The most conflicts in the data of an error or a plan.

@@ -26,8 +26,26 @@ const LIBRARY_DIRECTORIES: [&str; 6] = [
 const KERNEL_LIBRARY: &str = "libkrunfw.so.5";
 /// The kernel of `boxbuild setup`, below the user's data directory.
 const SET_UP_KERNEL: &str = "boxbuild/guest-kernel";
+const INIT: Companion = Companion {
+    name: "box-init",
+    code: ErrorCode::InitNotFound,
+    help: "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
+           there and name the file that it builds with --init PATH or BOXBUILD_INIT",
+};
+const LAUNCHER: Companion = Companion {
+    name: "boxlaunch",
+    code: ErrorCode::VirtualHostMissing,
+    help: "run `cargo xtask install` in the checkout of boxbuild",
+};
 /// The file by which a directory is known as cargo's output.
 const CARGO_NOTES: &str = ".rustc_info.json";
+
+/// A static program that comes with boxbuild.
+struct Companion {
+    name: &'static str,
+    code: ErrorCode,
+    help: &'static str,
+}
 
 /// Returns the init: as named, or the first that is installed, static, and could have been put there
 /// by nobody else. `cargo build` leaves a dynamic one beside boxbuild, which no guest could start.
@@ -36,11 +54,26 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
         return Ok(named_file(path, "--init", "BOXBUILD_INIT"));
     }
     let program = env::current_exe().unwrap_or_default();
+    Ok(InputFile::found(first_static(&INIT, &init_places(&program), &trusted(&program))?))
+}
+
+/// Returns the boxlaunch that is beside boxbuild, is one of cargo's output, or is in `PATH`; static,
+/// because the virtual host has no shared libraries.
+pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
+    let program = env::current_exe().unwrap_or_default();
+    let mut places = built_places(&program, LAUNCHER.name);
+    let path = env::var_os("PATH").unwrap_or_default();
+    places.extend(env::split_paths(&path).map(|it| it.join(LAUNCHER.name)));
+    first_static(&LAUNCHER, &places, &trusted(&program))
+}
+
+/// Returns whose programs are used where they are found.
+fn trusted(program: &Path) -> Trusted {
     let mut trusted = search::trusted();
     // The owners of this program and its directory could change all that it does.
     let owners = program.ancestors().take(2).filter_map(|it| it.metadata().ok());
     trusted.users.extend(owners.map(|it| it.uid()));
-    Ok(InputFile::found(first_static(&init_places(&program), &trusted)?))
+    trusted
 }
 
 /// Returns a file that an option names, or the variable that stands for it.
@@ -50,35 +83,45 @@ fn named_file(path: &Path, option: &'static str, variable: &'static str) -> Inpu
     InputFile { path: path.to_owned(), named_by }
 }
 
-/// Returns where box-init may be: as installed, beside this program, or where `cargo xtask box-init`
-/// leaves it.
+/// Returns where box-init may be: as installed, or as for [`built_places`].
 fn init_places(program: &Path) -> Vec<PathBuf> {
+    let above = program.parent().and_then(Path::parent).unwrap_or(program);
+    let mut places = vec![above.join("lib/boxbuild").join(INIT.name)];
+    places.extend(built_places(program, INIT.name));
+    places
+}
+
+/// Returns where another program may be: beside this one, or where cargo leaves static ones.
+fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
     let beside = program.parent().unwrap_or(program);
     let above = beside.parent().unwrap_or(beside);
-    let mut places = vec![above.join("lib/boxbuild/box-init"), beside.join("box-init")];
+    let mut places = vec![beside.join(name)];
     if above.join(CARGO_NOTES).is_file() {
-        places.push(above.join("x86_64-unknown-linux-musl/release/box-init"));
+        places.push(above.join("x86_64-unknown-linux-musl/release").join(name));
     }
     places
 }
 
-fn first_static(places: &[PathBuf], trusted: &Trusted) -> Result<PathBuf, Failure> {
+fn first_static(
+    wanted: &Companion,
+    places: &[PathBuf],
+    trusted: &Trusted,
+) -> Result<PathBuf, Failure> {
+    let name = wanted.name;
     let mut skipped = Vec::new();
     for place in places.iter().filter(|place| place.is_file()) {
         let Some(why) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
             return Ok(place.clone());
         };
         let why = format!("{} was skipped: {why}", place.display());
-        terminal::detail("init", &why);
+        terminal::detail(name, &why);
         skipped.push(why);
     }
     let message = match skipped.is_empty() {
-        true => "box-init is not installed".to_owned(),
-        false => format!("no box-init that can be used is installed; {}", skipped.join("; ")),
+        true => format!("{name} is not installed"),
+        false => format!("no {name} that can be used is installed; {}", skipped.join("; ")),
     };
-    let help = "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
-                there and name the file that it builds with --init PATH or BOXBUILD_INIT";
-    Err(Failure::new((ErrorCode::InitNotFound, help), message))
+    Err(Failure::new((wanted.code, wanted.help), message))
 }
 
 /// Returns why a file cannot be PID 1 of a box, or `None` if it can.
@@ -157,7 +200,7 @@ mod tests {
     }
 
     fn found(program: &Path) -> Result<PathBuf, Failure> {
-        first_static(&init_places(program), &Trusted::this_user())
+        first_static(&INIT, &init_places(program), &Trusted::this_user())
     }
 
     /// An empty directory, and where in it the program would be.

@@ -44,6 +44,13 @@ pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
     Ok(Store::open_waiting(directory, || terminal::note(&text))?)
 }
 
+/// Returns the directory of the virtual host's kernels.
+pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
+    let cache = user("XDG_CACHE_HOME", ".cache").map(|it| it.join("boxbuild/virtual-host"));
+    let help = "set HOME or XDG_CACHE_HOME";
+    cache.ok_or_else(|| Failure::new((ErrorCode::Io, help), "no directory for the user's caches"))
+}
+
 /// Returns the directory of the user's configuration.
 pub(crate) fn config_home() -> Option<PathBuf> {
     user("XDG_CONFIG_HOME", ".config")

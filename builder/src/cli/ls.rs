@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use box_image::ComponentName;
 use box_inspect::diff::{Entry, Side};
+use box_inspect::entry::{entry_json, origin, path_json, permissions, shown_bytes};
 use box_inspect::opened;
 use box_tree::Follow;
 use box_tree::path::names;
 use serde_json::json;
 
-use super::entry::{entry_json, origin, path_json, permissions, shown_bytes};
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;

@@ -1,12 +1,12 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
+mod budget;
 mod build;
 mod cat;
 mod check;
 mod conflicts;
 mod diff;
-mod entry;
 mod export;
 mod failure;
 mod fetch;
@@ -65,6 +65,7 @@ enum Command {
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
     Fetch(fetch::Args),
+    Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
     Cat(cat::Args),
@@ -101,6 +102,7 @@ impl Command {
             Self::Lock(args) => (lock::lock(args), args.project.json),
             Self::Update(args) => (lock::update(args), args.project.json),
             Self::Fetch(args) => (fetch::run(args), args.project.json),
+            Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),
             Self::Cat(args) => (cat::run(args), false),

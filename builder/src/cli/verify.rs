@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use box_image::{ErrorCode, exit};
+use box_inspect::entry::shown_bytes;
 use box_inspect::opened;
 use box_inspect::verify::verify;
 use error_report::Problem;
 use serde_json::json;
 
-use super::entry::shown_bytes;
 use super::failure::{Explain, Failure, chain};
 use super::terminal;
 

@@ -50,7 +50,12 @@ impl Project {
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
         let main = read_source(&self.file)
             .map_err(|reason| ProjectError { path: self.file.clone(), reason })?;
-        Ok(boxfile_spec::read(main, profile, |path| self.read_base(path)))
+        Ok(self.read_as(main, profile))
+    }
+
+    /// Reads a text as if it were the Boxfile, and the files that it extends.
+    pub fn read_as(&self, text: Source, profile: Option<&str>) -> Document {
+        boxfile_spec::read(text, profile, |path| self.read_base(path))
     }
 
     /// Reads a file that the Boxfile extends. It must lie where its path says: a symbolic link could

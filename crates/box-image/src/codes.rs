@@ -18,7 +18,7 @@ pub mod exit {
         FAILED 1 "the input is wrong, or the command failed",
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
-        OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`)",
+        OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
         DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxbuild verify`, `boxlaunch`)",
         BUG 70 "a bug in the program",
     }
@@ -119,6 +119,9 @@ error_codes! {
     VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",
     GuestFailed "guest-failed" "The box's init failed, or broke the rules of its control channel",
     AgentFailed "agent-failed" "The agent ended before it was ready",
+    VirtualHostMissing "virtual-host-missing" "A part of the virtual host is not installed: QEMU, boxlaunch, \
+        or the programs that fetch its kernel",
+    VirtualHostFailed "virtual-host-failed" "The virtual host could not be made, or stopped without a result",
     StartupTimeout "startup-timeout" "The agent was not ready in time",
     OverBudget "over-budget" "The start took longer than the box's budget allows",
     Interrupted "interrupted" "A signal stopped the command",

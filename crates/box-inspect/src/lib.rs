@@ -3,12 +3,14 @@
 //! ```text
 //! opened  a box's directory  → its documents and its Listing
 //! diff    two of anything    → what differs
+//! entry   an entry           → as text, as JSON
 //! verify  box                → what of it is as it should be
 //! export  box                → image, archive, directory or OCI image
 //! ```
 #![forbid(unsafe_code)]
 
 pub mod diff;
+pub mod entry;
 pub mod export;
 mod links;
 pub mod opened;

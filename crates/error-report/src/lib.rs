@@ -6,6 +6,7 @@
 
 mod opened;
 pub mod paint;
+mod virtual_host;
 
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -1,19 +1,18 @@
 //! `boxbuild diff`: what differs between two boxes, images or directories.
 
 mod operand;
-mod text;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use box_image::{ComponentName, ErrorCode, exit};
-use box_inspect::diff::{Change, Difference, Side, SideKind, compare};
+use box_inspect::diff::{Change, Difference, Side, SideKind, compare, text};
+use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
 use box_tree::Field;
 use box_tree::Follow;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::entry::{entry_json, path_json, shown_bytes, with_fields};
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;

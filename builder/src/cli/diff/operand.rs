@@ -4,14 +4,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use box_digest::Digest;
-use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
-use box_image::{ComponentName, ErrorCode, Manifest};
-use box_inspect::diff::Side;
+use box_image::{ComponentName, ErrorCode};
+use box_inspect::diff::{PartDifference, Side};
 use box_inspect::opened::{self, OpenBox, OpenError};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::Access;
-use serde::Serialize;
 
 use crate::cli::failure::Failure;
 use crate::cli::init::{misnamed, parse};
@@ -92,34 +89,8 @@ pub(super) fn check_same_rootfs(a: &Operand, b: &Operand) -> Result<(), OpenErro
     opened::check_same_rootfs(a, b)
 }
 
-/// A part of a box, beside the rootfs, that differs.
-#[derive(Debug, Serialize)]
-pub(super) struct PartDifference {
-    pub(super) name: &'static str,
-    pub(super) a: Option<Digest>,
-    pub(super) b: Option<Digest>,
-}
-
-/// Compares what two boxes have beside their rootfs: init and kernel. All else follows from the
-/// rootfs and these, and is compared only where they are `equal`.
+/// Compares what two boxes have beside their rootfs; other operands have nothing there.
 pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference> {
     let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Vec::new() };
-    let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
-        let parts = names.iter().map(|(name, media_type)| PartDifference {
-            name,
-            a: digest(&a.manifest, media_type),
-            b: digest(&b.manifest, media_type),
-        });
-        parts.filter(|part| part.a != part.b).collect()
-    };
-    let boots = differing(&[("init", INIT_TYPE), ("kernel", KERNEL_TYPE)]);
-    if equal && boots.is_empty() {
-        return differing(&[("config", CONFIG_TYPE), ("listing", LISTING_TYPE)]);
-    }
-    boots
-}
-
-fn digest(manifest: &Manifest, media_type: &str) -> Option<Digest> {
-    let config = Some(&manifest.config).filter(|config| config.media_type == media_type);
-    manifest.blob(media_type).or(config).map(|blob| blob.digest)
+    box_inspect::diff::parts(a, b, equal)
 }

@@ -10,6 +10,7 @@ use box_cache::StoreError;
 use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
+use box_inspect::entry::shown_bytes;
 use box_inspect::opened;
 use box_skill::SkillError;
 use box_tree::listing::FindError;
@@ -29,8 +30,6 @@ use host_fs::publish::PublishError;
 use host_fs::read::ReadError;
 use oci_layer::{LayerError, LayerErrorKind};
 use oci_registry::RegistryError;
-
-use crate::cli::entry::shown_bytes;
 
 /// The help for a file that differs from a checksum in the Boxfile.
 const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
@@ -397,6 +396,29 @@ impl Explain for opened::OpenError {
                 help(ComponentNotFound, "leave out `--component`, or name the other")
             }
             _ => help(BoxMalformed, "build or copy the box again"),
+        }
+    }
+}
+
+impl Explain for virtual_host::Error {
+    fn explain(&self) -> Explanation {
+        self.into()
+    }
+}
+
+impl Explain for box_budget::MeasureError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Open(source) => source.into(),
+            Self::Host(source) => source.into(),
+            Self::Refused { code, help, .. } => Explanation {
+                code: code.unwrap_or(VirtualHostFailed),
+                help: help.as_ref().map(|it| {
+                    let of = if it.contains(" --") { "with `boxlaunch run`: " } else { "" };
+                    format!("{of}{it}").into()
+                }),
+            },
+            _ => VirtualHostFailed.into(),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::text::shell_word;
 use box_image::{ComponentName, ErrorCode};
+use box_inspect::entry::with_fields;
 use box_inspect::export::{ExportError, file};
 use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
@@ -17,7 +18,6 @@ use host_fs::publish::PublishError;
 use oci_image::{Access, Form, Image, Registries, SourceError};
 use serde_json::{Value, json};
 
-use super::entry::with_fields;
 use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};

@@ -5,15 +5,18 @@
 
 mod directory;
 mod image;
+mod parts;
 mod side;
 #[cfg(test)]
 mod tests;
+pub mod text;
 
 use std::cmp::Ordering;
 
 use box_tree::Field;
 
 pub use image::{ImageError, ImageFault};
+pub use parts::{PartDifference, parts};
 pub use side::{Entry, PathError, Side, SideKind};
 
 /// A path at which two trees differ.

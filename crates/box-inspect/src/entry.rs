@@ -2,12 +2,13 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use box_inspect::diff::Entry;
 use boxfile_spec::shown;
 use serde_json::{Value, json};
 
+use crate::diff::Entry;
+
 /// Adds fields to an object, but for those that are null.
-pub(crate) fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
+pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
     for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_null()) {
         object[name] = value;
     }
@@ -15,13 +16,13 @@ pub(crate) fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Val
 }
 
 /// Returns a path as data. One that is not UTF-8 is there twice: readable, and without loss.
-pub(crate) fn path_json(path: &[u8]) -> Value {
+pub fn path_json(path: &[u8]) -> Value {
     let readable = json!({ "path": String::from_utf8_lossy(path) });
     with_fields(readable, [("path_base64", json!(lossless(path)))])
 }
 
 /// Adds the fields of an entry to an object: docs/json.md describes them.
-pub(crate) fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
+pub fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
     let (inode, meta, content) = (entry.inode, &entry.inode.meta, entry.inode.content());
     let xattr = |(name, value): (&Vec<u8>, &Vec<u8>)| {
         let name = String::from_utf8_lossy(name);
@@ -53,17 +54,17 @@ fn lossless(bytes: &[u8]) -> Option<String> {
 }
 
 /// Shows bytes of a name in one line, where nothing can move the cursor.
-pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+pub fn shown_bytes(bytes: &[u8]) -> String {
     shown(&String::from_utf8_lossy(bytes))
 }
 
 /// Shows where an entry came from.
-pub(crate) fn origin(entry: &Entry<'_>) -> String {
+pub fn origin(entry: &Entry<'_>) -> String {
     entry.origin.map_or_else(|| "this host".to_owned(), |origin| shown(&origin.to_string()))
 }
 
 /// Shows type and permissions as `ls` does.
-pub(crate) fn permissions(entry: &Entry<'_>) -> String {
+pub fn permissions(entry: &Entry<'_>) -> String {
     let kind = match entry.inode.type_name() {
         "directory" => 'd',
         "symlink" => 'l',

@@ -1,11 +1,11 @@
 //! Differences as people read them.
 
 use box_image::text::bytes;
-use box_inspect::diff::{Change, Difference, Entry};
 use box_tree::Field;
 
-use super::operand::PartDifference;
-use crate::cli::entry::{origin, shown_bytes};
+use super::parts::PartDifference;
+use super::{Change, Difference, Entry};
+use crate::entry::{origin, shown_bytes};
 
 /// A difference, and how many of the same sort below it are not shown.
 struct Shown<'d> {
@@ -15,7 +15,7 @@ struct Shown<'d> {
 
 /// Shows the differences, line by line. Of a directory that only one side has, what is in it is
 /// counted.
-pub(super) fn lines<'d>(
+pub fn lines<'d>(
     differences: &'d [Difference<'d>],
     parts: &'d [PartDifference],
 ) -> impl Iterator<Item = String> + 'd {

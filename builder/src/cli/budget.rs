@@ -1,0 +1,158 @@
+//! `boxbuild budget`: measures the start of a box on the virtual host, and holds it to its budget.
+
+use std::path::{Path, PathBuf};
+
+use box_budget::{MeasureError, Measurement, exceeded};
+use box_image::text::clipped;
+use box_image::{Budget, ErrorCode, exit};
+use boxbuild::project::Project;
+use boxfile_spec::{MAX_SOURCE, Source};
+use host_fs::FileError;
+use host_fs::checkout::replace;
+use host_fs::read::{Links, read_file};
+use serde_json::json;
+use virtual_host::{HostKernel, VirtualHost, kernel};
+
+use super::failure::{Explain, Failure};
+use super::stages::Stages;
+use super::{installed, locate, search, terminal};
+
+/// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
+///
+/// The box starts on the virtual host, an emulated machine whose clock is its instruction counter: the times are
+/// the same on every machine and however busy it is, but can be compared only with each other. The
+/// median of the starts is held to the budget of the box's Boxfile. Exits with 4 if a phase is over.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Needs qemu-system-x86_64. The virtual host's kernel, a Debian package, is fetched with \
+    apt-get and\nkept in $XDG_CACHE_HOME/boxbuild/virtual-host or ~/.cache/boxbuild/virtual-host.\n\n\
+    Examples:\n  \
+    boxbuild budget hello.box\n  \
+    boxbuild budget hello.box --runs 10 --json | jq .phases_ms.total.median\n  \
+    boxbuild budget new.box --compare old.box\n  \
+    boxbuild budget hello.box --write 20%                    into the Boxfile; then build again"
+)]
+pub(crate) struct Args {
+    /// The box's directory
+    #[arg(value_name = "BOX")]
+    directory: PathBuf,
+    /// How many times to start the box
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+    /// Also measure this box, and show both side by side
+    #[arg(long, value_name = "OLD.box")]
+    compare: Option<PathBuf>,
+    /// Write a budget into the Boxfile: the median of each phase, and this much more, such as 20%. The
+    /// present budget is not judged then
+    #[arg(long, value_name = "MARGIN", value_parser = percent)]
+    write: Option<f64>,
+    /// The Boxfile to write it into [default: as for `boxbuild build`]
+    #[arg(short, long, value_name = "PATH", requires = "write")]
+    file: Option<PathBuf>,
+    /// Take the virtual host's kernel from this Debian package, a linux-image-*-cloud-amd64
+    #[arg(long, value_name = "FILE.deb")]
+    host_kernel: Option<PathBuf>,
+    /// Never touch a network: the virtual host's kernel must be there already
+    #[arg(long, conflicts_with = "host_kernel")]
+    offline: bool,
+    /// Print JSON, also for errors (except usage errors)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let find = |margin| Ok::<_, Failure>((search::boxfile(args.file.as_deref())?, margin));
+    let boxfile = args.write.map(find).transpose()?;
+    let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
+    let new = measure(&host, &args.directory, args)?;
+    let old = args.compare.as_deref().map(|old| measure(&host, old, args)).transpose()?;
+    if !args.json {
+        terminal::pieces([box_budget::table(&new, old.as_ref())]);
+    }
+    let written = boxfile.map(|(file, margin)| write(&file, &new, margin)).transpose()?;
+    let over = exceeded(&new).filter(|_| args.write.is_none());
+    if args.json {
+        let mut report = box_budget::json(&new, old.as_ref());
+        report["errors"] = json!(over.iter().collect::<Vec<_>>());
+        report["written"] = json!(written);
+        terminal::json(&report.to_string());
+    } else {
+        over.iter().for_each(|it| terminal::error(&it.text()));
+    }
+    if over.is_some() { Err(Failure::reported(exit::OVER_BUDGET)) } else { Ok(()) }
+}
+
+fn measure(host: &VirtualHost, bundle: &Path, args: &Args) -> Result<Measurement, Failure> {
+    let stages = Stages::new(args.json);
+    stages.begin(&format!("starting {} on the virtual host", bundle.display()));
+    box_budget::measure(host.clone(), bundle, args.runs).map_err(|error| match error {
+        MeasureError::Open(_) => error.into(),
+        error => failed(&error),
+    })
+}
+
+/// Returns the failure of the virtual host or of a program on it, whose words have several lines.
+fn failed(error: &impl Explain) -> Failure {
+    Failure::new(error.explain(), clipped(error.to_string()))
+}
+
+/// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
+fn write(file: &Path, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
+    let budget = box_budget::with_margin(&measured.medians(), percent);
+    let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
+    let bytes = bytes.map_err(FileError::of("read", file))?;
+    let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
+    let syntax = source.syntax;
+    let new = box_budget::rewritten(&source, &budget).filter(|text| {
+        let source = Source { text: text.clone(), ..source };
+        let read = Project::of(file).read_as(source, None).boxfile;
+        read.is_some_and(|it| it.budget == budget && it.name == measured.name)
+    });
+    let new = new.ok_or_else(|| {
+        let help = format!("write it yourself:\n{}", box_budget::line(&budget, syntax));
+        let (name, file) = (&measured.name, file.display());
+        let message = format!(
+            "{file} is left as it is: it is not a Boxfile of the box {name:?}, or declares its budget in \
+             a form that cannot be replaced"
+        );
+        Failure::new((ErrorCode::BoxfileInvalid, help), message)
+    })?;
+    replace(file, &new).map_err(FileError::of("write", file))?;
+    terminal::note(&format!("{} has the budget {budget} now; build the box again", file.display()));
+    Ok(budget)
+}
+
+/// Reads a margin of the command line: percent, with or without the sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
+    let number = number.filter(|it| (0.0..=1000.0).contains(it));
+    number.ok_or_else(|| "write a number of percent from 0 to 1000, such as 20%".to_owned())
+}
+
+/// Returns the kernel of the virtual host: as named, the one that was used before, or the newest of Debian.
+fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
+    let cache = locate::host_kernels()?;
+    let kernel = match &args.host_kernel {
+        Some(file) => kernel::prepare_package(file, &cache),
+        None if args.offline => Ok(HostKernel::find(&cache).ok_or_else(no_kernel)?),
+        None => kernel::find_or_fetch(&cache, |command| {
+            terminal::note(&format!("fetching the virtual host's kernel: {command}"));
+        }),
+    };
+    let kernel = kernel.map_err(|error| failed(&error))?;
+    terminal::detail("kernel of the virtual host", kernel.version());
+    if !kernel.exits_after_injection() {
+        terminal::note(
+            "warning: the virtual host's kernel has a kvm_amd of an unknown form: about one start in \
+             a hundred hangs",
+        );
+    }
+    Ok(kernel)
+}
+
+fn no_kernel() -> Failure {
+    let help = "run this command once without --offline, or name one with --host-kernel FILE.deb";
+    Failure::new((ErrorCode::Offline, help), "the virtual host's kernel was not fetched yet")
+}

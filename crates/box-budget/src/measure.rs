@@ -1,0 +1,205 @@
+//! One start of the virtual host, in which a box is started several times.
+
+use std::path::Path;
+
+use box_digest::Digest;
+use box_image::{ErrorCode, Phases, RunPlan};
+use box_layout::OpenBox;
+use serde::Deserialize;
+use virtual_host::{Ended, VirtualHost};
+
+use crate::{MeasureError, Measurement, Result};
+
+/// Where the box is in the virtual host.
+const BOX: &str = "/box";
+/// The memory of the virtual host beside that of the box, in MiB: its kernel, its programs and KVM's tables.
+const BESIDE_THE_BOX: u32 = 768;
+/// The longest virtual time that the agent may take to be ready, in seconds: an agent that is never ready
+/// costs the real time of that.
+const STARTUP_TIMEOUT: &str = "30";
+/// How much of a failed program's standard error is shown, in bytes.
+const STDERR_SHOWN: usize = 4000;
+
+/// The part of `boxlaunch run`'s report that is read.
+#[derive(Deserialize)]
+struct Report {
+    #[serde(rename = "box")]
+    digest: Digest,
+    phases_ms: Phases,
+}
+
+/// The result of `boxlaunch floor`.
+#[derive(Deserialize)]
+struct Floor {
+    ready_ms: f64,
+}
+
+/// What boxlaunch prints where it fails.
+#[derive(Deserialize)]
+struct Refusal {
+    errors: Vec<Refused>,
+}
+
+#[derive(Deserialize)]
+struct Refused {
+    code: Option<String>,
+    message: String,
+    help: Option<String>,
+}
+
+/// Returns the memory in MiB that a virtual host needs to start a box.
+pub const fn host_memory(plan: &RunPlan) -> u32 {
+    plan.vm.memory_mib.saturating_add(BESIDE_THE_BOX)
+}
+
+/// Measures so many starts of a box, and then the floor of its kernel, all in one start of the virtual
+/// host.
+///
+/// # Errors
+/// The box cannot be opened, the virtual host does not start, or a start of the box fails: then
+/// the error has boxlaunch's words. A start that takes longer than the budget is not an error.
+pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measurement> {
+    let opened = OpenBox::open(bundle)?;
+    let plan = opened.plan();
+    let host = host.memory(host_memory(plan)).disk(bundle, BOX);
+    let machine = host.machine()?;
+    let commands = commands(&opened, runs);
+    let run = host.run_each(&commands)?;
+    let mut ended = commands.iter().map(|it| it.join(" ")).zip(&run.ended);
+    let starts = ended.by_ref().take(runs.into());
+    let runs = starts.map(|(it, end)| phases(&it, end, opened.digest));
+    let runs = runs.collect::<Result<Vec<_>>>()?;
+    let floor: Floor = ended.next().map_or_else(|| nothing("floor"), |(it, end)| read(&it, end))?;
+    if runs.is_empty() {
+        return nothing("run");
+    }
+    let (name, budget) = (plan.name.clone(), plan.budget);
+    Ok(Measurement { digest: opened.digest, name, budget, floor_ms: floor.ready_ms, runs, machine })
+}
+
+/// Returns the commands that start the box, and after them the one that measures the floor: the first
+/// machine in a start of the virtual host takes longer, because KVM and the kernel's file are not
+/// in the caches yet.
+fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
+    let vm = &opened.plan().vm;
+    let kernel = box_layout::blob_path(Path::new(BOX), &opened.kernel.descriptor.digest);
+    let (kernel, cpus, memory) =
+        (kernel.display().to_string(), vm.cpus.to_string(), vm.memory_mib.to_string());
+    let floor = ["boxlaunch", "floor", &kernel, &cpus, &memory];
+    let start = [
+        "boxlaunch",
+        "run",
+        "--json",
+        "--budget",
+        "report",
+        "--until-ready",
+        "--startup-timeout",
+        STARTUP_TIMEOUT,
+        BOX,
+    ];
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let starts = std::iter::repeat_n(owned(&start), runs.into());
+    starts.chain([owned(&floor)]).collect()
+}
+
+/// Returns the phases of one start of the box.
+fn phases(command: &str, ended: &Ended, digest: Digest) -> Result<Phases> {
+    let report: Report = read(command, ended)?;
+    if report.digest == digest {
+        return Ok(report.phases_ms);
+    }
+    let why = "the box was changed while it was measured".to_owned();
+    Err(MeasureError::Malformed { command: command.to_owned(), why })
+}
+
+/// Reads the JSON object that a command printed.
+fn read<'e, T: Deserialize<'e>>(command: &str, ended: &'e Ended) -> Result<T> {
+    if ended.status != 0 {
+        return Err(refusal(command, ended));
+    }
+    serde_json::from_slice(&ended.stdout).map_err(|error| MeasureError::Malformed {
+        command: command.to_owned(),
+        why: error.to_string(),
+    })
+}
+
+fn nothing<T>(command: &str) -> Result<T> {
+    let (command, why) = (format!("boxlaunch {command}"), "it was not run".to_owned());
+    Err(MeasureError::Malformed { command, why })
+}
+
+/// Returns the error of a failed command: in boxlaunch's words where it printed some.
+fn refusal(command: &str, ended: &Ended) -> MeasureError {
+    let printed = serde_json::from_slice::<Refusal>(&ended.stdout).ok();
+    if let Some(first) = printed.and_then(|it| it.errors.into_iter().next()) {
+        let code = first.code.as_deref().and_then(code_named);
+        return MeasureError::Refused { message: first.message, help: first.help, code };
+    }
+    let start = ended.stderr.len().saturating_sub(STDERR_SHOWN);
+    let stderr = String::from_utf8_lossy(&ended.stderr[start..]).trim_end().to_owned();
+    MeasureError::Failed { command: command.to_owned(), status: ended.status, stderr }
+}
+
+fn code_named(name: &str) -> Option<ErrorCode> {
+    ErrorCode::ALL.iter().find(|(_, it, _)| *it == name).map(|(code, ..)| *code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(status: i32, stdout: &str, stderr: &str) -> Ended {
+        Ended { status, stdout: stdout.into(), stderr: stderr.into(), ..Ended::default() }
+    }
+
+    #[test]
+    fn a_refused_box_has_the_words_of_boxlaunch() {
+        let printed = r#"{"errors":[{"code":"box-unsupported","severity":"error",
+            "message":"the box declares secrets","help":"remove them","labels":[]}]}"#;
+        let error = read::<Report>("boxlaunch run", &ended(1, printed, "")).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "the box does not start on the virtual host: the box declares secrets"
+        );
+        let MeasureError::Refused { code, help, .. } = error else { panic!("{error}") };
+        assert_eq!(code, Some(ErrorCode::BoxUnsupported));
+        assert_eq!(help.as_deref(), Some("remove them"));
+    }
+
+    #[test]
+    fn a_failure_without_words_shows_its_status_and_standard_error() {
+        let error = read::<Report>("boxlaunch run", &ended(134, "", "aborted\n")).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "boxlaunch run failed on the virtual host with status 134:\naborted"
+        );
+    }
+
+    #[test]
+    fn the_report_of_another_box_is_no_measurement() {
+        let digest = Digest::from_bytes([1; 32]);
+        let printed = format!(
+            r#"{{"box":"{digest}","phases_ms":
+            {{"vmm":1.5,"kernel":2.0,"init":3.0,"ready":4.0,"total":10.5}}}}"#
+        );
+        let start = ended(0, &printed, "");
+        assert_eq!(phases("run", &start, digest).unwrap().total, 10.5);
+        let error = phases("run", &start, Digest::from_bytes([2; 32])).unwrap_err();
+        assert!(error.to_string().contains("was changed"), "{error}");
+        let error = phases("run", &ended(0, "ready", ""), digest).unwrap_err();
+        assert!(error.to_string().starts_with("run printed no measurement"), "{error}");
+    }
+
+    #[test]
+    fn the_floor_has_the_cpus_and_the_memory_of_the_box() {
+        let directory = testkit::test_box::TestBox::new(&testkit::test_box::config());
+        let opened = OpenBox::open(directory.path()).unwrap();
+        let commands = commands(&opened, 2);
+        let kernel = opened.kernel.descriptor.digest.hex();
+        let floor = format!("boxlaunch floor /box/blobs/sha256/{kernel} 1 256");
+        assert_eq!(commands[2].join(" "), floor);
+        assert_eq!(commands.len(), 3);
+        assert_eq!(commands[0].last().map(String::as_str), Some("/box"));
+        assert_eq!(host_memory(opened.plan()), 1024);
+    }
+}

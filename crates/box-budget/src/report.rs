@@ -1,0 +1,197 @@
+//! A measurement, as a table for people and as JSON for scripts.
+
+use box_image::{Budget, ErrorCode, Overrun, Phase};
+use error_report::Problem;
+use serde_json::{Value, json};
+
+use crate::Measurement;
+
+/// What a virtual time means, for whoever reads one for the first time.
+const VIRTUAL_TIME: &str =
+    "virtual time: 1 ns per instruction; compare it with other virtual times only";
+
+/// What is said of a box whose start may take any time.
+const NO_BUDGET: &str =
+    "the box has no budget: `boxbuild budget BOX --write 20%` puts one into its Boxfile\n";
+
+/// Two boxes, measured alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Comparison<'m> {
+    /// The box with which another is compared.
+    pub old: &'m Measurement,
+    /// The box whose budget counts.
+    pub new: &'m Measurement,
+}
+
+impl Comparison<'_> {
+    /// Returns the median of a phase as a multiple of the old box's; `None` where that is zero.
+    pub fn ratio(&self, phase: Phase) -> Option<f64> {
+        let median = |measured: &Measurement| measured.figures(phase).median;
+        (median(self.old) > 0.0).then(|| median(self.new) / median(self.old))
+    }
+}
+
+/// Renders a measurement: what each phase may take and took, the floor, and the machine. Beside another
+/// box, also what it took there.
+pub fn table(measured: &Measurement, old: Option<&Measurement>) -> String {
+    let old = old.map(|old| Comparison { old, new: measured });
+    let mut table = format!("{:<8}{:>10}{:>12}{:>21}", "phase", "allowed", "taken", "min to max");
+    table += if old.is_some() { "      before   ratio\n" } else { "\n" };
+    let over = measured.excess();
+    for phase in Phase::ALL {
+        table += &row(measured, phase, old, over.iter().find(|it| it.phase == phase));
+    }
+    table + &footer(measured, old)
+}
+
+fn row(
+    measured: &Measurement,
+    phase: Phase,
+    old: Option<Comparison<'_>>,
+    over: Option<&Overrun>,
+) -> String {
+    let figures = measured.figures(phase);
+    let limit = measured.budget.limit(phase);
+    let allowed = limit.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+    let range = format!("{:.1} to {:.1} ms", figures.min, figures.max);
+    let taken = ms(figures.median);
+    let mut row = format!("{:<8}{allowed:>10}{taken:>12}{range:>21}", phase.name());
+    if let Some(both) = old {
+        let ratio = both.ratio(phase).map_or_else(|| "-".to_owned(), |it| format!("{it:.2}"));
+        row += &format!("{:>12}{ratio:>8}", ms(both.old.figures(phase).median));
+    }
+    if let Some(over) = over {
+        row += &format!("   over by {}", ms(excess(over)));
+    }
+    row + "\n"
+}
+
+/// Returns the lines below the phases.
+fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
+    let (floor, ratio) = (ms(measured.floor_ms), measured.over_floor());
+    let mut lines = format!(
+        "\nfloor: {floor} for the same kernel with an init that only connects; the box takes {ratio:.2} times that\n"
+    );
+    if let Some(Comparison { old, .. }) = old {
+        lines += &format!("before: {}, {}\n", old.name, old.digest);
+    }
+    if measured.budget == Budget::default() {
+        lines += NO_BUDGET;
+    }
+    let runs = measured.runs.len();
+    let machine = &measured.machine;
+    lines
+        + &format!(
+            "{runs} {} on QEMU {}, {} {}, {}, kernel {}\n{VIRTUAL_TIME}\n",
+            if runs == 1 { "start" } else { "starts" },
+            machine.qemu,
+            machine.machine,
+            machine.cpu,
+            if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) },
+            machine.kernel,
+        )
+}
+
+/// Returns the result as one object: `boxbuild budget --json`.
+pub fn json(measured: &Measurement, old: Option<&Measurement>) -> Value {
+    let excess = measured.excess();
+    let mut report = about(measured);
+    report["budget"] = json!(measured.budget);
+    report["within_budget"] = json!(excess.is_empty());
+    report["excess"] = json!(excess);
+    report["machine"] = json!(measured.machine);
+    report["compared"] = json!(old.map(|old| {
+        let both = Comparison { old, new: measured };
+        let mut compared = about(old);
+        compared["ratio"] = by_phase(|phase| json!(both.ratio(phase)));
+        compared
+    }));
+    report
+}
+
+/// Returns the error of a box whose start takes longer than its budget allows; `None` for others.
+pub fn exceeded(measured: &Measurement) -> Option<Problem> {
+    let over = |it: &Overrun| {
+        format!("{} took {}, {} ms are allowed", it.phase.name(), ms(it.taken_ms), it.limit_ms)
+    };
+    let over: Vec<String> = measured.excess().iter().map(over).collect();
+    let help =
+        "make the start shorter, or set another `budget` in the Boxfile and build the box again";
+    let message = format!("the start takes longer than the budget allows: {}", over.join("; "));
+    (!over.is_empty()).then(|| Problem::new((ErrorCode::OverBudget, help), message))
+}
+
+/// Returns what is said of each of two boxes.
+fn about(measured: &Measurement) -> Value {
+    json!({
+        "box": measured.digest,
+        "name": measured.name,
+        "runs": measured.runs.len(),
+        "phases_ms": by_phase(|phase| json!(measured.figures(phase))),
+        "floor_ms": measured.floor_ms,
+        "over_floor": measured.over_floor(),
+    })
+}
+
+fn by_phase(value: impl Fn(Phase) -> Value) -> Value {
+    Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), value(phase))).collect()
+}
+
+/// Returns by how many milliseconds a phase was over its limit.
+#[allow(clippy::cast_precision_loss, reason = "a limit is far below 2^53 ms")]
+fn excess(over: &Overrun) -> f64 {
+    over.taken_ms - over.limit_ms as f64
+}
+
+fn ms(time: f64) -> String {
+    format!("{time:.1} ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::tests::measurement;
+
+    const BUDGET: Budget =
+        Budget { vmm: None, kernel: Some(150), init: Some(60), ready: None, total: Some(400) };
+
+    #[test]
+    fn the_table_shows_limits_times_and_what_is_over() {
+        let measured = measurement(BUDGET, &[312.25, 310.0, 314.0]);
+        insta::assert_snapshot!(table(&measured, None));
+    }
+
+    #[test]
+    fn a_box_without_a_budget_is_shown_with_a_hint() {
+        let measured = measurement(Budget::default(), &[312.0]);
+        assert!(table(&measured, None).contains("has no budget"));
+        assert!(!table(&Measurement { budget: BUDGET, ..measured }, None).contains("no budget"));
+    }
+
+    #[test]
+    fn the_error_names_each_phase_that_is_over() {
+        let text = |totals| exceeded(&measurement(BUDGET, totals)).map(|it| it.text());
+        assert_eq!(text(&[300.0]), None);
+        insta::assert_snapshot!(text(&[410.0]).unwrap());
+    }
+
+    #[test]
+    fn two_boxes_are_side_by_side() {
+        let old = measurement(Budget::default(), &[260.0]);
+        let mut new = measurement(BUDGET, &[312.25, 310.0, 314.0]);
+        new.runs.iter_mut().for_each(|run| run.init = 0.0);
+        insta::assert_snapshot!(table(&new, Some(&old)));
+        let mut none = old.clone();
+        none.runs[0].init = 0.0;
+        assert_eq!(Comparison { old: &none, new: &new }.ratio(Phase::Init), None);
+    }
+
+    #[test]
+    fn the_object_has_the_promised_fields() {
+        let measured = measurement(BUDGET, &[312.0, 310.0, 314.0]);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&json(&measured, None)).unwrap());
+        let both = json(&measured, Some(&measured));
+        assert_eq!(both["compared"]["ratio"]["total"], 1.0);
+        assert_eq!(both["compared"]["box"], both["box"]);
+    }
+}

@@ -1,0 +1,132 @@
+//! A budget made of a measurement, and a Boxfile's text with it.
+
+mod kdl;
+mod toml;
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use box_image::{Budget, Phase, Phases};
+use boxfile_spec::{Source, Syntax};
+
+/// The declaration of the Boxfile that has the budget.
+const NODE: &str = "budget";
+
+/// Returns the budget that leaves a start a margin, in percent of each phase: whole milliseconds, rounded up.
+pub fn with_margin(medians: &Phases, percent: f64) -> Budget {
+    let limit = |phase| Some(whole_ms(medians.of(phase) * (1.0 + percent / 100.0)));
+    Budget {
+        vmm: limit(Phase::Vmm),
+        kernel: limit(Phase::Kernel),
+        init: limit(Phase::Init),
+        ready: limit(Phase::Ready),
+        total: limit(Phase::Total),
+    }
+}
+
+/// Rounds up to a limit that a budget can have, which is never 0.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time is positive")]
+fn whole_ms(ms: f64) -> u64 {
+    (ms.ceil() as u64).max(1)
+}
+
+/// Returns the line that declares a budget in a Boxfile.
+pub fn line(budget: &Budget, syntax: Syntax) -> String {
+    let all: Vec<String> = limits(budget).map(|it| property(&it, syntax)).collect();
+    match syntax {
+        Syntax::Kdl => format!("{NODE} {}", all.join(" ")),
+        Syntax::Toml => format!("{NODE} = {{ {} }}", all.join(", ")),
+    }
+}
+
+/// Returns the text of a Boxfile with another budget, and every other byte as it was; `None` where the
+/// text has not one place for it: it is malformed, or declares the budget in another form than
+/// docs/boxfile.md does. Only the file's own budget is written, not that of a profile.
+pub fn rewritten(source: &Source, budget: &Budget) -> Option<String> {
+    match source.syntax {
+        Syntax::Kdl => kdl::rewritten(&source.text, budget),
+        Syntax::Toml => toml::rewritten(&source.text, budget),
+    }
+}
+
+/// A limit of a phase, in milliseconds.
+struct Limit(Phase, u64);
+
+fn limits(budget: &Budget) -> impl Iterator<Item = Limit> {
+    Phase::ALL.into_iter().filter_map(|phase| Some(Limit(phase, budget.limit(phase)?)))
+}
+
+fn property(Limit(phase, ms): &Limit, syntax: Syntax) -> String {
+    match syntax {
+        Syntax::Kdl => format!("{}=\"{ms}ms\"", phase.name()),
+        Syntax::Toml => format!("{} = \"{ms}ms\"", phase.name()),
+    }
+}
+
+/// A part of a text, and what replaces it.
+struct Edit {
+    place: Range<usize>,
+    new: String,
+}
+
+/// Carries out edits that do not overlap.
+fn edited(text: &str, mut edits: Vec<Edit>) -> String {
+    // From the last to the first, so that the places of the others stay.
+    edits.sort_by_key(|it| Reverse((it.place.start, it.place.end)));
+    edits.into_iter().fold(text.to_owned(), |mut text, Edit { place, new }| {
+        text.replace_range(place, &new);
+        text
+    })
+}
+
+/// Returns the text with a paragraph at its end.
+fn appended(text: &str, paragraph: &str) -> String {
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}{paragraph}\n")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(super) const BUDGET: Budget = Budget {
+        vmm: Some(56),
+        kernel: Some(309),
+        init: Some(8),
+        ready: Some(12),
+        total: Some(383),
+    };
+
+    #[test]
+    fn a_margin_is_rounded_up_to_whole_milliseconds() {
+        let medians = Phases { vmm: 46.3, kernel: 257.5, init: 0.0, ready: 10.0, total: 319.0 };
+        let budget = with_margin(&medians, 20.0);
+        assert_eq!((budget.vmm, budget.kernel, budget.init), (Some(56), Some(309), Some(1)));
+        assert_eq!((budget.ready, budget.total), (Some(12), Some(383)));
+        assert_eq!(with_margin(&medians, 0.0).total, Some(319));
+    }
+
+    #[test]
+    fn what_is_written_is_what_the_language_reads() {
+        let boxes = [
+            "box \"x\"\nagent { image \"oci:i\"; }\nbudget total=\"9s\" // why\n",
+            "box = \"x\"\nagent = { image = \"oci:i\" }\nbudget = { total = \"9s\" } # why\n",
+            "box = \"x\"\nagent = { image = \"oci:i\" }\n[budget]\ntotal = \"9s\" # why\n",
+            "box = \"x\"\n[agent]\nimage = \"oci:i\"",
+        ];
+        for (text, name) in boxes.into_iter().zip(["Boxfile", "a.toml", "a.toml", "a.toml"]) {
+            let text = rewritten(&Source::new(name, text), &BUDGET).unwrap();
+            let source = Source::new(name, &*text);
+            let read = boxfile_spec::read(source, None, |_| Err(String::new())).into_result();
+            assert_eq!(read.unwrap().budget, BUDGET, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_line_to_paste_has_the_syntax_of_the_file() {
+        let some = Budget { kernel: Some(309), total: Some(383), ..Budget::default() };
+        assert_eq!(line(&some, Syntax::Kdl), "budget kernel=\"309ms\" total=\"383ms\"");
+        let toml = "budget = { kernel = \"309ms\", total = \"383ms\" }";
+        assert_eq!(line(&some, Syntax::Toml), toml);
+    }
+}

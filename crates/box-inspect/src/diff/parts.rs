@@ -1,0 +1,42 @@
+//! The parts of a box beside its rootfs.
+
+use box_digest::Digest;
+use box_image::Manifest;
+use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
+use serde::Serialize;
+
+use crate::opened::OpenBox;
+
+/// A part of a box, beside the rootfs, that differs.
+#[derive(Debug, Serialize)]
+pub struct PartDifference {
+    /// The part's role: `init`, `kernel`, `config` or `listing`.
+    pub name: &'static str,
+    /// Its digest in the first box, if that has one.
+    pub a: Option<Digest>,
+    /// Its digest in the second box, if that has one.
+    pub b: Option<Digest>,
+}
+
+/// Compares what two boxes have beside their rootfs: init and kernel. All else follows from the
+/// rootfs and these, and is compared only where they are `equal`.
+pub fn parts(a: &OpenBox, b: &OpenBox, equal: bool) -> Vec<PartDifference> {
+    let differing = |names: &[(&'static str, &str)]| -> Vec<PartDifference> {
+        let parts = names.iter().map(|(name, media_type)| PartDifference {
+            name,
+            a: digest(&a.manifest, media_type),
+            b: digest(&b.manifest, media_type),
+        });
+        parts.filter(|part| part.a != part.b).collect()
+    };
+    let boots = differing(&[("init", INIT_TYPE), ("kernel", KERNEL_TYPE)]);
+    if equal && boots.is_empty() {
+        return differing(&[("config", CONFIG_TYPE), ("listing", LISTING_TYPE)]);
+    }
+    boots
+}
+
+fn digest(manifest: &Manifest, media_type: &str) -> Option<Digest> {
+    let config = Some(&manifest.config).filter(|config| config.media_type == media_type);
+    manifest.blob(media_type).or(config).map(|blob| blob.digest)
+}

@@ -1,0 +1,59 @@
+//! The rows of the errors of the virtual host, which both programs start.
+
+use box_image::ErrorCode::*;
+use virtual_host::Error;
+
+use crate::Explanation;
+
+/// The help where no program can fetch the virtual host's kernel.
+const A_PACKAGE: &str = "name the file of a Debian package linux-image-*-cloud-amd64";
+
+impl From<&Error> for Explanation {
+    fn from(error: &Error) -> Self {
+        match error {
+            // What has no apt has no `apt-get install` either.
+            Error::Missing { package: "apt", .. } => (VirtualHostMissing, A_PACKAGE).into(),
+            Error::Missing { package, .. } => {
+                (VirtualHostMissing, format!("sudo apt-get install {package}")).into()
+            }
+            Error::File { .. } | Error::Pack { .. } => Io.into(),
+            Error::Failed { command, .. } if command.starts_with("apt-") => (
+                DownloadFailed,
+                "run `sudo apt-get update`, check the network, or name the file of a Debian package \
+                 linux-image-*-cloud-amd64",
+            )
+                .into(),
+            _ => VirtualHostFailed.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Problem;
+
+    #[test]
+    fn a_missing_emulator_is_one_line_and_the_command_that_installs_it() {
+        let error =
+            Error::Missing { program: "qemu-system-x86_64".into(), package: "qemu-system-x86" };
+        assert_eq!(
+            Problem::new(&error, &error).text(),
+            "error: qemu-system-x86_64 is not installed\n  \
+             = help: sudo apt-get install qemu-system-x86"
+        );
+    }
+
+    #[test]
+    fn lists_of_packages_that_are_missing_are_fetched_by_a_command() {
+        let failed = |command: &str| Error::Failed {
+            command: command.into(),
+            status: "exit status: 100".into(),
+            output: String::new(),
+        };
+        let help = |command| Explanation::from(&failed(command)).help;
+        let text = help("apt-cache depends linux-image-cloud-amd64").unwrap();
+        assert!(text.contains("apt-get update"), "{text}");
+        assert_eq!(help("dpkg-deb -x file"), None);
+    }
+}

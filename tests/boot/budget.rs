@@ -1,0 +1,93 @@
+//! `boxbuild budget`: the start of a box is measured and held to its budget, without KVM.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use testkit::promises::HELLO_TOTAL;
+
+use crate::scenario::{bake, hello_checkout, tools};
+use crate::schema::assert_fits;
+
+/// A checkout of the example box, and a directory of caches with the virtual host's kernel.
+struct Scene {
+    directory: tempfile::TempDir,
+    boxfile: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let boxfile = hello_checkout(directory.path());
+        let cache = directory.path().join("cache/boxbuild");
+        fs::create_dir_all(&cache).unwrap();
+        let kernels = tools().workspace.target("vmhost");
+        std::os::unix::fs::symlink(kernels, cache.join("virtual-host")).unwrap();
+        Self { directory, boxfile }
+    }
+
+    /// Builds the example box with another limit for its whole start.
+    fn boxed(&self, name: &str, total_ms: f64) -> PathBuf {
+        let old = format!("{}ms", HELLO_TOTAL.number);
+        assert!(self.boxfile.contains(&old));
+        let boxfile = self.directory.path().join(name);
+        fs::write(&boxfile, self.boxfile.replace(&old, &format!("{total_ms:.0}ms"))).unwrap();
+        let bundle = self.directory.path().join(format!("{name}.box"));
+        bake(&boxfile, &tools().programs.box_init, &bundle);
+        bundle
+    }
+
+    fn budget(&self, bundle: &Path, options: &[&str]) -> Output {
+        Command::new(&tools().programs.boxbuild)
+            .arg("budget")
+            .arg(bundle)
+            .args(["--offline", "--runs", "5"])
+            .args(options)
+            .env("XDG_CACHE_HOME", self.directory.path().join("cache"))
+            .output()
+            .unwrap()
+    }
+}
+
+/// Returns the report of a measurement that ended with a status.
+#[track_caller]
+fn report(output: &Output, status: i32) -> Value {
+    assert_eq!(output.status.code(), Some(status), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = serde_json::from_slice(&output.stdout).unwrap();
+    assert_fits("budget", &report);
+    report
+}
+
+#[test]
+fn a_box_is_held_to_a_budget_that_is_a_millisecond_from_what_it_takes() {
+    let scene = Scene::new();
+    let hello = scene.boxed("hello", HELLO_TOTAL.number);
+    let measured = report(&scene.budget(&hello, &["--json"]), 0);
+    println!("{measured:#}");
+    let total = |figure: &str| measured["phases_ms"]["total"][figure].as_f64().unwrap();
+    let (min, max) = (total("min"), total("max"));
+    assert!(max <= min * 1.02, "the starts of one box differ: {min} to {max}");
+    assert!(measured["floor_ms"].as_f64().unwrap() < min, "{measured}");
+    let under = scene.boxed("under", max.ceil() + 1.0);
+    let over = scene.boxed("over", min.floor() - 1.0);
+    let kept = report(&scene.budget(&under, &["--json"]), 0);
+    assert_eq!((&kept["within_budget"], &kept["errors"]), (&true.into(), &Value::Array(vec![])));
+    let shown = scene.budget(&over, &[]);
+    let table = String::from_utf8(shown.stdout).unwrap();
+    assert_eq!(shown.status.code(), Some(4), "{table}");
+    assert!(table.lines().any(|it| it.starts_with("total ") && it.contains("over by ")), "{table}");
+    let error = String::from_utf8(shown.stderr).unwrap();
+    assert!(error.starts_with("error: the start takes longer than the budget allows"), "{error}");
+}
+
+#[test]
+fn a_box_is_compared_with_an_older_one_and_both_measurements_are_the_same_each_time() {
+    let scene = Scene::new();
+    let hello = scene.boxed("hello", 2.0);
+    let same = report(&scene.budget(&hello, &["--json", "--compare", hello.to_str().unwrap()]), 4);
+    assert_eq!(same["errors"][0]["code"], "over-budget");
+    assert_eq!(same["compared"]["box"], same["box"]);
+    assert_eq!(same["compared"]["phases_ms"], same["phases_ms"], "to the last nanosecond");
+    assert_eq!(same["compared"]["ratio"]["total"], 1.0);
+}
