@@ -5,7 +5,7 @@ const HEADERS: [u16; 2] = [64, 56];
 /// Where the content of a file starts, and its code.
 pub(crate) const CODE_AT: usize = (HEADERS[0] + HEADERS[1]) as usize;
 
-/// What may be done with the memory of a file: the flags of its segment.
+/// The allowed uses of the memory of a file: the flags of its segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access {
     /// It may be read and executed.

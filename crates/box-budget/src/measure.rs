@@ -32,7 +32,7 @@ struct Floor {
     ready_ms: f64,
 }
 
-/// What boxlaunch prints where it fails.
+/// The JSON that boxlaunch prints where it fails.
 #[derive(Deserialize)]
 struct Refusal {
     errors: Vec<Refused>,

@@ -1,28 +1,28 @@
-//! What was measured of one box.
+//! The figures of one box.
 
 use box_digest::Digest;
 use box_image::{Budget, Overrun, Phase, Phases};
 use serde::Serialize;
 use virtual_host::Machine;
 
-/// What was measured of one box, in one start of the virtual host.
+/// The figures of one box, measured in one start of the virtual host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
     /// The box digest.
     pub digest: Digest,
     /// The box's name.
     pub name: String,
-    /// What each phase may take.
+    /// The limits of the phases.
     pub budget: Budget,
-    /// What the box's kernel takes with an init that only connects, in milliseconds.
+    /// The time that the box's kernel takes with an init that only connects, in milliseconds.
     pub floor_ms: f64,
-    /// What each phase took, for each start; never empty.
+    /// The times that the phases took, for each start; never empty.
     pub runs: Vec<Phases>,
     /// The machine that was emulated.
     pub machine: Machine,
 }
 
-/// What one phase took over all runs, in milliseconds.
+/// The times that one phase took over all runs, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// Half of the runs took no longer; with an even number, the mean of the middle two.

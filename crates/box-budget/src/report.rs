@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::Measurement;
 
-/// What a virtual time means, for whoever reads one for the first time.
+/// The meaning of a virtual time, for whoever reads one for the first time.
 const VIRTUAL_TIME: &str =
     "virtual time: 1 ns per instruction; compare it with other virtual times only";
 
-/// What is said of a box whose start may take any time.
+/// The line about a box whose start may take any time.
 const NO_BUDGET: &str =
     "the box has no budget: `boxbuild budget BOX --write 20%` puts one into its Boxfile\n";
 

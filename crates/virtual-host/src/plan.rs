@@ -15,7 +15,7 @@ pub(crate) const CONTENT: &str = "content";
 /// The names of the results in the archive that the machine leaves.
 pub(crate) const RESULT: &str = "result";
 
-/// What the machine does between its start and its end.
+/// The work of the machine between its start and its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// The disks after the one for the result, in their order.
@@ -43,7 +43,7 @@ pub(crate) struct Status {
     pub(crate) taken_ns: u64,
 }
 
-/// What the machine says of itself at its end.
+/// The facts about the machine at its end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct End {
     /// The machine's age in seconds, as in the first field of `/proc/uptime`.

@@ -25,11 +25,11 @@ const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefet
     -nrip-save,-xsavec";
 /// The machine's kernel command line: a quiet console, and an end at a panic.
 const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr";
-/// What is added where instructions are the clock. It is exact, so nothing is calibrated against
+/// The addition where instructions are the clock. It is exact, so nothing is calibrated against
 /// anything.
 const EXACT: &str = " no_timer_check tsc_early_khz=1000000";
 
-/// What a virtual host is made of.
+/// The parts of a virtual host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
     /// QEMU's version, as it prints it: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.

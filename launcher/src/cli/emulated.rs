@@ -17,7 +17,7 @@ use super::terminal::{is_quiet, notice};
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// What people are told before they wait.
+/// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
 

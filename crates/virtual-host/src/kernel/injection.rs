@@ -13,7 +13,7 @@
 //! event: the condition on the NMI is removed from the module's code. Such a KVM is correct on any CPU,
 //! and costs one exit for each interrupt: below one percent of a start.
 
-/// What `svm_vcpu_run` does with an event while it steps over an NMI, as x86-64 code; `None` is a
+/// The code with which `svm_vcpu_run` treats an event while it steps over an NMI, as x86-64 code; `None` is a
 /// byte that differs from build to build.
 ///
 /// ```text

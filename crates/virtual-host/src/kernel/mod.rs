@@ -37,7 +37,7 @@ pub struct HostKernel {
     about: About,
 }
 
-/// What is known of a prepared kernel.
+/// The facts about a prepared kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct About {
     version: String,
@@ -45,7 +45,7 @@ struct About {
 }
 
 impl HostKernel {
-    /// Opens the newest kernel that was prepared in a cache directory; `None` where there is none.
+    /// Opens the newest kernel that was prepared in a cache directory; `None` if it has no kernel.
     pub fn find(cache: &Path) -> Option<Self> {
         let entries = fs::read_dir(cache).ok()?;
         let mut ready: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

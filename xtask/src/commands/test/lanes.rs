@@ -64,7 +64,7 @@ pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
 }
 
 impl Lanes<'_> {
-    /// Does one job after the other, until there is none left.
+    /// Does one job after the other, until no job is left.
     fn run(&self) {
         while let Some(job) = self.next() {
             let succeeded = match &job {

@@ -10,7 +10,7 @@ use testkit::{Result, program};
 
 use super::split::Piece;
 
-/// What a process wrote on its standard output, understood as libtest's.
+/// The standard output of a process, understood as libtest's.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     /// How long each test took, whether it passed or not.

@@ -12,7 +12,7 @@ use super::split::Selected;
 /// Tests that `--quick` leaves out.
 struct Slow {
     program: &'static str,
-    /// What the names of the tests start with; all do with nothing.
+    /// The start of the tests' names; empty for all.
     start: &'static str,
     /// Why they are left out, as the end of "tests that …".
     why: &'static str,
