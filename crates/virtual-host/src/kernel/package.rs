@@ -63,20 +63,6 @@ pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKern
     fetch(&package, cache)
 }
 
-/// Returns the kernel that a cache directory has. Without one, fetches the newest; `before` gets the
-/// command that does so as soon as its package is known.
-///
-/// # Errors
-/// As for [`newest_package`] and [`fetch`].
-pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
-    if let Some(kernel) = HostKernel::find(cache) {
-        return Ok(kernel);
-    }
-    let package = newest_package()?;
-    before(&format!("apt-get download {package}"));
-    fetch(&package, cache)
-}
-
 /// Prepares the kernel in a Debian package's file in a cache directory.
 ///
 /// # Errors
