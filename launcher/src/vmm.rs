@@ -35,8 +35,6 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
-/// The hidden subcommand that becomes another program, which ends with the process that started it.
-pub const FOLLOWER: &str = "follow";
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).

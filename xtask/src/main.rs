@@ -2,7 +2,7 @@
 //!
 //! `demo` builds the example and boots it; `install` puts the programs in place; `test` runs every
 //! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
-//! compares with other programs; `lines` and `cycles` measure the code itself. One file per subcommand
+//! compares with other programs; `soak` starts a box hundreds of times; `lines` and `cycles` measure the code itself. One file per subcommand
 //! is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use commands::{
-    bench, box_init, cycles, demo, docs, fuzz, install, lines, setup, test, vmhost, words,
+    bench, box_init, cycles, demo, docs, fuzz, install, lines, setup, soak, test, vmhost, words,
 };
 
 /// The daily work on this repository.
@@ -49,6 +49,8 @@ enum Task {
     /// Build a box of two images of full size, or start one (--start), and let other programs do the
     /// like; leaves target/bench/report.json or start.json.
     Bench(bench::Options),
+    /// Start a box hundreds of times on the virtual host; fails if one start does not succeed.
+    Soak(soak::Options),
     /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
     Vmhost(vmhost::Options),
 }
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Task::Words => words::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };
     outcome.unwrap_or_else(|error| {

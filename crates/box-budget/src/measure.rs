@@ -1,9 +1,10 @@
 //! One start of the virtual host, in which a box is started several times.
 
 use std::path::Path;
+use std::time::Duration;
 
 use box_digest::Digest;
-use box_image::{ErrorCode, Phases};
+use box_image::{ErrorCode, Phase, Phases};
 use box_layout::OpenBox;
 use serde::Deserialize;
 use virtual_host::{Ended, VirtualHost};
@@ -12,9 +13,12 @@ use crate::{MeasureError, Measurement, Result};
 
 /// Where the box is in the virtual host.
 const BOX: &str = "/box";
-/// The longest virtual time that the agent may take to be ready, in seconds: an agent that is never ready
-/// costs the real time of that.
-const STARTUP_TIMEOUT: &str = "30";
+/// The virtual time that an agent may take to be ready, in seconds, or twice the box's budget if that is
+/// longer: an agent that is never ready costs the real time of that.
+const STARTUP_TIMEOUT: u64 = 30;
+/// The real time that the virtual host may take for itself, and for each start of a box.
+const TIME_LIMIT: Duration = Duration::from_secs(20 * 60);
+const TIME_OF_A_START: Duration = Duration::from_secs(60);
 /// How much of a failed program's standard error is shown, in bytes.
 const STDERR_SHOWN: usize = 4000;
 
@@ -55,6 +59,7 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
     let opened = OpenBox::open(bundle)?;
     let plan = opened.plan();
     let host = host.for_guest(plan.vm.memory_mib, plan.vm.cpus).disk(bundle, BOX);
+    let host = host.time_limit(TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
     let commands = commands(&opened, runs);
     let run = host.run_each(&commands)?;
@@ -67,7 +72,9 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
         return nothing("run");
     }
     let (name, budget) = (plan.name.clone(), plan.budget);
-    Ok(Measurement { digest: opened.digest, name, budget, floor_ms: floor.ready_ms, runs, machine })
+    let cpus = plan.vm.cpus;
+    let floor_ms = floor.ready_ms;
+    Ok(Measurement { digest: opened.digest, name, cpus, budget, floor_ms, runs, machine })
 }
 
 /// Returns the commands that start the box, and after them the one that measures the floor: the first
@@ -79,6 +86,8 @@ fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
     let (kernel, cpus, memory) =
         (kernel.display().to_string(), vm.cpus.to_string(), vm.memory_mib.to_string());
     let floor = ["boxlaunch", "floor", &kernel, &cpus, &memory];
+    let total = opened.plan().budget.limit(Phase::Total).unwrap_or_default();
+    let timeout = STARTUP_TIMEOUT.max(total.div_ceil(1000) * 2).to_string();
     let start = [
         "boxlaunch",
         "run",
@@ -87,7 +96,7 @@ fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
         "report",
         "--until-ready",
         "--startup-timeout",
-        STARTUP_TIMEOUT,
+        &timeout,
         BOX,
     ];
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();

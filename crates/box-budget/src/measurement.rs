@@ -12,6 +12,8 @@ pub struct Measurement {
     pub digest: Digest,
     /// The box's name.
     pub name: String,
+    /// The number of the box's CPUs.
+    pub cpus: u8,
     /// The limits of the phases.
     pub budget: Budget,
     /// The time that the box's kernel takes with an init that only connects, in milliseconds.
@@ -89,6 +91,7 @@ pub(crate) mod tests {
         Measurement {
             digest: Digest::from_bytes([7; 32]),
             name: "hello".into(),
+            cpus: 1,
             budget,
             floor_ms: 250.0,
             runs: totals.iter().map(run).collect(),

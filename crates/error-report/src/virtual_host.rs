@@ -16,7 +16,7 @@ impl From<&Error> for Explanation {
             Error::Missing { package, .. } => {
                 (VirtualHostMissing, format!("sudo apt-get install {package}")).into()
             }
-            Error::File { .. } | Error::Pack { .. } => Io.into(),
+            Error::File { .. } | Error::Pack { .. } | Error::Output(_) => Io.into(),
             Error::Failed { command, .. } if command.starts_with("apt-") => (
                 DownloadFailed,
                 "run `sudo apt-get update`, check the network, or name the file of a Debian package \

@@ -108,6 +108,10 @@ impl Files {
             let target = fs::read_link(source).map_err(HostError::file("read", source))?;
             return Ok(Node::Symlink { target: target.into_os_string().as_bytes().to_vec() });
         }
+        if !metadata.is_file() {
+            let what = source.display().to_string();
+            return Err(HostError::malformed(what, "it is neither a file, a directory nor a link"));
+        }
         let file = File::open(source).map_err(HostError::file("open", source))?;
         let (content, size) =
             Blake3Digest::of_reader(file).map_err(HostError::file("read", source))?;

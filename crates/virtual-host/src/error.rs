@@ -68,6 +68,9 @@ pub enum HostError {
         /// The end of the console's log.
         console: String,
     },
+    /// The output could not be passed on.
+    #[error("cannot pass on the output: {0}")]
+    Output(#[source] io::Error),
     /// A step of the machine's own init failed.
     #[error("the virtual host cannot {what}: {source}")]
     Guest { what: String, source: io::Error },

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::kernel::HostKernel;
 use crate::output::{self, Output, Run};
-use crate::plan::{Mount, Plan};
+use crate::plan::{FOLLOW, Mount, Plan};
 use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 
 /// The memory of a virtual host beside that of the microVM in it, in MiB: its kernel, its programs and
@@ -39,13 +39,12 @@ pub struct VirtualHost {
     files: Vec<(PathBuf, String)>,
     disks: Vec<(PathBuf, String)>,
     time_limit: Duration,
-    starter: Vec<OsString>,
 }
 
 impl VirtualHost {
     /// Starts with one CPU, 1 GiB of memory, the clock of instructions, no files, and a limit of twenty
     /// minutes of real time. `init` is a static program that calls [`crate::guest::run`] where
-    /// [`crate::guest::is_init`] returns `true`: `boxlaunch`, which is in the machine as
+    /// [`crate::guest::is_init`] returns `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
     /// `/bin/boxlaunch`, too.
     pub fn new(kernel: &HostKernel, init: impl Into<PathBuf>) -> Self {
         Self {
@@ -57,7 +56,6 @@ impl VirtualHost {
             files: Vec::new(),
             disks: Vec::new(),
             time_limit: Duration::from_secs(1200),
-            starter: Vec::new(),
         }
     }
 
@@ -93,14 +91,6 @@ impl VirtualHost {
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
-        self
-    }
-
-    /// Sets a program and its first arguments, which starts the emulator: the emulator's command line
-    /// follows them.
-    #[must_use]
-    pub fn started_by(mut self, starter: Vec<OsString>) -> Self {
-        self.starter = starter;
         self
     }
 
@@ -144,7 +134,7 @@ impl VirtualHost {
         self.start(&[words(command)], true, out, err).map(Output::of_only)
     }
 
-    /// Runs commands in one start of the machine, one after the other.
+    /// Runs commands in one start of the machine, one after the other, until one fails.
     ///
     /// # Errors
     /// As for [`Self::run`].
@@ -199,8 +189,14 @@ impl VirtualHost {
             disks: &disks,
             live,
         };
-        let end = qemu::run(qemu::command(&self.starter, &start), self.time_limit, out, err)?;
+        let end = qemu::run(qemu::command(&self.starter(), &start), self.time_limit, out, err)?;
         self.conclude(&end, &console, &disks[0].path)
+    }
+
+    /// Returns the words that start a program so that it ends with this process, however that ends.
+    fn starter(&self) -> [OsString; 3] {
+        let own = std::process::id().to_string();
+        [self.init.clone().into(), FOLLOW.into(), own.into()]
     }
 
     fn mounts(&self) -> Vec<Mount> {

@@ -17,4 +17,5 @@ pub use error::{HostError, Result};
 pub use host::{Clock, VirtualHost};
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};
+pub use plan::FOLLOW;
 pub use qemu::Machine;

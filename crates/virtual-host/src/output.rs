@@ -105,6 +105,9 @@ fn sort(mut members: BTreeMap<String, Vec<u8>>) -> Option<Run> {
         let stderr = members.remove(&stream_name(ended.len(), "stderr"))?;
         ended.push(Ended { status, stdout, stderr, taken: Duration::from_nanos(taken_ns) });
     }
+    if ended.is_empty() {
+        return None;
+    }
     let prefix = format!("{}/", OUT.trim_start_matches('/'));
     let out = |(name, content): (String, _)| Some((safe(name.strip_prefix(&prefix)?)?, content));
     let files = members.into_iter().filter_map(out).collect();
@@ -159,5 +162,6 @@ mod tests {
         assert!(sort(members(&[0; 4096][..]).unwrap()).is_none());
         assert!(result(&WHOLE[..3]).is_none());
         assert!(result(&[WHOLE[0], WHOLE[1], WHOLE[3]]).is_none());
+        assert!(result(&WHOLE[3..]).is_none(), "no command ran");
     }
 }

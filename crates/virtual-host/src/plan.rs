@@ -15,6 +15,10 @@ pub(crate) const CONTENT: &str = "content";
 /// The names of the results in the archive that the machine leaves.
 pub(crate) const RESULT: &str = "result";
 
+/// The subcommand of the init's program that becomes another program, which ends with the process that
+/// started it: `PROGRAM follow PID COMMAND…`.
+pub const FOLLOW: &str = "follow";
+
 /// The work of the machine between its start and its end.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Plan {

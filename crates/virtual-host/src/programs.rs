@@ -14,9 +14,9 @@ const PACKAGES: [(&str, &str); 4] = [
     ("dpkg-deb", "dpkg"),
 ];
 
-/// Runs a command to its end and returns its standard output.
+/// Runs a command to its end and returns its standard output, which is in English.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command.stdin(Stdio::null()).output();
+    let output = command.env("LC_ALL", "C").stdin(Stdio::null()).output();
     let output = output.map_err(|source| not_started(command, source))?;
     if output.status.success() {
         return Ok(output.stdout);

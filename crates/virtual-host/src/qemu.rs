@@ -1,9 +1,10 @@
 //! The emulator: its command line, and its process.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use crate::{Clock, HostError, Result, programs};
 
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
+/// How much of an output is kept for messages, in bytes.
+const KEPT: usize = 16 << 10;
 /// The emulator's program.
 const PROGRAM: &str = "qemu-system-x86_64";
 /// The emulated mainboard.
@@ -147,22 +150,27 @@ pub(crate) fn run(
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|source| programs::not_started(&command, source))?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    thread::scope(|scope| {
-        scope.spawn(move || stdout.map(|from| copy(from, out)));
-        let said = scope.spawn(move || stderr.map(|from| copy(from, err)));
-        let status = wait(&mut child, limit);
-        let stderr = said.join().ok().flatten().unwrap_or_default();
-        Ok(End { status, stderr })
-    })
+    let lost = OnceLock::new();
+    let (status, stderr) = thread::scope(|scope| {
+        scope.spawn(|| stdout.map(|from| copy(from, out, &lost)));
+        let written = scope.spawn(|| stderr.map(|from| copy(from, err, &lost)));
+        let status = wait(&mut child, limit, &lost);
+        (status, written.join().ok().flatten().unwrap_or_default())
+    });
+    match lost.into_inner() {
+        Some(source) => Err(HostError::Output(source)),
+        None => Ok(End { status, stderr }),
+    }
 }
 
-/// Waits for the process; returns `None` after it had to be killed.
-fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
+/// Waits for the process; returns `None` after it had to be killed, at the limit or because its output was
+/// lost.
+fn wait(child: &mut Child, limit: Duration, lost: &OnceLock<io::Error>) -> Option<ExitStatus> {
     let started = Instant::now();
     loop {
         match child.try_wait() {
             Ok(Some(status)) => return Some(status),
-            Ok(None) if started.elapsed() <= limit => thread::sleep(POLL),
+            Ok(None) if started.elapsed() <= limit && lost.get().is_none() => thread::sleep(POLL),
             _ => break,
         }
     }
@@ -172,13 +180,19 @@ fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// Copies until the end, and returns what was copied. A reader that has gone away loses its part.
-fn copy(mut from: impl Read, to: &mut (dyn Write + Send)) -> Vec<u8> {
+/// Copies until the end, and returns the last of it, for messages. The first error of the writer is left in
+/// `lost`.
+fn copy(mut from: impl Read, to: &mut (dyn Write + Send), lost: &OnceLock<io::Error>) -> Vec<u8> {
     let mut copied = Vec::new();
     let mut chunk = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut chunk) {
         copied.extend_from_slice(&chunk[..count]);
-        drop(to.write_all(&chunk[..count]).and_then(|()| to.flush()));
+        let excess = copied.len().saturating_sub(KEPT);
+        copied.drain(..excess);
+        if let Err(error) = to.write_all(&chunk[..count]).and_then(|()| to.flush()) {
+            // Only the first one counts.
+            drop(lost.set(error));
+        }
     }
     copied
 }
@@ -219,6 +233,24 @@ mod tests {
         command.arg("60");
         let end = run(command, Duration::ZERO, &mut Vec::new(), &mut Vec::new()).unwrap();
         assert!(end.status.is_none());
+    }
+
+    #[test]
+    fn a_program_whose_output_nobody_takes_is_ended() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo line; exec sleep 60"]);
+        let error =
+            run(command, Duration::from_secs(60), &mut Closed, &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, HostError::Output(_)), "{error}");
     }
 
     #[test]

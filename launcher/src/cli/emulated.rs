@@ -1,6 +1,5 @@
 //! `boxlaunch run --emulated`: the same run on the virtual host, for machines without KVM.
 
-use std::ffi::OsString;
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
@@ -17,6 +16,9 @@ use super::terminal::{is_quiet, notice};
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// The notice about a kernel whose kvm_amd could not be changed.
+const UNKNOWN_KERNEL: &str =
+    "boxlaunch: the virtual host's kernel is not a known one: one start in a hundred hangs\n";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -29,11 +31,13 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
-        .started_by(follower())
         .for_guest(vm.memory_mib, vm.cpus)
         .time_limit(TIME_LIMIT)
         .disk(&opened.directory, BOX);
     let machine = host.machine()?;
+    if !kernel.exits_after_injection() {
+        notice(UNKNOWN_KERNEL);
+    }
     if !is_quiet() {
         notice(SLOW);
     }
@@ -46,12 +50,6 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
-}
-
-/// Returns the words that start a program so that it ends with this process.
-fn follower() -> Vec<OsString> {
-    let own = std::process::id().to_string();
-    [paths::SELF, boxlaunch::vmm::FOLLOWER, &own].map(OsString::from).to_vec()
 }
 
 /// Refuses the options that lead out of the virtual host.

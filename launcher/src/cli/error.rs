@@ -6,10 +6,11 @@ use std::slice;
 
 use box_image::ErrorCode::{self, *};
 use box_image::exit;
-use box_image::text::{shown, shown_json};
+use box_image::text::{shown, shown_json, shown_lines};
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
+use virtual_host::HostError;
 
 use super::explain::explain;
 use super::terminal::{self, painted};
@@ -60,9 +61,12 @@ impl CommandError {
     }
 }
 
-impl From<virtual_host::HostError> for CommandError {
-    fn from(error: virtual_host::HostError) -> Self {
-        Self::new(Explanation::from(&error), error)
+impl From<HostError> for CommandError {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Output(source) => LaunchError::Output(source).into(),
+            error => Self::new(Explanation::from(&error), shown_lines(&error.to_string())),
+        }
     }
 }
 

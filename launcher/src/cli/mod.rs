@@ -138,7 +138,7 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
         }
         namespaces::SUBCOMMAND => Some(namespaces::enter()),
         floor::SUBCOMMAND => Some(measure_floor()),
-        vmm::FOLLOWER => {
+        virtual_host::FOLLOW => {
             let arguments: Vec<_> = env::args_os().skip(2).collect();
             Some(Err(vmm::follow_as(&arguments)))
         }
@@ -151,8 +151,8 @@ fn measure_floor() -> Result<(), LaunchError> {
     let started = process_start()?;
     let arguments: Vec<_> = env::args().skip(2).collect();
     let Some(floor) = Floor::parse(&arguments) else {
-        notice("usage: boxlaunch floor KERNEL CPUS MEMORY_MIB\n");
-        return Ok(());
+        let source = io::Error::other("usage: boxlaunch floor KERNEL CPUS MEMORY_MIB");
+        return Err(LaunchError::System { action: "measure the floor", source });
     };
     Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)))
 }

@@ -10,7 +10,8 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
+    "budget",
     "init",
     "check",
     "build",

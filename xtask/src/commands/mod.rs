@@ -9,6 +9,7 @@ pub(crate) mod fuzz;
 pub(crate) mod install;
 pub(crate) mod lines;
 pub(crate) mod setup;
+pub(crate) mod soak;
 pub(crate) mod test;
 pub(crate) mod vmhost;
 pub(crate) mod words;

@@ -26,14 +26,19 @@ const NOT_STARTED: i32 = 127;
 /// How long a machine waits before its end when its output is watched, so that all of it arrives.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Runs all commands, one after the other, and returns how each ended.
+/// Runs the commands one after the other, until one fails, and returns how each ended.
 pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
-    let run = |(number, words): (usize, &Vec<String>)| run(number, words, plan.live);
-    let ended = plan.commands.iter().enumerate().map(run).collect();
+    let mut ended = Vec::new();
+    for (number, words) in plan.commands.iter().enumerate() {
+        ended.push(run(number, words, plan.live)?);
+        if ended.iter().any(|it| it.status != 0) {
+            break;
+        }
+    }
     if plan.live {
         thread::sleep(LINGER);
     }
-    ended
+    Ok(ended)
 }
 
 /// Returns the file in which a stream of a command is collected.

@@ -1,0 +1,104 @@
+//! `cargo xtask soak`: starts a box hundreds of times on the virtual host, for faults that a few starts
+//! do not show.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use box_budget::Measurement;
+use box_image::Phase;
+use testkit::{KitError, Result, VirtualHost, Workspace};
+
+use super::{Outcome, setup};
+use crate::{cargo, say};
+
+/// How often the box starts in one run of the virtual host.
+const AT_ONCE: u16 = 25;
+/// By how many bytes the machine of each run differs from the one before. Equal runs would take the same
+/// way to the last instruction, and show nothing new.
+const SHIFT: usize = 4096;
+
+/// The box to start, and how often.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The box's directory [default: the one of `cargo xtask demo`]
+    #[arg(value_name = "BOX")]
+    bundle: Option<PathBuf>,
+    /// How often it starts; rounded up to a multiple of 25.
+    #[arg(long, default_value_t = 500, value_name = "COUNT")]
+    starts: u32,
+}
+
+/// The starts so far.
+#[derive(Debug, Default)]
+struct Tally {
+    totals: Vec<f64>,
+    /// The runs of the virtual host in which a start failed or hung.
+    failed: u32,
+    /// The widest spread of the starts in one run, as a part of the shortest.
+    spread: f64,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    let workspace = Workspace::find();
+    let bundle = options.bundle.clone().unwrap_or_else(|| workspace.target("demo/hello.box"));
+    let kernel = setup::for_virtual_host(&workspace)?;
+    let host = VirtualHost::new(&kernel, cargo::build_boxlaunch(&workspace)?);
+    let scratch = tempfile::tempdir().map_err(KitError::file("make", &bundle))?;
+    let mut tally = Tally::default();
+    for round in 0..options.starts.div_ceil(AT_ONCE.into()) {
+        let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
+        match box_budget::measure(host, &bundle, AT_ONCE) {
+            Ok(measurement) => tally.add(&measurement),
+            Err(error) => {
+                tally.failed += 1;
+                say::note(&format!("run {round} failed: {error}"));
+            }
+        }
+        say::note(&tally.line());
+    }
+    say::result(&tally.line());
+    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns a host with one file more, whose size depends on the round.
+fn shifted(host: &VirtualHost, file: &std::path::Path, round: u32) -> Result<VirtualHost> {
+    let size = SHIFT * usize::try_from(round).unwrap_or_default();
+    fs::write(file, vec![0; size]).map_err(KitError::file("write", file))?;
+    Ok(host.clone().file(file, "/shift"))
+}
+
+impl Tally {
+    fn add(&mut self, measurement: &Measurement) {
+        let totals = measurement.figures(Phase::Total);
+        self.spread = self.spread.max((totals.max - totals.min) / totals.min);
+        self.totals.extend(measurement.runs.iter().map(|run| run.total));
+    }
+
+    fn line(&self) -> String {
+        let (least, most) = self
+            .totals
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
+        format!(
+            "{} starts, {least:.1} to {most:.1} ms of virtual time, at most {:.1} % apart in one run; {} runs failed",
+            self.totals.len(),
+            self.spread * 100.0,
+            self.failed
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_the_extremes_and_the_failures() {
+        let tally = Tally { totals: vec![312.04, 309.96, 315.0], failed: 1, spread: 0.0123 };
+        assert_eq!(
+            tally.line(),
+            "3 starts, 310.0 to 315.0 ms of virtual time, at most 1.2 % apart in one run; 1 runs failed"
+        );
+    }
+}
