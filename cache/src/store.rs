@@ -24,8 +24,8 @@ const UNSEEN: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
-/// What may be beside them: the kernel of the virtual host, which the same directory of the user's caches
-/// has before there is a store in it.
+/// The one other entry that may be beside them: the kernel of the virtual host, which may be in the user's
+/// cache directory before a store is.
 const NEIGHBOUR: &str = "virtual-host";
 /// Those of them that are directories.
 const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];

@@ -143,11 +143,8 @@ fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     };
     let kernel = kernel.map_err(|error| failed(&error))?;
     terminal::detail("kernel of the virtual host", kernel.version());
-    if !kernel.exits_after_injection() {
-        terminal::note(
-            "warning: the virtual host's kernel has a kvm_amd of an unknown form: about one start in \
-             a hundred hangs",
-        );
+    if let Some(warning) = kernel.warning() {
+        terminal::note(&format!("warning: {warning}"));
     }
     Ok(kernel)
 }

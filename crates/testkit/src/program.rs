@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+pub use virtual_host::programs::shown;
+use virtual_host::programs::tail;
+
 use crate::{KitError, Result};
 
 /// How much of a failed program's output an error shows, in bytes.
@@ -50,22 +53,6 @@ pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
     KitError::Start { program, source }
 }
 
-/// Returns the command line, for people.
-pub fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the last `limit` bytes of a text, from a whole line on.
-pub(crate) fn tail(bytes: &[u8], limit: usize) -> String {
-    let start = bytes.len().saturating_sub(limit);
-    let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");
-    match text.split_once('\n') {
-        Some((_, whole)) if start > 0 => whole.to_owned(),
-        _ => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,11 +71,5 @@ mod tests {
         assert!(message.contains("no-such-program is missing"), "{message}");
         assert_eq!(find("no-such-program"), None);
         assert!(find("sh").is_some());
-    }
-
-    #[test]
-    fn a_tail_starts_with_a_whole_line() {
-        assert_eq!(tail(b"first\nsecond\r\nthird", 12), "third");
-        assert_eq!(tail(b"short", 14), "short");
     }
 }

@@ -17,23 +17,11 @@ const BESIDE_A_GUEST: u32 = 768;
 /// How much of the console's log an error shows, in bytes.
 const CONSOLE_SHOWN: usize = 3000;
 
-/// The clock of a virtual host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Clock {
-    /// The machine's instruction counter, one nanosecond each: a command takes the same time in every
-    /// run, whatever the real machine is doing.
-    #[default]
-    Instructions,
-    /// The real machine's clock. Faster, and no two runs take the same time.
-    Real,
-}
-
 /// An emulated machine that is ready to run commands; each run starts from the same state.
 #[derive(Debug, Clone)]
 pub struct VirtualHost {
     kernel: HostKernel,
     init: PathBuf,
-    clock: Clock,
     cpus: u8,
     memory_mib: u32,
     files: Vec<(PathBuf, String)>,
@@ -42,15 +30,14 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// Starts with one CPU, 1 GiB of memory, the clock of instructions, no files, and a limit of twenty
-    /// minutes of real time. `init` is a static program that calls [`crate::guest::run`] where
-    /// [`crate::guest::is_init`] returns `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
+    /// Starts with one CPU, 1 GiB of memory, no files, and a limit of twenty minutes of real time. `init` is
+    /// a static program that calls [`crate::guest::run`] where [`crate::guest::is_init`] returns
+    /// `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
     /// `/bin/boxlaunch`, too.
     pub fn new(kernel: &HostKernel, init: impl Into<PathBuf>) -> Self {
         Self {
             kernel: kernel.clone(),
             init: init.into(),
-            clock: Clock::default(),
             cpus: 1,
             memory_mib: 1024,
             files: Vec::new(),
@@ -72,15 +59,8 @@ impl VirtualHost {
         self.memory(memory_mib.saturating_add(BESIDE_A_GUEST)).cpus(cpus)
     }
 
-    /// Sets the clock.
-    #[must_use]
-    pub const fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Sets the number of emulated CPUs that are wanted: as many as the box has, so that its CPUs do not
-    /// wait for each other's turn. QEMU before version 10 emulates one where instructions are the clock.
+    /// wait for each other's turn. QEMU before version 10 emulates one.
     #[must_use]
     pub const fn cpus(mut self, cpus: u8) -> Self {
         self.cpus = cpus;
@@ -149,19 +129,12 @@ impl VirtualHost {
     pub fn machine(&self) -> Result<Machine> {
         let qemu = qemu::version()?;
         Ok(Machine {
-            cpus: self.emulated_cpus(&qemu),
+            cpus: if qemu::shares_instructions(&qemu) { self.cpus } else { 1 },
             qemu,
             machine: qemu::MACHINE.to_owned(),
             cpu: qemu::CPU_MODEL.to_owned(),
             kernel: self.kernel.version().to_owned(),
         })
-    }
-
-    fn emulated_cpus(&self, qemu: &str) -> u8 {
-        match self.clock {
-            Clock::Instructions if !qemu::shares_instructions(qemu) => 1,
-            Clock::Instructions | Clock::Real => self.cpus,
-        }
     }
 
     fn start(
@@ -180,7 +153,6 @@ impl VirtualHost {
         fs::write(&initramfs, archive).map_err(HostError::file("write", &initramfs))?;
         let console = scratch.path().join("console");
         let start = qemu::Start {
-            clock: self.clock,
             cpus: self.machine()?.cpus,
             memory_mib: self.memory_mib,
             kernel: &self.kernel.kernel(),

@@ -47,7 +47,7 @@ fn program(path: &Path) -> Result<Vec<u8>> {
 
 /// Returns whether a 64-bit little-endian ELF file names a loader (ELF specification, "Program Header":
 /// a segment of type `PT_INTERP`).
-fn needs_loader(file: &[u8]) -> bool {
+pub fn needs_loader(file: &[u8]) -> bool {
     const PT_INTERP: u32 = 3;
     let types = || {
         let start = usize::try_from(u64::from_le_bytes(*file.get(0x20..)?.first_chunk()?)).ok()?;

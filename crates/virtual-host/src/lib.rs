@@ -10,12 +10,13 @@ mod initramfs;
 pub mod kernel;
 mod output;
 mod plan;
-mod programs;
+pub mod programs;
 mod qemu;
 
 pub use error::{HostError, Result};
-pub use host::{Clock, VirtualHost};
+pub use host::VirtualHost;
+pub use initramfs::needs_loader;
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};
 pub use plan::FOLLOW;
-pub use qemu::Machine;
+pub use qemu::{EMULATOR, Machine};

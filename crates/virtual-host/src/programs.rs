@@ -2,17 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use crate::{HostError, Result};
+use crate::{EMULATOR, HostError, Result};
 
 /// How much of a failed program's output an error shows, in bytes.
 const SHOWN: usize = 4000;
 /// The programs that this crate starts, and the Debian packages that have them.
-const PACKAGES: [(&str, &str); 4] = [
-    ("qemu-system-x86_64", "qemu-system-x86"),
-    ("apt-get", "apt"),
-    ("apt-cache", "apt"),
-    ("dpkg-deb", "dpkg"),
-];
+const PACKAGES: [(&str, &str); 4] =
+    [(EMULATOR, "qemu-system-x86"), ("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")];
 
 /// Runs a command to its end and returns its standard output, which is in English.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
@@ -42,13 +38,13 @@ pub(crate) fn not_started(command: &Command, source: std::io::Error) -> HostErro
 }
 
 /// Returns the command line, for people.
-pub(crate) fn shown(command: &Command) -> String {
+pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the last `limit` bytes of a text, from a whole line on.
-pub(crate) fn tail(bytes: &[u8], limit: usize) -> String {
+pub fn tail(bytes: &[u8], limit: usize) -> String {
     let start = bytes.len().saturating_sub(limit);
     let text = String::from_utf8_lossy(&bytes[start..]).replace('\r', "");
     match text.split_once('\n') {

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::disk::Disk;
-use crate::{Clock, HostError, Result, programs};
+use crate::{HostError, Result, programs};
 
 /// How often the process is looked at.
 const POLL: Duration = Duration::from_millis(10);
 /// How much of an output is kept for messages, in bytes.
 const KEPT: usize = 16 << 10;
 /// The emulator's program.
-const PROGRAM: &str = "qemu-system-x86_64";
+pub const EMULATOR: &str = "qemu-system-x86_64";
 /// The emulated mainboard.
 pub(crate) const MACHINE: &str = "q35";
 /// The emulated CPU.
@@ -26,11 +26,10 @@ pub(crate) const CPU_MODEL: &str = "EPYC";
 /// The model's features that QEMU 7.2 does not emulate. A later one may, and would be another CPU.
 const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
     -nrip-save,-xsavec";
-/// The machine's kernel command line: a quiet console, and an end at a panic.
-const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr";
-/// The addition where instructions are the clock. It is exact, so nothing is calibrated against
-/// anything.
-const EXACT: &str = " no_timer_check tsc_early_khz=1000000";
+/// The machine's kernel command line: a quiet console, and an end at a panic. The clock is exact, so nothing
+/// is calibrated against anything (`no_timer_check`, `tsc_early_khz`).
+const CMDLINE: &str =
+    "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check tsc_early_khz=1000000";
 
 /// The parts of a virtual host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,7 +48,7 @@ pub struct Machine {
 
 /// Returns QEMU's version.
 pub(crate) fn version() -> Result<String> {
-    let printed = programs::run(Command::new(PROGRAM).arg("--version"))?;
+    let printed = programs::run(Command::new(EMULATOR).arg("--version"))?;
     let line = String::from_utf8_lossy(&printed);
     let version = line.lines().next().and_then(|line| line.split_once(" version "));
     version
@@ -67,7 +66,6 @@ pub(crate) fn shares_instructions(version: &str) -> bool {
 /// The machine that [`command`] describes.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
-    pub(crate) clock: Clock,
     pub(crate) cpus: u8,
     pub(crate) memory_mib: u32,
     pub(crate) kernel: &'a Path,
@@ -78,37 +76,24 @@ pub(crate) struct Start<'a> {
     pub(crate) live: bool,
 }
 
-/// Returns the command that emulates a machine.
+/// Returns the command that emulates a machine. With instructions as the clock, a calendar that starts on a
+/// fixed day and a fixed seed, the same machine takes the same time in every run.
 pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
-    let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(PROGRAM)]);
+    let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(EMULATOR)]);
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
     command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &start.cpus.to_string()]);
     command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initramfs);
-    add_clock(&mut command, start.clock);
+    command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
+    command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-append", CMDLINE]);
     command.arg("-serial").arg(with_path("file:", start.console));
     if start.live {
         command.args(["-serial", "file:/dev/fd/1", "-serial", "file:/dev/fd/2"]);
     }
     add_memory(&mut command, start);
     command
-}
-
-/// Adds the clock and the kernel's command line. With instructions as the clock, a calendar that starts
-/// on a fixed day and a fixed seed, the same machine takes the same time in every run.
-fn add_clock(command: &mut Command, clock: Clock) {
-    match clock {
-        Clock::Real => {
-            command.args(["-append", CMDLINE]);
-        }
-        Clock::Instructions => {
-            command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
-            command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm"]);
-            command.args(["-append", &format!("{CMDLINE}{EXACT}")]);
-        }
-    }
 }
 
 /// Adds the memory and, as memory that keeps its content, the disks.
@@ -205,7 +190,6 @@ mod tests {
     fn disks_become_memory_and_commas_stay_commas() {
         let disk = |path: &str, writable| Disk { path: path.into(), size: 4 << 20, writable };
         let start = Start {
-            clock: Clock::Instructions,
             cpus: 1,
             memory_mib: 256,
             kernel: Path::new("k"),

@@ -16,9 +16,6 @@ use super::terminal::{is_quiet, notice};
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The notice about a kernel whose kvm_amd could not be changed.
-const UNKNOWN_KERNEL: &str =
-    "boxlaunch: the virtual host's kernel is not a known one: one start in a hundred hangs\n";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -35,8 +32,8 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
         .time_limit(TIME_LIMIT)
         .disk(&opened.directory, BOX);
     let machine = host.machine()?;
-    if !kernel.exits_after_injection() {
-        notice(UNKNOWN_KERNEL);
+    if let Some(warning) = kernel.warning() {
+        notice(&format!("boxlaunch: {warning}\n"));
     }
     if !is_quiet() {
         notice(SLOW);

@@ -19,9 +19,8 @@ use kvm_error::KvmError;
 use memory::Memory;
 use namespaces::Namespaces;
 use programs::Tool;
+pub use virtual_host::EMULATOR;
 
-/// The emulator that `boxlaunch run --emulated` needs.
-pub const EMULATOR: &str = "qemu-system-x86_64";
 /// The program that carries a box's network, in a later version.
 pub const NETWORK: &str = "passt";
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Say;
-use crate::elf::is_dynamic;
+use virtual_host::needs_loader;
+
 use crate::{KitError, Result, program};
 
 /// A Debian package that this project's tests or examples use.
@@ -93,7 +94,7 @@ impl Package {
     fn is_here(self) -> bool {
         match (self, program::find(self.program())) {
             // The package busybox has a program of the same name, which needs shared libraries.
-            (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !is_dynamic(&file)),
+            (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !needs_loader(&file)),
             (_, path) => path.is_some(),
         }
     }

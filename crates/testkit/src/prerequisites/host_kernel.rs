@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use virtual_host::{HostKernel, VirtualHost, kernel};
+use virtual_host::{HostKernel, VirtualHost, kernel, needs_loader};
 
 use super::apt::with_fresh_lists;
 use super::{Say, lock};
@@ -24,9 +24,7 @@ pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     let package = with_fresh_lists(say, || Ok(kernel::newest_package()?))?;
     say(&format!("fetching the virtual host's kernel: apt-get download {package}"));
     let fetched = with_fresh_lists(say, || Ok(kernel::fetch(&package, &cache)?))?;
-    if !fetched.exits_after_injection() {
-        say("its kvm_amd has unknown code: about one boot in a hundred will hang");
-    }
+    fetched.warning().into_iter().for_each(say);
     Ok(fetched)
 }
 
@@ -55,7 +53,7 @@ pub fn with_busybox(host: VirtualHost, workspace: &Workspace) -> Result<VirtualH
 pub fn with_program(host: VirtualHost, source: &Path, guest: &str) -> Result<VirtualHost> {
     let host = host.file(source, guest);
     let dynamic = source.is_file()
-        && elf::is_dynamic(&fs::read(source).map_err(KitError::file("read", source))?);
+        && needs_loader(&fs::read(source).map_err(KitError::file("read", source))?);
     if !dynamic {
         return Ok(host);
     }
@@ -90,7 +88,7 @@ fn static_busybox() -> Result<PathBuf> {
     let remedy = "install it: apt-get install busybox-static".to_owned();
     let missing = || KitError::Missing { program: "busybox".to_owned(), remedy };
     let busybox = program::find("busybox").ok_or_else(missing)?;
-    if elf::is_dynamic(&fs::read(&busybox).map_err(KitError::file("read", &busybox))?) {
+    if needs_loader(&fs::read(&busybox).map_err(KitError::file("read", &busybox))?) {
         let why = "it is not static; install busybox-static: apt-get install busybox-static";
         return Err(KitError::malformed(busybox.display().to_string(), why));
     }

@@ -1,7 +1,7 @@
 //! Running the commands of a plan.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -79,7 +79,7 @@ fn collect(words: &[String], out: File, mut err: File) -> Result<i32> {
 }
 
 /// Runs a command and passes its output on as well.
-fn watched(words: &[String], out: File, mut err: File) -> Result<i32> {
+fn watched(words: &[String], out: File, err: File) -> Result<i32> {
     let [to_out, to_err] = [serial(SERIAL[0])?, serial(SERIAL[1])?];
     let piped = command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match piped {
@@ -88,11 +88,10 @@ fn watched(words: &[String], out: File, mut err: File) -> Result<i32> {
     };
     let (from_out, from_err) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
-        scope.spawn(|| from_out.map(|from| copy(from, Both(out, to_out))));
-        scope.spawn(|| from_err.map(|from| copy(from, Both(err.try_clone()?, to_err))));
+        scope.spawn(|| from_out.map(|mut from| io::copy(&mut from, &mut Both(out, to_out))));
+        scope.spawn(|| from_err.map(|mut from| io::copy(&mut from, &mut Both(err, to_err))));
         wait(child)
     })
-    .inspect(|_| drop(err.flush()))
 }
 
 /// Says why a command could not be started, and returns its status.
@@ -135,11 +134,6 @@ impl Write for Both {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Copies a stream to its end.
-fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<u64> {
-    io::copy(&mut from, &mut to)
 }
 
 #[cfg(test)]

@@ -72,6 +72,12 @@ impl HostKernel {
         self.about.exits_after_injection
     }
 
+    /// Returns what people should know before they use the kernel; `None` for a known one.
+    pub fn warning(&self) -> Option<&'static str> {
+        let text = "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs";
+        (!self.exits_after_injection()).then_some(text)
+    }
+
     pub(crate) fn kernel(&self) -> PathBuf {
         self.directory.join("kernel")
     }
