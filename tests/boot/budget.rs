@@ -38,11 +38,12 @@ impl Scene {
         bundle
     }
 
-    fn budget(&self, bundle: &Path, options: &[&str]) -> Output {
+    /// Measures a box in so many starts.
+    fn budget(&self, bundle: &Path, runs: u8, options: &[&str]) -> Output {
         Command::new(&tools().programs.boxbuild)
             .arg("budget")
             .arg(bundle)
-            .args(["--offline", "--runs", "5"])
+            .args(["--offline", "--runs", &runs.to_string()])
             .args(options)
             .env("XDG_CACHE_HOME", self.directory.path().join("cache"))
             .output()
@@ -63,7 +64,7 @@ fn report(output: &Output, status: i32) -> Value {
 fn a_box_is_held_to_a_budget_that_is_a_millisecond_from_what_it_takes() {
     let scene = Scene::new();
     let hello = scene.boxed("hello", HELLO_TOTAL.number);
-    let measured = report(&scene.budget(&hello, &["--json"]), 0);
+    let measured = report(&scene.budget(&hello, 10, &["--json"]), 0);
     println!("{measured:#}");
     let total = |figure: &str| measured["phases_ms"]["total"][figure].as_f64().unwrap();
     let (min, max) = (total("min"), total("max"));
@@ -71,9 +72,9 @@ fn a_box_is_held_to_a_budget_that_is_a_millisecond_from_what_it_takes() {
     assert!(measured["floor_ms"].as_f64().unwrap() < min, "{measured}");
     let under = scene.boxed("under", max.ceil() + 1.0);
     let over = scene.boxed("over", min.floor() - 1.0);
-    let kept = report(&scene.budget(&under, &["--json"]), 0);
+    let kept = report(&scene.budget(&under, 1, &["--json"]), 0);
     assert_eq!((&kept["within_budget"], &kept["errors"]), (&true.into(), &Value::Array(vec![])));
-    let shown = scene.budget(&over, &[]);
+    let shown = scene.budget(&over, 1, &[]);
     let table = String::from_utf8(shown.stdout).unwrap();
     assert_eq!(shown.status.code(), Some(4), "{table}");
     assert!(table.lines().any(|it| it.starts_with("total ") && it.contains("over by ")), "{table}");
@@ -85,7 +86,8 @@ fn a_box_is_held_to_a_budget_that_is_a_millisecond_from_what_it_takes() {
 fn a_box_is_compared_with_an_older_one_and_both_measurements_are_the_same_each_time() {
     let scene = Scene::new();
     let hello = scene.boxed("hello", 2.0);
-    let same = report(&scene.budget(&hello, &["--json", "--compare", hello.to_str().unwrap()]), 4);
+    let same =
+        report(&scene.budget(&hello, 2, &["--json", "--compare", hello.to_str().unwrap()]), 4);
     assert_eq!(same["errors"][0]["code"], "over-budget");
     assert_eq!(same["compared"]["box"], same["box"]);
     assert_eq!(same["compared"]["phases_ms"], same["phases_ms"], "to the last nanosecond");

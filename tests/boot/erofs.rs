@@ -15,7 +15,7 @@ use box_image::{Descriptor, Index};
 use serde_json::Value;
 use testkit::images::{Compression, Config, Image, Layer};
 
-use crate::scenario::{Scenario, bake, blob, manifest, read_json, tools};
+use crate::scenario::{Scenario, UNHURRIED, bake, blob, manifest, read_json, tools};
 
 const BOXFILE: &str = r#"box "erofs"
 agent { image "oci:agent"; entrypoint "/none"; limits memory="64MiB"; }
@@ -61,8 +61,8 @@ fn the_guests_kernel_shows_every_edge_of_the_format() {
     let expected = model.lines();
     replace_rootfs(&bundle, &model.image());
     let steps = Scenario::default()
-        .step("list", "boxlaunch run --budget off /erofs")
-        .start(&tools().host.clone().file(&bundle, "/erofs"));
+        .step_within(UNHURRIED, "list", "boxlaunch run --budget off /erofs")
+        .start(&tools().host.clone().real_clock().file(&bundle, "/erofs"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);
     let listed: Vec<Value> =

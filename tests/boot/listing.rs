@@ -13,7 +13,7 @@ use download::fetch::FetchOptions;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Config, Image, Layer};
 
-use crate::scenario::{Scenario, bake, tools};
+use crate::scenario::{Scenario, UNHURRIED, bake, tools};
 
 const BOXFILE: &str = r#"box "listing"
 agent {
@@ -170,8 +170,8 @@ fn the_guest_lists_the_tree_that_the_builder_computed() {
     let bundle = dir.path().join("listing.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.list_init, &bundle);
     let steps = Scenario::default()
-        .step("list", "boxlaunch run --budget off /listing")
-        .start(&tools.host.clone().file(&bundle, "/listing"));
+        .step_within(UNHURRIED, "list", "boxlaunch run --budget off /listing")
+        .start(&tools.host.clone().real_clock().file(&bundle, "/listing"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);
     let listed: Vec<Value> =

@@ -15,6 +15,7 @@ mod merged;
 mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;
+mod stranger;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

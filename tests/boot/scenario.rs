@@ -10,6 +10,9 @@ use serde_json::Value;
 use testkit::prerequisites::{host_kernel, kernel_bundle, with_busybox};
 use testkit::{Artefacts, VirtualHost, Workspace};
 
+/// The seconds that a command has on a virtual host with the real clock: a busy machine emulates slowly.
+pub(crate) const UNHURRIED: u32 = 200;
+
 /// Everything that boots need, built or fetched once.
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
@@ -105,6 +108,20 @@ impl Step {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+
+    /// Returns the results of the commands of [`Scenario::run_all`].
+    pub(crate) fn parts(&self) -> BTreeMap<String, Self> {
+        let report = self.json();
+        let text = report["command"]["stdout"].as_str().unwrap();
+        let part = |text: &str| {
+            let [name, status, stdout, stderr] = text.split('\x1f').collect::<Vec<_>>()[..] else {
+                panic!("half a result: {text:?}");
+            };
+            let [stdout, stderr] = [stdout, stderr].map(str::to_owned);
+            (name.to_owned(), Self { status: status.parse().unwrap(), stdout, stderr })
+        };
+        text.split('\x1e').skip(1).map(part).collect()
+    }
 }
 
 impl Scenario {
@@ -114,7 +131,7 @@ impl Scenario {
         self.step_within(5, name, command)
     }
 
-    /// Adds a command that has so many seconds of virtual time.
+    /// Adds a command that has so many seconds of the virtual host's time.
     pub(crate) fn step_within(mut self, seconds: u32, name: &str, command: &str) -> Self {
         let line = format!(
             "timeout -k 2 {seconds} {command} >/out/{name}.stdout 2>/out/{name}.stderr; \
@@ -126,8 +143,27 @@ impl Scenario {
 
     /// Adds `boxlaunch run --json` of a box with a command for its business component.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
+        self.run_within(5, name, bundle, command)
+    }
+
+    /// Adds the same with so many seconds of the virtual host's time.
+    pub(crate) fn run_within(self, seconds: u32, name: &str, bundle: &str, command: &str) -> Self {
         let quoted = command.replace('\'', "'\\''");
-        self.step(name, &format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'"))
+        let line = format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'");
+        self.step_within(seconds, name, &line)
+    }
+
+    /// Adds `boxlaunch run --json` of a box with several commands for its business component, one after
+    /// the other; [`Step::parts`] returns the result of each.
+    pub(crate) fn run_all(self, name: &str, bundle: &str, commands: &[(&str, &str)]) -> Self {
+        let part = |(part, command): &(&str, &str)| {
+            format!(
+                "( {command} ) >/tmp/out 2>/tmp/err; \
+                 printf \"\\036{part}\\037$?\\037\"; cat /tmp/out; printf \"\\037\"; cat /tmp/err\n"
+            )
+        };
+        let commands: String = commands.iter().map(part).collect();
+        self.run(name, bundle, &commands)
     }
 
     /// Runs all commands in the virtual host. Nothing hangs there that would not hang elsewhere, so no

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::promises::{BOX_INIT_SIZE, BOX_OVERHEAD, BOXBUILD_SIZE, BOXLAUNCH_SIZE};
-use testkit::{Artefacts, Workspace};
+use testkit::promises::{BOX_INIT_SIZE, BOX_OVERHEAD, BOXLAUNCH_SIZE};
+use testkit::{Artefacts, Profile, Workspace};
 
 use crate::checkout::{Checkout, files, tools};
 
@@ -13,17 +13,15 @@ fn kib(bytes: u64) -> f64 {
 }
 
 #[test]
-fn the_programs_are_small() {
+fn the_static_programs_are_small() {
     // This builds them.
     let init = &tools().init;
-    let programs = Artefacts::locate(&Workspace::find());
+    let programs = Artefacts::locate(&Workspace::find(), Profile::Dev);
     let size = |program: &Path| kib(fs::metadata(program).unwrap().len());
-    let [init, launcher, builder] =
-        [init, &programs.boxlaunch, &programs.boxbuild].map(|it| size(it));
-    println!("KiB: box-init {init:.0}, boxlaunch {launcher:.0}, boxbuild {builder:.0}");
+    let [init, launcher] = [init, &programs.boxlaunch].map(|it| size(it));
+    println!("KiB: box-init {init:.0}, boxlaunch {launcher:.0}");
     BOX_INIT_SIZE.check(init);
     BOXLAUNCH_SIZE.check(launcher / 1024.0);
-    BOXBUILD_SIZE.check(builder / 1024.0);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use testkit::images::Layer;
 use testkit::test_box::BoxFiles;
-use testkit::{Artefacts, Workspace, damage};
+use testkit::{Artefacts, Profile, Workspace, damage};
 
 use crate::checkout::{Checkout, Ran};
 use crate::fixture::built;
@@ -26,7 +26,7 @@ fn copied(checkout: &Checkout, to: &str) -> BoxFiles {
 }
 
 pub(crate) fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
-    let program = Artefacts::locate(&Workspace::find()).boxlaunch;
+    let program = Artefacts::locate(&Workspace::find(), Profile::Dev).boxlaunch;
     let mut command = Command::new(program);
     command.args(args).current_dir(checkout.root()).env_clear();
     Ran::of(command.env("BOXLAUNCH_STATE", checkout.path("state")))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use testkit::{Artefacts, KitError, Result, Workspace, program};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use crate::say;
 
@@ -38,14 +38,14 @@ pub(crate) fn captured(cargo: &mut Command) -> Result<()> {
     succeeded(cargo, status.success(), &status.to_string(), &written)
 }
 
-/// Builds the project's programs in release mode.
+/// Builds the project's programs as they are installed.
 ///
 /// # Errors
 /// One does not compile.
 pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
-    let build = || Artefacts::builds(workspace).iter_mut().try_for_each(run);
+    let build = || Artefacts::builds(workspace, Profile::Release).iter_mut().try_for_each(run);
     say::step("compiling the programs", build)?;
-    Ok(Artefacts::locate(workspace))
+    Ok(Artefacts::locate(workspace, Profile::Release))
 }
 
 /// Builds `boxlaunch`, the virtual host's init, and returns its path.
@@ -54,7 +54,7 @@ pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
 /// It does not compile.
 pub(crate) fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
     run(&mut Artefacts::static_build(workspace, &["boxlaunch"]))?;
-    Ok(Artefacts::locate(workspace).boxlaunch)
+    Ok(Artefacts::locate(workspace, Profile::Release).boxlaunch)
 }
 
 fn succeeded(cargo: &Command, success: bool, status: &str, output: &str) -> Result<()> {

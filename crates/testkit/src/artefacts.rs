@@ -7,18 +7,29 @@ use std::process::Command;
 use crate::prerequisites::MUSL;
 use crate::{Result, Workspace, program};
 
-/// The packages of the programs that run where they are built.
-const HOST_PACKAGES: [&str; 1] = ["boxbuild"];
+/// The program that runs where it is built, and its package.
+const BUILDER: &str = "boxbuild";
 /// The package of the static program that runs on any host, the virtual one too.
 const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
-/// The packages of the static programs that run in the guest. They are compiled by themselves: the
-/// features that others want of a crate would be in their bytes.
-const GUEST_PACKAGES: [&str; 3] = ["box-init", "hello-agent", "guest-tools"];
+/// The package of PID 1, compiled by itself: the features that others want of a crate would be in its
+/// bytes, and so in every box.
+const INIT_PACKAGES: [&str; 1] = ["box-init"];
+/// The packages of the other programs that run in the guest.
+const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
 /// The variable that names the C compiler for [`MUSL`], and its value where it is not set: what libkrun
 /// needs of C includes nothing of the C library that differs.
 const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
-/// Where the project's programs lie, built in release mode.
+/// How `boxbuild` is compiled. The other programs are always optimized: they run on emulated CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Like the tests, with what they have compiled already; a change is compiled in seconds.
+    Dev,
+    /// As it is installed and measured.
+    Release,
+}
+
+/// Where the project's programs lie.
 #[derive(Debug, Clone)]
 pub struct Artefacts {
     /// The program that builds boxes.
@@ -35,11 +46,14 @@ pub struct Artefacts {
 
 impl Artefacts {
     /// Says where the programs lie once they are built.
-    pub fn locate(workspace: &Workspace) -> Self {
-        let host = |name: &str| workspace.target(&format!("release/{name}"));
+    pub fn locate(workspace: &Workspace, profile: Profile) -> Self {
+        let directory = match profile {
+            Profile::Dev => "debug",
+            Profile::Release => "release",
+        };
         let anywhere = |name: &str| workspace.target(&format!("{MUSL}/release/{name}"));
         Self {
-            boxbuild: host("boxbuild"),
+            boxbuild: workspace.target(&format!("{directory}/{BUILDER}")),
             boxlaunch: anywhere("boxlaunch"),
             box_init: anywhere("box-init"),
             hello_agent: anywhere("hello-agent"),
@@ -47,33 +61,38 @@ impl Artefacts {
         }
     }
 
-    /// Builds all programs; takes a moment where nothing has changed.
+    /// Builds all programs for tests; takes a moment where nothing has changed.
     ///
     /// # Errors
     /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
-        for command in &mut Self::builds(workspace) {
+        for command in &mut Self::builds(workspace, Profile::Dev) {
             program::run(command)?;
         }
-        Ok(Self::locate(workspace))
+        Ok(Self::locate(workspace, Profile::Dev))
     }
 
     /// Returns the commands that build all programs, for callers that show what cargo prints.
-    pub fn builds(workspace: &Workspace) -> [Command; 3] {
+    pub fn builds(workspace: &Workspace, profile: Profile) -> [Command; 4] {
         [
-            Self::host_build(workspace, &HOST_PACKAGES),
             Self::static_build(workspace, &LAUNCHER_PACKAGES),
+            Self::static_build(workspace, &INIT_PACKAGES),
             Self::static_build(workspace, &GUEST_PACKAGES),
+            Self::builder_build(workspace, profile),
         ]
     }
 
-    /// Returns the command that builds packages for this machine.
-    pub fn host_build(workspace: &Workspace, packages: &[&str]) -> Command {
-        let mut cargo = workspace.cargo();
-        cargo
-            .args(["build", "--release"])
-            .args(packages.iter().flat_map(|package| ["--package", package]));
-        cargo
+    /// Returns the command that builds `boxbuild`.
+    pub fn builder_build(workspace: &Workspace, profile: Profile) -> Command {
+        match profile {
+            // Of all packages: so cargo chooses the features that the tests have, and compiles less anew.
+            Profile::Dev => {
+                let mut cargo = workspace.cargo();
+                cargo.args(["build", "--workspace", "--bin", BUILDER]);
+                cargo
+            }
+            Profile::Release => release(workspace, &[BUILDER]),
+        }
     }
 
     /// Returns the command that builds static programs. They have the same bytes wherever the
@@ -84,7 +103,7 @@ impl Artefacts {
 
     /// Like [`Self::static_build`], with cargo's home at `home`.
     pub fn static_build_with(home: &Path, workspace: &Workspace, packages: &[&str]) -> Command {
-        let mut cargo = Self::host_build(workspace, packages);
+        let mut cargo = release(workspace, packages);
         cargo.args(["--target", MUSL]).env("CARGO_HOME", home);
         if std::env::var_os(C_COMPILER.0).is_none() {
             cargo.env(C_COMPILER.0, C_COMPILER.1);
@@ -93,6 +112,13 @@ impl Artefacts {
         cargo.env("CARGO_ENCODED_RUSTFLAGS", static_flags(home, workspace));
         cargo
     }
+}
+
+fn release(workspace: &Workspace, packages: &[&str]) -> Command {
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--release"]);
+    cargo.args(packages.iter().flat_map(|package| ["--package", package]));
+    cargo
 }
 
 /// Returns the compiler's flags for static programs, as cargo encodes them: panics name source
@@ -128,7 +154,8 @@ mod tests {
     #[test]
     fn programs_that_run_anywhere_are_static() {
         let workspace = Workspace::find();
-        let artefacts = Artefacts::locate(&workspace);
+        let artefacts = Artefacts::locate(&workspace, Profile::Dev);
+        assert!(artefacts.boxbuild.ends_with("debug/boxbuild"));
         assert!(artefacts.boxlaunch.ends_with(format!("{MUSL}/release/boxlaunch")));
         assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
         let line = program::shown(&Artefacts::static_build(&workspace, &["box-init"]));

@@ -30,7 +30,7 @@ pub mod registry;
 pub mod test_box;
 pub mod workspace;
 
-pub use artefacts::Artefacts;
+pub use artefacts::{Artefacts, Profile};
 pub use error::{KitError, Result};
 pub use promises::Promise;
 pub use registry::DockerRegistry;

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use testkit::{Artefacts, Workspace, digest, program};
+use testkit::{Artefacts, Profile, Workspace, digest, program};
 
 /// Entries at the root of the repository that are not part of the sources.
 const NOT_SOURCES: [&str; 2] = ["target", ".git"];
@@ -43,7 +43,7 @@ fn box_init_has_the_same_bytes_in_another_directory_and_another_home_of_cargo() 
     let there = Workspace::at(&root);
     let mut build = Artefacts::static_build_with(&cargo, &there, &["box-init"]);
     program::run(build.arg("--offline")).unwrap();
-    let [first, second] = [&here, &there].map(|it| Artefacts::locate(it).box_init);
+    let [first, second] = [&here, &there].map(|it| Artefacts::locate(it, Profile::Dev).box_init);
     assert_eq!(digest::of_file(&first).unwrap(), digest::of_file(&second).unwrap());
     let bytes = fs::read(&second).unwrap();
     let leaks = |path: &Path| {

@@ -64,7 +64,7 @@ pub(crate) fn shares_instructions(version: &str) -> bool {
 }
 
 /// The machine that [`command`] describes.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub(crate) cpus: u8,
     pub(crate) memory_mib: u32,
@@ -72,6 +72,8 @@ pub(crate) struct Start<'a> {
     pub(crate) initramfs: &'a Path,
     pub(crate) console: &'a Path,
     pub(crate) disks: &'a [Disk],
+    /// Whether each instruction takes a nanosecond, instead of what it takes to emulate it.
+    pub(crate) exact: bool,
     /// Whether the second and third serial port are the emulator's standard output and error.
     pub(crate) live: bool,
 }
@@ -86,7 +88,10 @@ pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
     command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &start.cpus.to_string()]);
     command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initramfs);
-    command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
+    if start.exact {
+        command.args(["-icount", "shift=0,sleep=off"]);
+    }
+    command.args(["-seed", "1"]);
     command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-append", CMDLINE]);
     command.arg("-serial").arg(with_path("file:", start.console));
     if start.live {
@@ -196,12 +201,18 @@ mod tests {
             initramfs: Path::new("i"),
             console: Path::new("c,d"),
             disks: &[disk("r", true), disk("a,b", false)],
+            exact: true,
             live: false,
         };
         let line = programs::shown(&command(&[], &start));
         assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
         assert!(line.contains("share=on,readonly=off,mem-path=r -device"), "{line}");
         assert!(line.contains("share=off,readonly=on,mem-path=a,,b -device"), "{line}");
+        let counts = |exact| {
+            let command = command(&[], &Start { exact, ..start });
+            command.get_args().any(|word| word == "-icount")
+        };
+        assert!(counts(true) && !counts(false));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use testkit::prerequisites::musl_target;
-use testkit::{Artefacts, Workspace, digest};
+use testkit::{Artefacts, Profile, Workspace, digest};
 
 use super::Outcome;
 use crate::{cargo, say};
@@ -13,7 +13,7 @@ pub(crate) fn run() -> Outcome {
     say::watch(|| musl_target(&mut say::note))?;
     let mut build = Artefacts::static_build(&workspace, &["box-init"]);
     say::step("compiling box-init", || cargo::run(&mut build))?;
-    let program = Artefacts::locate(&workspace).box_init;
+    let program = Artefacts::locate(&workspace, Profile::Release).box_init;
     say::note(&format!("sha256:{}", digest::of_file(&program)?.hex()));
     say::result(&program.display().to_string());
     Ok(ExitCode::SUCCESS)

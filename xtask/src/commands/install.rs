@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 
 use tempfile::NamedTempFile;
 use testkit::prerequisites::{musl_target, pip};
-use testkit::{Artefacts, KitError, Result, Workspace, program};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use super::Outcome;
 use crate::{cargo, say};
@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     })?;
     say::note("compiling boxbuild, boxlaunch and box-init; minutes the first time");
     say::step("compiling", || compile(&workspace))?;
-    say::step("installing", || install(&Artefacts::locate(&workspace), &root))?;
+    say::step("installing", || install(&Artefacts::locate(&workspace, Profile::Release), &root))?;
     let boxbuild = root.join("bin/boxbuild");
     let kernel =
         say::step("boxbuild setup", || program::run(Command::new(&boxbuild).arg("setup")))?;
@@ -61,7 +61,7 @@ fn root(named: Option<&Path>) -> Result<PathBuf> {
 }
 
 fn compile(workspace: &Workspace) -> Result<()> {
-    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild"]))?;
+    cargo::run(&mut Artefacts::builder_build(workspace, Profile::Release))?;
     cargo::build_boxlaunch(workspace)?;
     cargo::run(&mut Artefacts::static_build(workspace, &["box-init"]))
 }

@@ -50,7 +50,8 @@ fn builds(options: &Options) -> Outcome {
             }
         }
     }
-    let report = report::of(&samples);
+    let mut report = report::of(&samples);
+    report["boxbuild_bytes"] = contest.boxbuild_bytes()?.into();
     let path = workspace.target("bench/report.json");
     fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
     say::result(report::for_people(&report).trim_end());

@@ -75,6 +75,12 @@ impl Contest {
         Ok(Self { programs, kernel, msb, layouts, layers, inputs: inputs.to_owned() })
     }
 
+    /// Returns the size of the program that builds boxes.
+    pub(super) fn boxbuild_bytes(&self) -> Result<u64> {
+        let path = &self.programs.boxbuild;
+        Ok(fs::metadata(path).map_err(KitError::file("read", path))?.len())
+    }
+
     /// Returns the commands of a program, which work in the directory `room`.
     pub(super) fn commands(&self, peer: Peer, room: &Path) -> Vec<Command> {
         let mut commands = match peer {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 use testkit::Promise;
-use testkit::promises::{BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
+use testkit::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
 use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX, RUN_TRUE};
 
 use super::peers::Peer;
@@ -33,11 +33,14 @@ fn line((promise, value): &Measured) -> String {
 /// Returns what the report of the builds says of the promises.
 pub(super) fn of_builds(report: &Value) -> Vec<Measured> {
     let wall = |peer: Peer| figure(report, peer.name(), "wall_s");
-    let memory = figure(report, Peer::Boxbuild.name(), "peak_memory_bytes") / f64::from(1 << 20);
+    let mib = f64::from(1 << 20);
+    let memory = figure(report, Peer::Boxbuild.name(), "peak_memory_bytes") / mib;
+    let size = report["boxbuild_bytes"].as_f64().unwrap_or(f64::NAN) / mib;
     vec![
         (BUILD_OVER_FLOOR, wall(Peer::Boxbuild) / wall(Peer::Floor)),
         (BUILD_OVER_MICROSANDBOX, wall(Peer::Boxbuild) / wall(Peer::Microsandbox)),
         (BUILD_MEMORY, memory),
+        (BOXBUILD_SIZE, size),
     ]
 }
 
@@ -68,11 +71,11 @@ mod tests {
     #[test]
     fn builds_are_compared_with_the_floor_and_the_peer() {
         let program = |peer: Peer, wall: f64| json!({ "name": peer.name(), "wall_s": wall, "peak_memory_bytes": 64 << 20 });
-        let report = json!({ "programs": [
+        let report = json!({ "boxbuild_bytes": 8 << 20, "programs": [
             program(Peer::Boxbuild, 3.0), program(Peer::Microsandbox, 4.0), program(Peer::Floor, 2.0),
         ] });
         let values: Vec<f64> = of_builds(&report).iter().map(|(_, value)| *value).collect();
-        assert_eq!(values, [1.5, 0.75, 64.0]);
+        assert_eq!(values, [1.5, 0.75, 64.0, 8.0]);
         assert!(of_builds(&json!({})).iter().all(|(it, value)| !it.is_kept_by(*value)));
     }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use testkit::{Artefacts, KitError, Result, Workspace, hello, program};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace, hello, program};
 
 use super::{Outcome, setup};
 use crate::{cargo, say};
@@ -26,7 +26,7 @@ pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
     let demo = Demo {
         kernel: setup::for_demo(&workspace)?,
-        artefacts: Artefacts::locate(&workspace),
+        artefacts: Artefacts::locate(&workspace, Profile::Release),
         bundle: workspace.target("demo/hello.box"),
         workspace,
     };
@@ -44,9 +44,10 @@ pub(crate) fn run() -> Outcome {
 }
 
 fn compile(workspace: &Workspace) -> Result<()> {
-    cargo::run(&mut Artefacts::host_build(workspace, &["boxbuild"]))?;
+    cargo::run(&mut Artefacts::builder_build(workspace, Profile::Release))?;
     cargo::build_boxlaunch(workspace)?;
-    cargo::run(&mut Artefacts::static_build(workspace, &["box-init", "hello-agent"]))
+    cargo::run(&mut Artefacts::static_build(workspace, &["box-init"]))?;
+    cargo::run(&mut Artefacts::static_build(workspace, &["hello-agent"]))
 }
 
 /// Builds the box and returns its digest. The images are made again each time, so what an earlier

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use testkit::{Artefacts, KitError, Result, Workspace};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace};
 
 use super::programs;
 use super::queue::{Job, Next, Queue};
@@ -101,7 +101,8 @@ impl Lanes<'_> {
         let outcome = match job {
             Job::Tests => self.compile_tests(),
             Job::Programs => {
-                Artefacts::builds(self.workspace).iter_mut().try_for_each(cargo::captured)
+                let mut builds = Artefacts::builds(self.workspace, Profile::Dev);
+                builds.iter_mut().try_for_each(cargo::captured)
             }
             _ => job.cargo(self.workspace).iter_mut().try_for_each(cargo::captured),
         };

@@ -75,8 +75,8 @@ pub(super) struct Checked {
 }
 
 impl Scope {
-    /// Returns the jobs that start before any test, in this order. A build in release mode has a lock of its
-    /// own and takes longest, and clippy and the documentation use what the tests were compiled from.
+    /// Returns the jobs that start before any test, in this order. The static programs are compiled under a
+    /// lock of their own and take longest, and clippy and the documentation use what the tests were compiled from.
     pub(super) fn jobs(self) -> &'static [Job] {
         match self {
             Self::Quick => &[Job::Programs, Job::Tests],

@@ -8,8 +8,8 @@ use super::times::Times;
 /// The programs whose tests of one module share what is made once in a process, such as a start of the
 /// virtual host: a module is never split.
 const SHARING: [&str; 1] = ["boxbuild-tests --test boot"];
-/// The programs that start those of the project, compiled in release mode. Another one may do so too, but
-/// then waits for cargo in its lane.
+/// The programs that start those of the project. Another one may do so too, but then waits for cargo in its
+/// lane.
 const NEEDING_PROGRAMS: [&str; 6] = [
     "boxbuild-tests --test boot",
     "boxbuild-tests --test build",

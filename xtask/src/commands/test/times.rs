@@ -52,26 +52,20 @@ impl Times {
         fs::write(&path, text).map_err(KitError::file("write", &path))
     }
 
-    /// Notes how long a test took; a test that takes less than a hundredth of a second needs no note.
+    /// Notes how long a test took.
     pub(super) fn note(&mut self, program: &str, test: &str, taken: Duration) {
         let seconds = (taken.as_secs_f64() * 100.0).round() / 100.0;
-        let tests = self.0.entry(program.to_owned()).or_default();
-        if seconds > 0.0 {
-            tests.insert(test.to_owned(), seconds);
-        } else {
-            tests.remove(test);
-        }
+        self.0.entry(program.to_owned()).or_default().insert(test.to_owned(), seconds);
     }
 
     /// Returns the seconds that each of a program's tests will take: as it took, else its share of the
     /// time that such a program takes.
     pub(super) fn expected(&self, program: &str, tests: &[String]) -> Vec<f64> {
-        if let Some(known) = self.0.get(program) {
-            return tests.iter().map(|test| known.get(test).copied().unwrap_or(0.0)).collect();
-        }
         let whole = LONGEST.iter().find(|(name, _)| *name == program);
         let count = u32::try_from(tests.len()).unwrap_or(u32::MAX).max(1);
-        vec![whole.map_or(UNKNOWN, |(_, seconds)| *seconds) / f64::from(count); tests.len()]
+        let share = whole.map_or(UNKNOWN, |(_, seconds)| *seconds) / f64::from(count);
+        let known = |test| self.0.get(program).and_then(|known| known.get(test)).copied();
+        tests.iter().map(|test| known(test).unwrap_or(share)).collect()
     }
 }
 
@@ -92,7 +86,8 @@ mod tests {
         let mut times = Times::default();
         times.note("a --lib", "slow", Duration::from_millis(2504));
         times.note("a --lib", "fast", Duration::from_millis(4));
-        assert_eq!(times.expected("a --lib", &tests(&["fast", "new", "slow"])), [0.0, 0.0, 2.5]);
+        let expected = times.expected("a --lib", &tests(&["fast", "new", "slow", "newer"]));
+        assert_eq!(expected, [0.0, UNKNOWN / 4.0, 2.5, UNKNOWN / 4.0]);
         times.note("a --lib", "slow", Duration::ZERO);
         assert_eq!(times.expected("a --lib", &tests(&["slow"])), [0.0]);
     }
