@@ -15,6 +15,7 @@ use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
 
 use crate::initramfs::sorted_children;
 use crate::plan::CONTENT;
+use crate::scratch::Scratch;
 use crate::{HostError, Result};
 
 /// Memory devices have sizes that are a multiple of this many bytes.
@@ -25,23 +26,20 @@ const RESULT_SIZE: u64 = 512 << 20;
 /// A file that is ready to be one of the machine's disks.
 #[derive(Debug)]
 pub(crate) struct Disk {
-    pub(crate) path: PathBuf,
+    pub(crate) content: Scratch,
     pub(crate) size: u64,
     pub(crate) writable: bool,
 }
 
 /// Makes the empty disk on which the result is left.
-pub(crate) fn for_result(scratch: &Path) -> Result<Disk> {
-    let path = scratch.join("result");
-    File::create(&path)
-        .and_then(|file| file.set_len(RESULT_SIZE))
-        .map_err(HostError::file("make", &path))?;
-    Ok(Disk { path, size: RESULT_SIZE, writable: true })
+pub(crate) fn for_result() -> Result<Disk> {
+    let content = Scratch::new()?;
+    content.file().set_len(RESULT_SIZE).map_err(HostError::file("resize", &content.path()))?;
+    Ok(Disk { content, size: RESULT_SIZE, writable: true })
 }
 
 /// Packs a file or a directory as a read-only EROFS image.
-pub(crate) fn pack(source: &Path, scratch: &Path, number: usize) -> Result<Disk> {
-    let path = scratch.join(format!("disk-{number}"));
+pub(crate) fn pack(source: &Path) -> Result<Disk> {
     let source = fs::canonicalize(source).map_err(HostError::file("find", source))?;
     let failed = |error| HostError::Pack { path: source.clone(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
@@ -51,13 +49,13 @@ pub(crate) fn pack(source: &Path, scratch: &Path, number: usize) -> Result<Disk>
     } else {
         files.add(&mut image, root, &source, CONTENT.as_bytes())?;
     }
-    let file = File::create(&path).map_err(HostError::file("make", &path))?;
-    let mut out = BufWriter::new(file);
+    let content = Scratch::new()?;
+    let mut out = BufWriter::new(content.file());
     image.write(&mut out, &mut files).map_err(failed)?;
-    let file =
-        out.into_inner().map_err(|error| HostError::file("write", &path)(error.into_error()))?;
-    let size = pad(&file).map_err(HostError::file("resize", &path))?;
-    Ok(Disk { path, size, writable: false })
+    out.flush().map_err(HostError::file("write", &content.path()))?;
+    drop(out);
+    let size = pad(content.file()).map_err(HostError::file("resize", &content.path()))?;
+    Ok(Disk { content, size, writable: false })
 }
 
 fn pad(file: &File) -> io::Result<u64> {

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Write, sink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::kernel::HostKernel;
 use crate::output::{self, Output, Run};
 use crate::plan::{FOLLOW, Mount, Plan};
+use crate::scratch::Scratch;
 use crate::{HostError, Machine, Result, disk, initramfs, programs, qemu};
 
 /// The memory of a virtual host beside that of the microVM in it, in MiB: its kernel, its programs and
@@ -154,26 +155,23 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
-        let scratch =
-            tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
-        let disks = self.disks(scratch.path())?;
-        let initramfs = scratch.path().join("initramfs");
+        let (disks, initramfs, console) = (self.disks()?, Scratch::new()?, Scratch::new()?);
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
         let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
-        fs::write(&initramfs, archive).map_err(HostError::file("write", &initramfs))?;
-        let console = scratch.path().join("console");
+        let written = initramfs.file().write_all(&archive);
+        written.map_err(HostError::file("write", &initramfs.path()))?;
         let start = qemu::Start {
             cpus: self.machine()?.cpus,
             memory_mib: self.memory_mib,
             kernel: &self.kernel.kernel(),
-            initramfs: &initramfs,
-            console: &console,
+            initramfs: &initramfs.path(),
+            console: &console.path(),
             disks: &disks,
             exact: self.exact,
             live,
         };
         let end = qemu::run(qemu::command(&self.starter(), &start), self.time_limit, out, err)?;
-        self.conclude(&end, &console, &disks[0].path)
+        self.conclude(&end, &console, &disks[0].content)
     }
 
     /// Returns the words that start a program so that it ends with this process, however that ends.
@@ -191,16 +189,16 @@ impl VirtualHost {
     }
 
     /// Makes the disks: the one for the result first.
-    fn disks(&self, scratch: &Path) -> Result<Vec<disk::Disk>> {
-        let mut disks = vec![disk::for_result(scratch)?];
-        for (number, (source, _)) in self.disks.iter().enumerate() {
-            disks.push(disk::pack(source, scratch, number)?);
+    fn disks(&self) -> Result<Vec<disk::Disk>> {
+        let mut disks = vec![disk::for_result()?];
+        for (source, _) in &self.disks {
+            disks.push(disk::pack(source)?);
         }
         Ok(disks)
     }
 
-    fn conclude(&self, end: &qemu::End, console: &Path, result: &Path) -> Result<Run> {
-        let log = fs::read(console).unwrap_or_default();
+    fn conclude(&self, end: &qemu::End, console: &Scratch, result: &Scratch) -> Result<Run> {
+        let log = fs::read(console.path()).unwrap_or_default();
         let console = programs::tail(&log, CONSOLE_SHOWN);
         let Some(status) = end.status else {
             return Err(HostError::TimeLimit { limit: self.time_limit, console });

@@ -12,6 +12,7 @@ mod output;
 mod plan;
 pub mod programs;
 mod qemu;
+mod scratch;
 
 pub use error::{HostError, Result};
 pub use host::VirtualHost;
@@ -19,4 +20,4 @@ pub use initramfs::needs_loader;
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};
 pub use plan::FOLLOW;
-pub use qemu::{EMULATOR, Machine};
+pub use qemu::{EMULATOR, Machine, is_supported};

@@ -1,12 +1,13 @@
 //! The results of a run, read from their disk.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use crate::plan::{End, OUT, Status, end_name, status_name, stream_name};
+use crate::scratch::Scratch;
 use crate::{HostError, Result};
 
 /// The result of a run of one command.
@@ -77,9 +78,8 @@ impl Output {
 }
 
 /// Reads a result; `None` where none was left or it was cut off.
-pub(crate) fn read(disk: &Path) -> Result<Option<Run>> {
-    let file = File::open(disk).map_err(HostError::file("open", disk))?;
-    let members = members(file).map_err(HostError::file("read", disk))?;
+pub(crate) fn read(disk: &Scratch) -> Result<Option<Run>> {
+    let members = members(disk.file()).map_err(HostError::file("read", &disk.path()))?;
     Ok(sort(members))
 }
 

@@ -50,17 +50,32 @@ pub struct Machine {
 pub(crate) fn version() -> Result<String> {
     let printed = programs::run(Command::new(EMULATOR).arg("--version"))?;
     let line = String::from_utf8_lossy(&printed);
-    let version = line.lines().next().and_then(|line| line.split_once(" version "));
+    let version = line.lines().next().and_then(in_line);
     version
-        .map(|(_, version)| version.to_owned())
+        .map(ToOwned::to_owned)
         .ok_or_else(|| HostError::malformed("what qemu --version prints", "it has no version"))
+}
+
+/// Returns the version in the first line of what QEMU prints: `QEMU emulator version 7.2.22 (Debian …)`.
+fn in_line(line: &str) -> Option<&str> {
+    line.split_once(" version ").map(|(_, version)| version)
+}
+
+/// Returns whether the QEMU that prints this first line with `--version` can be a virtual host: from 7.2 on.
+pub fn is_supported(line: &str) -> bool {
+    in_line(line).is_some_and(|version| numbers(version) >= Some((7, 2)))
 }
 
 /// Returns whether a version of QEMU lets several CPUs take turns where instructions are the clock. Version
 /// 7.2 lets the first run until the next timer, and the others starve; 10.0 was tried.
 pub(crate) fn shares_instructions(version: &str) -> bool {
-    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    major.is_some_and(|major| major >= 10)
+    numbers(version) >= Some((10, 0))
+}
+
+/// Returns the first two numbers of a version.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split(|it: char| !it.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The machine that [`command`] describes.
@@ -106,12 +121,12 @@ fn add_memory(command: &mut Command, start: &Start<'_>) {
     let mib: u64 = start.disks.iter().map(|disk| (disk.size >> 20) + 1024).sum();
     let (memory, slots) = (start.memory_mib, start.disks.len());
     command.args(["-m", &format!("{memory}M,slots={slots},maxmem={}M", u64::from(memory) + mib)]);
-    for (number, Disk { path, size, writable }) in start.disks.iter().enumerate() {
+    for (number, Disk { content, size, writable }) in start.disks.iter().enumerate() {
         let (share, sealed) = if *writable { ("on", "off") } else { ("off", "on") };
         let options = format!(
             "memory-backend-file,id=disk{number},size={size},share={share},readonly={sealed},mem-path="
         );
-        command.arg("-object").arg(with_path(&options, path));
+        command.arg("-object").arg(with_path(&options, &content.path()));
         command.args(["-device", &format!("nvdimm,memdev=disk{number},unarmed={sealed}")]);
     }
 }
@@ -190,24 +205,30 @@ fn copy(mut from: impl Read, to: &mut (dyn Write + Send), lost: &OnceLock<io::Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     #[test]
     fn disks_become_memory_and_commas_stay_commas() {
-        let disk = |path: &str, writable| Disk { path: path.into(), size: 4 << 20, writable };
+        let disk = |writable| Disk { content: Scratch::new().unwrap(), size: 4 << 20, writable };
+        let disks = [disk(true), disk(false)];
         let start = Start {
             cpus: 1,
             memory_mib: 256,
             kernel: Path::new("k"),
             initramfs: Path::new("i"),
             console: Path::new("c,d"),
-            disks: &[disk("r", true), disk("a,b", false)],
+            disks: &disks,
             exact: true,
             live: false,
         };
         let line = programs::shown(&command(&[], &start));
         assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
-        assert!(line.contains("share=on,readonly=off,mem-path=r -device"), "{line}");
-        assert!(line.contains("share=off,readonly=on,mem-path=a,,b -device"), "{line}");
+        for (disk, options) in disks.iter().zip(["share=on,readonly=off", "share=off,readonly=on"])
+        {
+            let path = disk.content.path();
+            let option = format!("{options},mem-path={} -device", path.display());
+            assert!(line.contains(&option), "{line}");
+        }
         let counts = |exact| {
             let command = command(&[], &Start { exact, ..start });
             command.get_args().any(|word| word == "-icount")
@@ -220,6 +241,10 @@ mod tests {
         assert!(shares_instructions("10.0.2 (Debian 1:10.0.2+ds-2+deb13u1~bpo12+1)"));
         assert!(!shares_instructions("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"));
         assert!(!shares_instructions("of another form"));
+        assert!(is_supported("QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"));
+        assert!(is_supported("QEMU emulator version 10.0.2"));
+        assert!(!is_supported("QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6)"));
+        assert!(!is_supported("another program"));
     }
 
     #[test]

@@ -67,10 +67,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
 }
 
 fn report(facts: &Facts) -> Report {
-    let boots = match (&facts.kvm, &facts.emulator) {
-        (Ok(()), _) => Some(Boots::Kvm),
-        (Err(_), Some(_)) => Some(Boots::Emulated),
-        (Err(_), None) => None,
+    let boots = match &facts.kvm {
+        Ok(()) => Some(Boots::Kvm),
+        Err(_) => facts.emulates().then_some(Boots::Emulated),
     };
     let errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
     Report { boots, rows: rows::of(facts), errors }
@@ -212,6 +211,18 @@ mod tests {
           = help: mend KVM, or install QEMU, which is slower and needs no special machine
         ");
         assert_eq!(report.boots, None);
+    }
+
+    #[test]
+    fn an_old_emulator_starts_no_box() {
+        let old = "QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6)";
+        let facts = Facts { emulator: tool("qemu-system-x86_64", old), ..bad() };
+        let report = report(&facts);
+        assert_eq!(report.boots, None);
+        let text = text(&report, true);
+        let row = "QEMU             missing  QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6); \
+                   version 7.2 or later is needed";
+        assert!(text.contains(row), "{text}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use kvm_error::KvmError;
 use memory::Memory;
 use namespaces::Namespaces;
 use programs::Tool;
-pub use virtual_host::EMULATOR;
+pub use virtual_host::{EMULATOR, is_supported};
 
 /// The program that carries a box's network, in a later version.
 pub const NETWORK: &str = "passt";
@@ -42,6 +42,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Returns whether [`EMULATOR`] is installed in a version that can be a virtual host.
+    pub fn emulates(&self) -> bool {
+        let version = self.emulator.as_ref().and_then(|tool| tool.version.as_deref());
+        version.is_some_and(is_supported)
+    }
+
     /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
     /// process of its own; `path` is the `PATH` in which programs are looked for.
     pub fn gather(program: &Path, path: &OsStr) -> Self {

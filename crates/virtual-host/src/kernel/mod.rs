@@ -52,7 +52,7 @@ impl HostKernel {
         ready.retain(|path| {
             path.file_name().is_some_and(|it| it.to_string_lossy().starts_with(FORM))
         });
-        ready.sort();
+        ready.sort_by_cached_key(|path| numbers(path));
         ready.into_iter().rev().find_map(Self::open)
     }
 
@@ -90,6 +90,12 @@ impl HostKernel {
         paths.sort();
         Ok(paths)
     }
+}
+
+/// Returns the numbers in a path's last part: 6.1.0-9 is older than 6.1.0-56.
+fn numbers(path: &Path) -> Vec<u64> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.split(|it: char| !it.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect()
 }
 
 /// Makes a kernel ready in `draft` from an unpacked package.
@@ -192,6 +198,18 @@ mod tests {
         let path = tree.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, format!("ELF\0license=GPL\0depends={depends}\0name=x\0")).unwrap();
+    }
+
+    #[test]
+    fn the_newest_kernel_is_found() {
+        let cache = tempfile::tempdir().unwrap();
+        for version in ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"] {
+            let directory = cache.path().join(format!("{FORM}{version}"));
+            fs::create_dir(&directory).unwrap();
+            let about = About { version: version.to_owned(), exits_after_injection: true };
+            write(&directory.join(ABOUT), &serde_json::to_vec(&about).unwrap()).unwrap();
+        }
+        assert_eq!(HostKernel::find(cache.path()).unwrap().version(), "6.1.0-56-cloud-amd64");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use boxlaunch::host::isolation::{Cgroups, Landlock};
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::namespaces::{Namespaces, Switch};
 use boxlaunch::host::programs::Tool;
-use boxlaunch::host::{EMULATOR, Facts, NETWORK};
+use boxlaunch::host::{EMULATOR, Facts, NETWORK, is_supported};
 use serde::Serialize;
 
 use crate::cli::explain::kvm_help;
@@ -87,7 +87,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
     vec![
         kvm(&facts.kvm).row("kvm", "KVM", STARTS),
-        tool(EMULATOR, facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
+        emulator(facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
         landlock(facts.landlock).row("landlock", "Landlock", JAIL),
         cgroups(&facts.cgroups).row("cgroups", "cgroups", JAIL),
         namespaces(&facts.namespaces).row("user-namespaces", "user namespaces", JAIL),
@@ -100,6 +100,14 @@ fn kvm(found: &Result<(), KvmError>) -> Finding {
         Ok(()) => Finding::ok("a test guest ran to its end"),
         Err(error @ KvmError::Unknown(_)) => Finding::limited(error.to_string(), kvm_help(error)),
         Err(error) => Finding::missing(shown(&error.to_string()), kvm_help(error)),
+    }
+}
+
+fn emulator(found: Option<&Tool>, install: &str) -> Finding {
+    let version = found.and_then(|tool| tool.version.as_deref());
+    match version.filter(|line| !is_supported(line)) {
+        Some(old) => Finding::missing(format!("{old}; version 7.2 or later is needed"), install),
+        None => tool(EMULATOR, found, install),
     }
 }
 
