@@ -61,7 +61,7 @@ fn report(output: &Output, status: i32) -> Value {
 }
 
 #[test]
-fn a_box_is_held_to_a_budget_that_is_a_millisecond_from_what_it_takes() {
+fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     let scene = Scene::new();
     let hello = scene.boxed("hello", HELLO_TOTAL.number);
     let measured = report(&scene.budget(&hello, 10, &["--json"]), 0);

@@ -149,7 +149,8 @@ impl Scenario {
     /// Adds the same with so many seconds of the virtual host's time.
     pub(crate) fn run_within(self, seconds: u32, name: &str, bundle: &str, command: &str) -> Self {
         let quoted = command.replace('\'', "'\\''");
-        let line = format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'");
+        let start = format!("boxlaunch run --json --startup-timeout {}", seconds.max(60));
+        let line = format!("{start} {bundle} -- /bin/sh -c '{quoted}'");
         self.step_within(seconds, name, &line)
     }
 

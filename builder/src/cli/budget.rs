@@ -136,7 +136,10 @@ fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     let cache = locate::host_kernels()?;
     let kernel = match &args.host_kernel {
         Some(file) => kernel::prepare_package(file, &cache),
-        None if args.offline => Ok(HostKernel::find(&cache).ok_or_else(no_kernel)?),
+        None if args.offline => match HostKernel::find(&cache) {
+            Ok(found) => Ok(found.ok_or_else(no_kernel)?),
+            Err(error) => Err(error),
+        },
         None => kernel::find_or_fetch(&cache, |command| {
             terminal::note(&format!("fetching the virtual host's kernel: {command}"));
         }),

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -122,6 +123,14 @@ impl OpenBox {
     /// Returns the run plan.
     pub const fn plan(&self) -> &RunPlan {
         &self.config.plan
+    }
+
+    /// Returns the paths of the box's files in its directory, which may hold others.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let named = iter::once(&self.manifest.config).chain(&self.manifest.layers);
+        let digests = iter::once(self.digest).chain(named.map(|it| it.digest));
+        let blobs = digests.map(|digest| blob_path(Path::new(""), &digest));
+        [LAYOUT_FILE, INDEX_FILE].map(PathBuf::from).into_iter().chain(blobs).collect()
     }
 
     /// Returns the three blobs that boot.

@@ -23,6 +23,11 @@ impl From<&Error> for Explanation {
                  linux-image-*-cloud-amd64",
             )
                 .into(),
+            Error::Stranger { .. } => (
+                VirtualHostFailed,
+                "remove it, and set XDG_CACHE_HOME to a directory that only you can write to",
+            )
+                .into(),
             _ => VirtualHostFailed.into(),
         }
     }

@@ -61,25 +61,33 @@ impl Artefacts {
         }
     }
 
+    /// The variable that is set where the programs were just built: cargo is not asked again.
+    pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
+
     /// Builds all programs for tests; takes a moment where nothing has changed.
     ///
     /// # Errors
     /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
-        for command in &mut Self::builds(workspace, Profile::Dev) {
-            program::run(command)?;
+        if std::env::var_os(Self::BUILT).is_none() {
+            for command in &mut Self::builds(workspace, Profile::Dev) {
+                program::run(command)?;
+            }
         }
         Ok(Self::locate(workspace, Profile::Dev))
     }
 
     /// Returns the commands that build all programs, for callers that show what cargo prints.
-    pub fn builds(workspace: &Workspace, profile: Profile) -> [Command; 4] {
-        [
-            Self::static_build(workspace, &LAUNCHER_PACKAGES),
-            Self::static_build(workspace, &INIT_PACKAGES),
-            Self::static_build(workspace, &GUEST_PACKAGES),
-            Self::builder_build(workspace, profile),
-        ]
+    pub fn builds(workspace: &Workspace, profile: Profile) -> Vec<Command> {
+        let mut builds = Vec::from(Self::static_builds(workspace));
+        builds.push(Self::builder_build(workspace, profile));
+        builds
+    }
+
+    /// Returns the commands that build the static programs.
+    pub fn static_builds(workspace: &Workspace) -> [Command; 3] {
+        [&LAUNCHER_PACKAGES[..], &INIT_PACKAGES, &GUEST_PACKAGES]
+            .map(|packages| Self::static_build(workspace, packages))
     }
 
     /// Returns the command that builds `boxbuild`.

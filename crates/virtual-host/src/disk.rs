@@ -23,6 +23,14 @@ const GRANULE: u64 = 2 << 20;
 /// The room for a result, in bytes. The file is sparse.
 const RESULT_SIZE: u64 = 512 << 20;
 
+/// A file or a directory to pack.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    /// The only files of the directory that are packed, by their paths in it; `None` for all.
+    pub(crate) only: Option<Vec<PathBuf>>,
+}
+
 /// A file that is ready to be one of the machine's disks.
 #[derive(Debug)]
 pub(crate) struct Disk {
@@ -39,11 +47,13 @@ pub(crate) fn for_result() -> Result<Disk> {
 }
 
 /// Packs a file or a directory as a read-only EROFS image.
-pub(crate) fn pack(source: &Path) -> Result<Disk> {
-    let source = fs::canonicalize(source).map_err(HostError::file("find", source))?;
+pub(crate) fn pack(from: &Source) -> Result<Disk> {
+    let source = fs::canonicalize(&from.path).map_err(HostError::file("find", &from.path))?;
     let failed = |error| HostError::Pack { path: source.clone(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
-    let (mut files, root) = (Files::default(), image.root());
+    let root = image.root();
+    let only = from.only.as_ref().map(|only| only.iter().map(|it| source.join(it)).collect());
+    let mut files = Files { only, ..Files::default() };
     if source.is_dir() {
         files.add_children(&mut image, root, &source)?;
     } else {
@@ -69,11 +79,22 @@ fn meta(mode: u16) -> Meta {
 
 /// The files of an image, by their content.
 #[derive(Default)]
-struct Files(HashMap<Blake3Digest, PathBuf>);
+struct Files {
+    paths: HashMap<Blake3Digest, PathBuf>,
+    /// As in [`Source`], but with the source's own path before each.
+    only: Option<Vec<PathBuf>>,
+}
 
 impl Files {
+    /// Returns whether a file, or a file below a directory, is to be packed.
+    fn is_wanted(&self, path: &Path) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|it| it.starts_with(path)))
+    }
+
     fn add_children(&mut self, image: &mut ImageBuilder, to: NodeId, source: &Path) -> Result<()> {
-        for child in sorted_children(source)? {
+        let mut children = sorted_children(source)?;
+        children.retain(|child| self.is_wanted(child));
+        for child in children {
             let name = child.file_name().unwrap_or_default().to_owned();
             self.add(image, to, &child, name.as_bytes())?;
         }
@@ -113,14 +134,31 @@ impl Files {
         let file = File::open(source).map_err(HostError::file("open", source))?;
         let (content, size) =
             Blake3Digest::of_reader(file).map_err(HostError::file("read", source))?;
-        self.0.insert(content, source.to_owned());
+        self.paths.insert(content, source.to_owned());
         Ok(Node::File { size, content })
     }
 }
 
 impl Contents for Files {
     fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
-        let path = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;
+        let path = self.paths.get(content).ok_or(io::ErrorKind::NotFound)?;
         io::copy(&mut File::open(path)?, out).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_directory_only_the_wanted_files_are_packed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().to_owned();
+        fs::create_dir(path.join("blobs")).unwrap();
+        fs::write(path.join("blobs/wanted"), "content").unwrap();
+        fs::write(path.join("blobs/stray"), vec![1; 8 << 20]).unwrap();
+        let size = |only| pack(&Source { path: path.clone(), only }).unwrap().size;
+        assert!(size(None) > 8 << 20);
+        assert_eq!(size(Some(vec![PathBuf::from("blobs/wanted")])), GRANULE);
     }
 }

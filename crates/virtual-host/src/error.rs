@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host_fs::trust::Stranger;
+
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, HostError>;
 
@@ -46,6 +48,9 @@ pub enum HostError {
     /// A disk could not be packed.
     #[error("cannot pack {} as a disk: {source}", path.display())]
     Pack { path: PathBuf, source: erofs_writer::Error },
+    /// Another user could have changed a kernel that was found.
+    #[error("{} is not used: {stranger}", path.display())]
+    Stranger { path: PathBuf, stranger: Stranger },
     /// The machine did not finish in time.
     #[error(
         "the virtual host did not finish within {} s; its console ended with:\n{console}",

@@ -6,6 +6,7 @@ use std::io::{Write, sink};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::disk::Source;
 use crate::kernel::HostKernel;
 use crate::output::{self, Output, Run};
 use crate::plan::{FOLLOW, Mount, Plan};
@@ -26,7 +27,7 @@ pub struct VirtualHost {
     cpus: u8,
     memory_mib: u32,
     files: Vec<(PathBuf, String)>,
-    disks: Vec<(PathBuf, String)>,
+    disks: Vec<(Source, String)>,
     time_limit: Duration,
     exact: bool,
 }
@@ -97,7 +98,21 @@ impl VirtualHost {
     /// memory: for what is large. Its files have their sizes, modes and content, and belong to root.
     #[must_use]
     pub fn disk(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
-        self.disks.push((source.into(), guest.into()));
+        self.disks.push((Source { path: source.into(), only: None }, guest.into()));
+        self
+    }
+
+    /// Gives the machine a directory like [`Self::disk`], with some of its files only: their paths are
+    /// relative to it.
+    #[must_use]
+    pub fn disk_of(
+        mut self,
+        source: impl Into<PathBuf>,
+        files: impl IntoIterator<Item = PathBuf>,
+        guest: impl Into<String>,
+    ) -> Self {
+        let only = Some(files.into_iter().collect());
+        self.disks.push((Source { path: source.into(), only }, guest.into()));
         self
     }
 
@@ -181,9 +196,9 @@ impl VirtualHost {
     }
 
     fn mounts(&self) -> Vec<Mount> {
-        let mount = |(source, path): &(PathBuf, String)| Mount {
+        let mount = |(source, path): &(Source, String)| Mount {
             path: path.clone(),
-            is_file: !source.is_dir(),
+            is_file: !source.path.is_dir(),
         };
         self.disks.iter().map(mount).collect()
     }

@@ -30,7 +30,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     let host = VirtualHost::new(&kernel, paths::SELF)
         .for_guest(vm.memory_mib, vm.cpus)
         .time_limit(TIME_LIMIT)
-        .disk(&opened.directory, BOX);
+        .disk_of(&opened.directory, opened.files(), BOX);
     let machine = host.machine()?;
     if let Some(warning) = kernel.warning() {
         notice(&format!("boxlaunch: {warning}\n"));

@@ -25,7 +25,8 @@ pub(crate) struct Options {
     #[arg(value_name = "BOX")]
     bundle: Option<PathBuf>,
     /// How often it starts; rounded up to a multiple of 25.
-    #[arg(long, default_value_t = 500, value_name = "COUNT")]
+    #[arg(long, default_value_t = 500, value_name = "COUNT",
+          value_parser = clap::value_parser!(u32).range(1..))]
     starts: u32,
 }
 

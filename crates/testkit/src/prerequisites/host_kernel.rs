@@ -18,7 +18,7 @@ use crate::{KitError, Result, Workspace, elf, program};
 pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     let cache = workspace.target("vmhost");
     let _lock = lock(&cache)?;
-    if let Some(kernel) = HostKernel::find(&cache) {
+    if let Some(kernel) = HostKernel::find(&cache)? {
         return Ok(kernel);
     }
     let package = with_fresh_lists(say, || Ok(kernel::newest_package()?))?;

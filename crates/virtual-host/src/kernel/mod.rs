@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use host_fs::trust::Trusted;
 use serde::{Deserialize, Serialize};
 
 use crate::{HostError, Result};
@@ -46,7 +47,17 @@ struct About {
 
 impl HostKernel {
     /// Opens the newest kernel that was prepared in a cache directory; `None` if it has no kernel.
-    pub fn find(cache: &Path) -> Option<Self> {
+    ///
+    /// # Errors
+    /// [`HostError::Stranger`] if another user could have changed the kernel: it sees the box, and says
+    /// how long it took.
+    pub fn find(cache: &Path) -> Result<Option<Self>> {
+        let found = Self::newest(cache);
+        found.iter().try_for_each(Self::check_owner)?;
+        Ok(found)
+    }
+
+    fn newest(cache: &Path) -> Option<Self> {
         let entries = fs::read_dir(cache).ok()?;
         let mut ready: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         ready.retain(|path| {
@@ -58,7 +69,19 @@ impl HostKernel {
 
     fn open(directory: PathBuf) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
-        Some(Self { directory, about })
+        let kernel = Self { directory, about };
+        (fs::metadata(kernel.kernel()).ok()?.len() > 0).then_some(kernel)
+    }
+
+    fn check_owner(&self) -> Result<()> {
+        let files = [self.directory.clone(), self.kernel()].into_iter().chain(self.modules()?);
+        for path in files {
+            let stranger = Trusted::this_user().stranger(&path);
+            if let Some(stranger) = stranger.map_err(HostError::file("look at", &path))? {
+                return Err(HostError::Stranger { path, stranger });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the version, such as `6.1.0-56-cloud-amd64`.
@@ -192,6 +215,9 @@ fn dependencies(module: &[u8]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn put(tree: &Path, path: &str, depends: &str) {
@@ -208,8 +234,20 @@ mod tests {
             fs::create_dir(&directory).unwrap();
             let about = About { version: version.to_owned(), exits_after_injection: true };
             write(&directory.join(ABOUT), &serde_json::to_vec(&about).unwrap()).unwrap();
+            write(&directory.join("kernel"), b"ELF").unwrap();
+            fs::create_dir(directory.join("modules")).unwrap();
         }
-        assert_eq!(HostKernel::find(cache.path()).unwrap().version(), "6.1.0-56-cloud-amd64");
+        let newest = cache.path().join("2-6.1.0-56-cloud-amd64");
+        let version = || HostKernel::find(cache.path()).unwrap().unwrap().version().to_owned();
+        assert_eq!(version(), "6.1.0-56-cloud-amd64");
+        let module = newest.join("modules/00-kvm.ko");
+        write(&module, b"ELF").unwrap();
+        fs::set_permissions(&module, Permissions::from_mode(0o646)).unwrap();
+        let error = HostKernel::find(cache.path()).unwrap_err();
+        assert!(error.to_string().contains("everybody can write to"), "{error}");
+        // Half of what a power failure leaves.
+        write(&newest.join("kernel"), b"").unwrap();
+        assert_eq!(version(), "6.1.0-9-cloud-amd64");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
     download.args(["--quiet=2", "download", package]).current_dir(scratch.path());
     programs::run(&mut download)?;
     let file = only_file(scratch.path())?;
-    prepare_package(&file, cache)
+    prepared(&file, cache, false)
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
@@ -55,7 +55,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As for [`newest_package`] and [`fetch`].
 pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
-    if let Some(kernel) = HostKernel::find(cache) {
+    if let Some(kernel) = HostKernel::find(cache)? {
         return Ok(kernel);
     }
     let package = newest_package()?;
@@ -63,11 +63,15 @@ pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKern
     fetch(&package, cache)
 }
 
-/// Prepares the kernel in a Debian package's file in a cache directory.
+/// Prepares the kernel in a Debian package's file in a cache directory, in place of one of the same version.
 ///
 /// # Errors
 /// It cannot be unpacked, or has no kernel of the expected form.
 pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
+    prepared(file, cache, true)
+}
+
+fn prepared(file: &Path, cache: &Path, replace: bool) -> Result<HostKernel> {
     fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
     let scratch = tempfile::tempdir_in(cache).map_err(HostError::file("make", cache))?;
     let unpacked = scratch.path().join("unpacked");
@@ -76,6 +80,10 @@ pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     let draft = scratch.path().join("ready");
     prepare(&unpacked, &version, &draft)?;
     let into = cache.join(format!("{FORM}{version}"));
+    if replace || HostKernel::open(into.clone()).is_none() {
+        // There may be none, and what is there is whole or was never used.
+        drop(fs::rename(&into, scratch.path().join("old")));
+    }
     // Another process may have been faster; its kernel is the same.
     if let Err(error) = fs::rename(&draft, &into)
         && !into.exists()

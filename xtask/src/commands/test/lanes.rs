@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use testkit::{Artefacts, KitError, Profile, Result, Workspace};
+use testkit::{Artefacts, KitError, Result, Workspace};
 
 use super::programs;
 use super::queue::{Job, Next, Queue};
@@ -100,10 +100,6 @@ impl Lanes<'_> {
         let started = Instant::now();
         let outcome = match job {
             Job::Tests => self.compile_tests(),
-            Job::Programs => {
-                let mut builds = Artefacts::builds(self.workspace, Profile::Dev);
-                builds.iter_mut().try_for_each(cargo::captured)
-            }
             _ => job.cargo(self.workspace).iter_mut().try_for_each(cargo::captured),
         };
         let name = job.name();
@@ -130,6 +126,9 @@ impl Lanes<'_> {
     /// Runs some tests of a program; returns whether they pass.
     fn test(&self, piece: &Piece) -> bool {
         let mut command = piece.program.command();
+        if piece.needs_programs() {
+            command.env(Artefacts::BUILT, "1");
+        }
         if self.scope == Scope::All {
             command.arg("--include-ignored");
         }

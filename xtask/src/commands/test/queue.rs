@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 use std::process::Command;
 
-use testkit::Workspace;
+use testkit::{Artefacts, Profile, Workspace};
 
 use super::split::Piece;
 
 /// A part of the work that one lane does.
 #[derive(Debug, Clone)]
 pub(super) enum Job {
-    /// Compiles the project's programs in release mode.
+    /// Compiles the project's static programs.
     Programs,
+    /// Compiles boxbuild.
+    Builder,
     /// Compiles the test programs, and yields their pieces.
     Tests,
     /// Runs clippy.
@@ -43,15 +45,16 @@ pub(super) struct Queue {
     running: Vec<String>,
     /// Whether a job runs during which cargo locks the directory of development builds.
     is_locked: bool,
-    /// Whether the programs are there that tests start.
-    has_programs: bool,
+    /// How many of the two jobs are still to succeed that compile the programs that tests start.
+    programs_missing: u8,
 }
 
 impl Job {
     /// Returns its name, for people.
     pub(super) fn name(&self) -> String {
         let name = match self {
-            Self::Programs => "compiling the programs",
+            Self::Programs => "compiling the static programs",
+            Self::Builder => "compiling boxbuild",
             Self::Tests => "compiling the tests",
             Self::Lints => "cargo clippy",
             Self::Documents => "cargo doc",
@@ -61,27 +64,31 @@ impl Job {
         name.to_owned()
     }
 
-    /// Returns the cargo command of a job that is one.
-    pub(super) fn cargo(&self, workspace: &Workspace) -> Option<Command> {
+    /// Returns the cargo commands of a job that only runs some.
+    pub(super) fn cargo(&self, workspace: &Workspace) -> Vec<Command> {
         let mut cargo = workspace.cargo();
         match self {
+            Self::Programs => return Artefacts::static_builds(workspace).into(),
+            Self::Builder => cargo = Artefacts::builder_build(workspace, Profile::Dev),
             Self::Lints => {
-                cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+                cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
             }
             Self::Documents => {
                 cargo.env("RUSTDOCFLAGS", "-D warnings");
-                cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items"])
+                cargo.args(["doc", "--workspace", "--no-deps", "--document-private-items"]);
             }
-            Self::DocTests => cargo.args(["test", "--workspace", "--doc"]),
-            Self::Programs | Self::Tests | Self::Piece(_) => return None,
-        };
-        Some(cargo)
+            Self::DocTests => {
+                cargo.args(["test", "--workspace", "--doc"]);
+            }
+            Self::Tests | Self::Piece(_) => return Vec::new(),
+        }
+        vec![cargo]
     }
 
     /// Returns whether cargo locks the directory of development builds while it runs. Two such jobs at a
-    /// time would leave a lane waiting. Release builds have a directory and a lock of their own.
+    /// time would leave a lane waiting. Static programs have a directory and a lock of their own.
     fn locks(&self) -> bool {
-        matches!(self, Self::Tests | Self::Lints | Self::Documents | Self::DocTests)
+        !matches!(self, Self::Programs | Self::Piece(_))
     }
 
     /// Returns whether it would compile the project's programs if they were not there.
@@ -94,13 +101,13 @@ impl Queue {
     /// Creates a queue of jobs, in the order in which they should start.
     pub(super) fn new(jobs: impl IntoIterator<Item = Job>) -> Self {
         let waiting = jobs.into_iter().collect();
-        Self { waiting, running: Vec::new(), is_locked: false, has_programs: false }
+        Self { waiting, running: Vec::new(), is_locked: false, programs_missing: 2 }
     }
 
     /// Gives the next job to a lane, which calls [`Queue::finish`] when it has ended.
     pub(super) fn next(&mut self) -> Next {
         let is_ready = |job: &Job| {
-            !(job.locks() && self.is_locked || job.needs_programs() && !self.has_programs)
+            !(job.locks() && self.is_locked || job.needs_programs() && self.programs_missing > 0)
         };
         let found = self.waiting.iter().position(is_ready);
         match found.and_then(|place| self.waiting.remove(place)) {
@@ -117,7 +124,9 @@ impl Queue {
     /// Notes that a job has ended.
     pub(super) fn finish(&mut self, job: &Job, succeeded: bool) {
         self.is_locked &= !job.locks();
-        self.has_programs |= succeeded && matches!(job, Job::Programs);
+        if succeeded && matches!(job, Job::Programs | Job::Builder) {
+            self.programs_missing = self.programs_missing.saturating_sub(1);
+        }
         let name = job.name();
         if let Some(place) = self.running.iter().position(|it| *it == name) {
             self.running.remove(place);
@@ -153,7 +162,7 @@ mod tests {
     }
 
     fn steps() -> Queue {
-        Queue::new([Job::Programs, Job::Tests, Job::Lints, Job::Documents])
+        Queue::new([Job::Programs, Job::Tests, Job::Builder, Job::Lints])
     }
 
     fn taken(queue: &mut Queue) -> Job {
@@ -167,30 +176,31 @@ mod tests {
     fn two_compile_at_a_time_but_never_two_in_one_directory() {
         let mut queue = steps();
         let (programs, tests) = (taken(&mut queue), taken(&mut queue));
-        assert_eq!(queue.running(), ["compiling the programs", "compiling the tests"]);
-        assert!(matches!(queue.next(), Next::Wait), "clippy would wait for cargo's lock");
+        assert_eq!(queue.running(), ["compiling the static programs", "compiling the tests"]);
+        assert!(matches!(queue.next(), Next::Wait), "boxbuild would wait for cargo's lock");
         queue.finish(&programs, true);
         assert!(matches!(queue.next(), Next::Wait));
         queue.add([piece("a --lib")]);
         queue.finish(&tests, true);
-        let lints = taken(&mut queue);
+        let builder = taken(&mut queue);
         assert_eq!(
-            (lints.name(), taken(&mut queue).name()),
-            ("cargo clippy".into(), "a --lib".into())
+            (builder.name(), taken(&mut queue).name()),
+            ("compiling boxbuild".into(), "a --lib".into())
         );
-        queue.finish(&lints, false);
-        assert_eq!(taken(&mut queue).name(), "cargo doc");
+        queue.finish(&builder, false);
+        assert_eq!(taken(&mut queue).name(), "cargo clippy");
     }
 
     #[test]
     fn tests_that_need_the_programs_wait_for_them_and_others_do_not() {
-        let mut queue = Queue::new([Job::Programs]);
+        let mut queue = Queue::new([Job::Programs, Job::Builder]);
         queue.add([piece("boxbuild-tests --test build"), piece("a --lib")]);
-        let programs = taken(&mut queue);
+        let (programs, builder) = (taken(&mut queue), taken(&mut queue));
         let unit = taken(&mut queue);
         assert_eq!(unit.name(), "a --lib");
-        assert!(matches!(queue.next(), Next::Wait));
         queue.finish(&programs, true);
+        assert!(matches!(queue.next(), Next::Wait), "boxbuild is not there yet");
+        queue.finish(&builder, true);
         let build = taken(&mut queue);
         queue.finish(&unit, true);
         assert!(matches!(queue.next(), Next::Wait), "it may yield more");
@@ -201,10 +211,11 @@ mod tests {
 
     #[test]
     fn without_the_programs_the_tests_that_need_them_are_left() {
-        let mut queue = Queue::new([Job::Programs]);
+        let mut queue = Queue::new([Job::Programs, Job::Builder]);
         queue.add([piece("boxbuild-tests --test build")]);
-        let programs = taken(&mut queue);
-        queue.finish(&programs, false);
+        let (programs, builder) = (taken(&mut queue), taken(&mut queue));
+        queue.finish(&programs, true);
+        queue.finish(&builder, false);
         assert!(matches!(queue.next(), Next::End));
         assert_eq!(queue.left(), ["boxbuild-tests --test build"]);
     }

@@ -79,10 +79,15 @@ impl Scope {
     /// lock of their own and take longest, and clippy and the documentation use what the tests were compiled from.
     pub(super) fn jobs(self) -> &'static [Job] {
         match self {
-            Self::Quick => &[Job::Programs, Job::Tests],
-            Self::Usual | Self::All => {
-                &[Job::Programs, Job::Tests, Job::Lints, Job::Documents, Job::DocTests]
-            }
+            Self::Quick => &[Job::Programs, Job::Tests, Job::Builder],
+            Self::Usual | Self::All => &[
+                Job::Programs,
+                Job::Tests,
+                Job::Builder,
+                Job::Lints,
+                Job::Documents,
+                Job::DocTests,
+            ],
         }
     }
 

@@ -10,13 +10,14 @@ use super::times::Times;
 const SHARING: [&str; 1] = ["boxbuild-tests --test boot"];
 /// The programs that start those of the project. Another one may do so too, but then waits for cargo in its
 /// lane.
-const NEEDING_PROGRAMS: [&str; 6] = [
+const NEEDING_PROGRAMS: [&str; 7] = [
     "boxbuild-tests --test boot",
     "boxbuild-tests --test build",
     "boxbuild-tests --test export",
     "boxbuild-tests --test merged",
     "boxbuild-tests --test show",
     "testkit --test reproducible",
+    "testkit --test vmhost",
 ];
 /// A program is split so that each lane gets about this many of the longest pieces: the last ones to end
 /// leave no processor idle for long.
