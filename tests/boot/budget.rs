@@ -87,7 +87,7 @@ fn a_box_is_compared_with_an_older_one_and_both_measurements_are_the_same_each_t
     let scene = Scene::new();
     let hello = scene.boxed("hello", 2.0);
     let same =
-        report(&scene.budget(&hello, 2, &["--json", "--compare", hello.to_str().unwrap()]), 4);
+        report(&scene.budget(&hello, 1, &["--json", "--compare", hello.to_str().unwrap()]), 4);
     assert_eq!(same["errors"][0]["code"], "over-budget");
     assert_eq!(same["compared"]["box"], same["box"]);
     assert_eq!(same["compared"]["phases_ms"], same["phases_ms"], "to the last nanosecond");

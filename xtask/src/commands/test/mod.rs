@@ -1,5 +1,5 @@
 //! `cargo xtask test`: every check. What is wrong at once is checked first; what takes long is done side by
-//! side in lanes, one for each processor, and all of it is done even if a part fails.
+//! side in lanes, and all of it is done even if a part fails.
 
 mod lanes;
 mod programs;
