@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::scenario::{Scenario, Step, UNHURRIED, assert_ready, bake, tools};
+use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
 
 /// The agent is started by the business image's shell, and shows its `/agent` to the network with
 /// the business image's web server.
@@ -46,13 +46,12 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
     let bundle = dir.path().join("merged.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &bundle);
     let steps = Scenario::default()
-        .run_within(UNHURRIED, "business", "/merged", BUSINESS)
-        .step_within(
-            UNHURRIED,
+        .run("business", "/merged", BUSINESS)
+        .step(
             "agent",
             "boxlaunch run --in agent /merged -- sh -c 'hostname; cat /workspace/app/README'",
         )
-        .start(&tools.host.clone().real_clock().file(&bundle, "/merged"));
+        .start(&tools.host.clone().file(&bundle, "/merged"));
     let report = report(&steps["business"]);
     assert_ready(&report);
     let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();

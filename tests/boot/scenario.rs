@@ -143,15 +143,8 @@ impl Scenario {
 
     /// Adds `boxlaunch run --json` of a box with a command for its business component.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
-        self.run_within(5, name, bundle, command)
-    }
-
-    /// Adds the same with so many seconds of the virtual host's time.
-    pub(crate) fn run_within(self, seconds: u32, name: &str, bundle: &str, command: &str) -> Self {
         let quoted = command.replace('\'', "'\\''");
-        let start = format!("boxlaunch run --json --startup-timeout {}", seconds.max(60));
-        let line = format!("{start} {bundle} -- /bin/sh -c '{quoted}'");
-        self.step_within(seconds, name, &line)
+        self.step(name, &format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'"))
     }
 
     /// Adds `boxlaunch run --json` of a box with several commands for its business component, one after

@@ -1,4 +1,4 @@
-//! The lanes, one more than processors, because tests also wait for disks and programs: each takes a job from the queue, does it, and takes the next.
+//! The lanes, one for each processor: each takes a job from the queue, does it, and takes the next.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -49,7 +49,7 @@ pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
         ignored: Vec::new(),
         failed: Vec::new(),
     };
-    let count = thread::available_parallelism().map_or(1, usize::from) + 1;
+    let count = thread::available_parallelism().map_or(1, usize::from);
     let lanes = Lanes { workspace, scope, count, state: Mutex::new(state), ended: Condvar::new() };
     say::watch(|| {
         thread::scope(|scope| {
