@@ -72,17 +72,18 @@ pub fn run_as_init(body: impl FnOnce(&mut Option<Channel>) -> Result<(), InitErr
         // If the launcher is gone, the console has the error.
         channel.as_mut().map(|channel| channel.send_failed(&error).ok());
     }
+    // The launcher may end the machine as soon as the channel is closed.
+    nix::unistd::sync();
     // Waits until what was sent has left the machine.
     drop(channel);
     power_off()
 }
 
-/// Writes out what is unwritten and ends the virtual machine.
+/// Ends the virtual machine.
 ///
 /// Under libkrun a *reboot* ends the VMM (the kernel resets through the keyboard controller,
 /// `reboot=k`); powering off would only halt the virtual CPU.
 fn power_off() -> ! {
-    nix::unistd::sync();
     let error: nix::Result<Infallible> = reboot(RebootMode::RB_AUTOBOOT);
     console::say(&format!("power off: {error:?}"));
     // Only without CAP_SYS_BOOT, so never as PID 1. Its end makes the kernel panic, and the

@@ -256,8 +256,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Ends the programs, with `grace` between the request and the killing, and powers off. A
-    /// second signal, or a machine that does not end, is answered by killing it.
+    /// Ends the programs, with `grace` between the request and the killing. Init hangs up once they have ended and
+    /// everything is written; what is left of the machine is then killed, as it is after a second signal, or
+    /// when it does not end.
     ///
     /// # Errors
     /// When the agent's last output cannot be passed on, or the control channel is misused.
@@ -274,8 +275,8 @@ impl<'a> Session<'a> {
             match self.events.next(Some(deadline))? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output)?,
                 Event::Message(GuestMessage::Exited(exit)) => self.note_exit(exit),
-                Event::Message(_) | Event::HungUp => {}
-                Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
+                Event::Message(_) => {}
+                Event::HungUp | Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
         self.facts.agent_output.finish().map_err(|error| self.not_written(error))

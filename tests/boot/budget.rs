@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use testkit::lean_kernel::HOST;
 use testkit::promises::HELLO_TOTAL;
 
 use crate::scenario::{bake, hello_checkout, tools};
@@ -22,7 +23,9 @@ impl Scene {
         let boxfile = hello_checkout(directory.path());
         let cache = directory.path().join("cache/boxbuild");
         fs::create_dir_all(&cache).unwrap();
-        let kernels = tools().workspace.target("vmhost");
+        // The tools have prepared it there.
+        let kernel = HOST.find(&tools().workspace).unwrap().unwrap();
+        let kernels = kernel.directory.join("virtual-host");
         std::os::unix::fs::symlink(kernels, cache.join("virtual-host")).unwrap();
         Self { directory, boxfile }
     }
@@ -68,7 +71,8 @@ fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     println!("{measured:#}");
     let total = |figure: &str| measured["phases_ms"]["total"][figure].as_f64().unwrap();
     let (min, max) = (total("min"), total("max"));
-    assert!(max <= min * 1.03, "the starts of one box differ: {min} to {max}");
+    // Some two milliseconds: a tick of the host's kernel more or less.
+    assert!(max <= min * 1.05, "the starts of one box differ: {min} to {max}");
     assert!(measured["floor_ms"].as_f64().unwrap() < min, "{measured}");
     let under = scene.boxed("under", max.ceil() + 1.0);
     let over = scene.boxed("over", min.floor() - 1.0);

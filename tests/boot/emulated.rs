@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stranger::Home;
+use crate::container::Home;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

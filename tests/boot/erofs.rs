@@ -61,7 +61,11 @@ fn the_guests_kernel_shows_every_edge_of_the_format() {
     let expected = model.lines();
     replace_rootfs(&bundle, &model.image());
     let steps = Scenario::default()
-        .step_within(UNHURRIED, "list", "boxlaunch run --startup-timeout 200 --budget off /erofs")
+        .step_within(
+            UNHURRIED,
+            "list",
+            &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /erofs"),
+        )
         .start(&tools().host.clone().real_clock().file(&bundle, "/erofs"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);

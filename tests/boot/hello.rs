@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
 use testkit::promises::{
-    CAPABILITIES, HELLO_INIT, HELLO_KERNEL, HELLO_OVER_FLOOR, HELLO_READY, HELLO_TOTAL, HELLO_VMM,
-    STOPPED_AFTER,
+    CAPABILITIES, HELLO_INIT, HELLO_KERNEL, HELLO_OVER_FLOOR, HELLO_READY, HELLO_START,
+    HELLO_TOTAL, HELLO_VMM, STOPPED_AFTER,
 };
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, blob, hello_checkout, manifest, tools};
@@ -225,6 +225,7 @@ fn the_start_is_near_the_floor() {
 fn the_phases_keep_what_is_promised() {
     let phases = &report("inside", 0)["phases_ms"];
     let promised = [
+        ("total", HELLO_START),
         ("vmm", HELLO_VMM),
         ("kernel", HELLO_KERNEL),
         ("init", HELLO_INIT),

@@ -170,7 +170,11 @@ fn the_guest_lists_the_tree_that_the_builder_computed() {
     let bundle = dir.path().join("listing.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.list_init, &bundle);
     let steps = Scenario::default()
-        .step_within(UNHURRIED, "list", "boxlaunch run --startup-timeout 200 --budget off /listing")
+        .step_within(
+            UNHURRIED,
+            "list",
+            &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /listing"),
+        )
         .start(&tools.host.clone().real_clock().file(&bundle, "/listing"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);

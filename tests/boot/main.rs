@@ -5,17 +5,19 @@
 
 mod budget;
 mod components;
+mod container;
 mod debian;
 mod emulated;
 mod erofs;
 mod hello;
+mod krunfw;
 mod language;
 mod listing;
 mod merged;
 mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;
-mod stranger;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
+mod workload;

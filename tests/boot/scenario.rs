@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::prerequisites::{host_kernel, kernel_bundle, with_busybox};
+use testkit::lean_kernel::GUEST;
+use testkit::prerequisites::{host_kernel, with_busybox};
 use testkit::{Artefacts, VirtualHost, Workspace};
 
 /// The seconds that a command has on a virtual host with the real clock: a busy machine emulates slowly.
@@ -17,6 +18,7 @@ pub(crate) const UNHURRIED: u32 = 200;
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) programs: Artefacts,
+    /// The lean kernel.
     pub(crate) kernel: PathBuf,
     pub(crate) host: VirtualHost,
 }
@@ -25,9 +27,8 @@ pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
-        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
         let say = &mut |line: &str| println!("{line}");
-        let kernel = kernel_bundle(&workspace, own.as_deref(), say).unwrap();
+        let kernel = GUEST.build(&workspace, say).unwrap().elf();
         let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch);
         let host = with_busybox(host, &workspace).unwrap();
         Tools { workspace, programs, kernel, host }
@@ -37,6 +38,11 @@ pub(crate) fn tools() -> &'static Tools {
 
 /// Runs `boxbuild build`, which must succeed.
 pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
+    bake_with(&tools().kernel, boxfile, init, output);
+}
+
+/// Like [`bake`], with another kernel than the lean one.
+pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Path) {
     let tools = tools();
     let built = Command::new(&tools.programs.boxbuild)
         .arg("build")
@@ -45,7 +51,7 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
         .arg("--init")
         .arg(init)
         .arg("--kernel")
-        .arg(&tools.kernel)
+        .arg(kernel)
         .arg("--store")
         .arg(output.with_file_name("store"))
         .arg("--output")
@@ -124,6 +130,12 @@ impl Step {
     }
 }
 
+/// Returns the line of shell that runs a command in a box.
+fn run(bundle: &str, command: &str) -> String {
+    let quoted = command.replace('\'', "'\\''");
+    format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'")
+}
+
 impl Scenario {
     /// Adds a command, as a line of shell. It has 5 seconds of virtual time: an emulated second of a
     /// microVM that hangs takes half a minute.
@@ -143,13 +155,23 @@ impl Scenario {
 
     /// Adds `boxlaunch run --json` of a box with a command for its business component.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
-        let quoted = command.replace('\'', "'\\''");
-        self.step(name, &format!("boxlaunch run --json {bundle} -- /bin/sh -c '{quoted}'"))
+        self.step(name, &run(bundle, command))
     }
 
     /// Adds `boxlaunch run --json` of a box with several commands for its business component, one after
     /// the other; [`Step::parts`] returns the result of each.
     pub(crate) fn run_all(self, name: &str, bundle: &str, commands: &[(&str, &str)]) -> Self {
+        self.run_all_within(5, name, bundle, commands)
+    }
+
+    /// Like [`Self::run_all`], with so many seconds of the virtual host's time.
+    pub(crate) fn run_all_within(
+        self,
+        seconds: u32,
+        name: &str,
+        bundle: &str,
+        commands: &[(&str, &str)],
+    ) -> Self {
         let part = |(part, command): &(&str, &str)| {
             format!(
                 "( {command} ) >/tmp/out 2>/tmp/err; \
@@ -157,7 +179,7 @@ impl Scenario {
             )
         };
         let commands: String = commands.iter().map(part).collect();
-        self.run(name, bundle, &commands)
+        self.step_within(seconds, name, &run(bundle, &commands))
     }
 
     /// Runs all commands in the virtual host. Nothing hangs there that would not hang elsewhere, so no

@@ -16,7 +16,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use commands::{
-    bench, box_init, cycles, demo, docs, fuzz, install, lines, setup, soak, test, vmhost, words,
+    bench, box_init, cycles, demo, docs, fuzz, install, kernel, lines, setup, soak, test, vmhost,
+    words,
 };
 
 /// The daily work on this repository.
@@ -51,6 +52,9 @@ enum Task {
     Bench(bench::Options),
     /// Start a box hundreds of times on the virtual host; fails if one start does not succeed.
     Soak(soak::Options),
+    /// Compile the lean guest kernel from Debian's source, with the same bytes in every directory; prints
+    /// its path.
+    Kernel(kernel::Options),
     /// Run a command on the virtual host, an emulated machine with KVM; its status is passed on.
     Vmhost(vmhost::Options),
 }
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Soak(options) => soak::run(&options),
+        Task::Kernel(options) => kernel::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };
     outcome.unwrap_or_else(|error| {

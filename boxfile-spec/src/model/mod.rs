@@ -149,7 +149,7 @@ named_enum! {
 /// The kernel that a box boots; at least one of the two is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kernel {
-    /// The kernel file; a relative path is relative to the main Boxfile.
+    /// A [`box_image::KernelName`], or the kernel's file; a relative path is relative to the main Boxfile.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
     #[serde(serialize_with = "digits")]

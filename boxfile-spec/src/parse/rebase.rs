@@ -1,5 +1,7 @@
 //! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
 
+use box_image::KernelName;
+
 use crate::model::image::WITH_PATH;
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
@@ -32,7 +34,10 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
     let Data::Text(text) = &mut value.data else { return };
     match kind {
         _ if text.is_empty() => {}
-        Kind::Path | Kind::AnyPath => *text = join(directory, text),
+        Kind::Path => *text = join(directory, text),
+        Kind::Kernel if KernelName::of(text).is_none() => {
+            *text = KernelName::as_path(join(directory, text));
+        }
         // Where a box is launched has nothing to do with where the file lies.
         Kind::LaunchPath => *text = join("", text),
         Kind::PathOrUrl if !text.contains("://") => *text = join(directory, text),
@@ -97,6 +102,17 @@ mod tests {
         ] {
             assert_eq!(join(directory, path), joined);
         }
+        let kernel = |text: &str, directory| {
+            let data = Data::Text(text.to_owned());
+            let syntax = crate::Syntax::Kdl;
+            let mut value = Value { data, span: crate::Span::default(), syntax };
+            rewrite(&mut value, Kind::Kernel, directory);
+            let Data::Text(text) = value.data else { unreachable!() };
+            text
+        };
+        assert_eq!([kernel("lean", "x"), kernel("krunfw", "")], ["lean", "krunfw"], "names");
+        assert_eq!([kernel("./lean", "x"), kernel("./lean", "")], ["x/lean", "./lean"], "paths");
+        assert_eq!(kernel("lean.elf", "x"), "x/lean.elf");
         assert_eq!([climb(""), climb(".."), climb("../../x"), climb("x/..")], [0, 1, 2, 0]);
     }
 }

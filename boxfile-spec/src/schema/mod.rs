@@ -162,8 +162,8 @@ pub(crate) enum Kind {
     Name,
     /// A path of the checkout, relative to the file that has it.
     Path,
-    /// Any path of the machine that builds; a relative one is relative to the file that has it.
-    AnyPath,
+    /// A kernel's name, or any path of the machine that builds, as for [`Self::Path`].
+    Kernel,
     /// A path relative to where a box is launched.
     LaunchPath,
     /// An absolute path.

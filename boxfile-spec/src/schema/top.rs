@@ -90,7 +90,7 @@ pub(crate) static BUDGET: Declaration = Declaration {
 
 pub(crate) static KERNEL: Declaration = Declaration {
     name: "kernel",
-    first: Some(optional("path", Kind::AnyPath)),
+    first: Some(optional("path", Kind::Kernel)),
     props: &[prop("sha256", Kind::Sha256, "")],
     ..Declaration::VALUE
 };

@@ -17,7 +17,7 @@ impl Kind {
             Self::Json => "a string of JSON",
             Self::Name => "a name",
             Self::Path => "a path of the checkout",
-            Self::AnyPath => "a path",
+            Self::Kernel => "`lean`, `krunfw` or a path",
             Self::LaunchPath => "a path, relative to where the box is launched",
             Self::Absolute => "an absolute path",
             Self::GuestPath => "a path of the guest",

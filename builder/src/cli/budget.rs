@@ -50,8 +50,9 @@ pub(crate) struct Args {
     /// The Boxfile to write it into [default: as for `boxbuild build`]
     #[arg(short, long, value_name = "PATH", requires = "write")]
     file: Option<PathBuf>,
-    /// Take the virtual host's kernel from this Debian package, a linux-image-*-cloud-amd64
-    #[arg(long, value_name = "FILE.deb")]
+    /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64, or the kernel of
+    /// `cargo xtask kernel --host`
+    #[arg(long, value_name = "FILE")]
     host_kernel: Option<PathBuf>,
     /// Never touch a network: the virtual host's kernel must be there already
     #[arg(long, conflicts_with = "host_kernel")]
@@ -135,10 +136,10 @@ fn percent(text: &str) -> Result<f64, String> {
 fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     let cache = locate::host_kernels()?;
     let kernel = match &args.host_kernel {
-        Some(file) => kernel::prepare_package(file, &cache),
-        None if args.offline => match HostKernel::find(&cache) {
-            Ok(found) => Ok(found.ok_or_else(no_kernel)?),
-            Err(error) => Err(error),
+        Some(file) => kernel::prepare_file(file, &cache),
+        None if args.offline => match HostKernel::find(&cache).transpose() {
+            Some(found) => found,
+            None => return Err(no_kernel()),
         },
         None => kernel::find_or_fetch(&cache, |command| {
             terminal::note(&format!("fetching the virtual host's kernel: {command}"));

@@ -5,27 +5,16 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_image::ErrorCode;
+use box_image::{ErrorCode, KernelName};
 use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
 use boxfile_spec::{Boxfile, Platform, Spanned};
+use guest_kernel::SYSTEM_LIBRARIES;
 use host_fs::trust::Trusted;
 
 use super::failure::{Failure, chain};
 use super::{locate, search, terminal};
 
-/// Where distributions install shared libraries.
-const LIBRARY_DIRECTORIES: [&str; 6] = [
-    "/usr/local/lib64",
-    "/usr/local/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib",
-    "/opt/homebrew/lib",
-];
-const KERNEL_LIBRARY: &str = "libkrunfw.so.5";
-/// The kernel of `boxbuild setup`, below the user's data directory.
-const SET_UP_KERNEL: &str = "boxbuild/guest-kernel";
 const INIT: Companion = Companion {
     name: "box-init",
     code: ErrorCode::InitNotFound,
@@ -137,35 +126,56 @@ fn unusable(path: &Path) -> Option<String> {
     }
 }
 
-/// Returns the kernel: as the Boxfile names it, as named on the command line, as `boxbuild setup` put
-/// it, or as the system has it. What a user has set up comes before what happens to be installed.
+/// Returns the kernel: as the Boxfile names it, as named on the command line, or libkrunfw's.
 pub(crate) fn kernel(
     named: Option<&Path>,
     boxfile: &Boxfile,
     base: &Path,
 ) -> Result<InputFile, Failure> {
     let declared = boxfile.kernel.as_ref().and_then(|kernel| kernel.path.as_ref());
-    if let Some(Spanned { value, span }) = declared {
-        return Ok(InputFile { path: base.join(value), named_by: NamedBy::Boxfile(*span) });
-    }
-    if let Some(path) = named {
-        return Ok(named_file(path, "--kernel", "BOXBUILD_KERNEL"));
-    }
-    let of_system = LIBRARY_DIRECTORIES.iter().map(|it| Path::new(it).join(KERNEL_LIBRARY));
-    Ok(InputFile::found(first_kernel(set_up_kernel().into_iter().chain(of_system))?))
+    let mut file = match (declared, named) {
+        (Some(Spanned { value, span }), _) => {
+            InputFile { path: PathBuf::from(value), named_by: NamedBy::Boxfile(*span) }
+        }
+        (None, Some(path)) => named_file(path, "--kernel", "BOXBUILD_KERNEL"),
+        (None, None) => InputFile::found(KernelName::Krunfw.name()),
+    };
+    file.path = match file.path.to_str().and_then(KernelName::of) {
+        Some(name) => first_kernel(name, kernel_places(name))?,
+        None if declared.is_some() => base.join(file.path),
+        None => file.path,
+    };
+    Ok(file)
 }
 
-fn first_kernel(places: impl IntoIterator<Item = PathBuf>) -> Result<PathBuf, Failure> {
-    places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-        let help = "run `boxbuild setup`, which gets one, or name a libkrunfw.so.5 or an ELF \
-                    kernel with --kernel PATH or BOXBUILD_KERNEL";
-        Failure::new((ErrorCode::KernelNotFound, help), "no guest kernel is installed")
+/// Returns where a kernel may be. What a user has set up comes before what happens to be installed.
+fn kernel_places(name: KernelName) -> impl Iterator<Item = PathBuf> {
+    let of_system = SYSTEM_LIBRARIES.iter().filter(move |_| name == KernelName::Krunfw);
+    set_up_kernel(name).into_iter().chain(of_system.map(PathBuf::from))
+}
+
+fn first_kernel(
+    name: KernelName,
+    places: impl IntoIterator<Item = PathBuf>,
+) -> Result<PathBuf, Failure> {
+    places.into_iter().find(|path| path.is_file()).ok_or_else(|| match name {
+        KernelName::Krunfw => {
+            let help = "run `boxbuild setup`, which gets one, or name a libkrunfw.so.5 or an ELF \
+                        kernel with --kernel PATH or BOXBUILD_KERNEL";
+            Failure::new((ErrorCode::KernelNotFound, help), "no guest kernel is installed")
+        }
+        KernelName::Lean => {
+            let help = "run `cargo xtask kernel` in the checkout of boxbuild, which takes minutes the \
+                        first time, then `boxbuild setup --kernel lean --from` the file that it prints";
+            Failure::new((ErrorCode::KernelNotFound, help), "the lean kernel is not installed")
+        }
     })
 }
 
-/// Returns where `boxbuild setup` puts the kernel, if there is a directory for the user's data.
-pub(crate) fn set_up_kernel() -> Option<PathBuf> {
-    locate::user("XDG_DATA_HOME", ".local/share").map(|data| data.join(SET_UP_KERNEL))
+/// Returns where `boxbuild setup` puts a kernel, if there is a directory for the user's data.
+pub(crate) fn set_up_kernel(name: KernelName) -> Option<PathBuf> {
+    let data = locate::user("XDG_DATA_HOME", ".local/share")?;
+    Some(data.join("boxbuild").join(name.file()))
 }
 
 #[cfg(test)]
@@ -273,11 +283,13 @@ mod tests {
     fn the_first_kernel_that_is_there_is_taken() {
         let root = tempfile::tempdir().unwrap();
         let places = ["set-up", "system"].map(|it| root.path().join(it));
-        let missing = format!("{:?}", first_kernel(places.clone()).unwrap_err());
-        assert!(missing.contains("run `boxbuild setup`"), "{missing}");
+        let missing = |name| format!("{:?}", first_kernel(name, places.clone()).unwrap_err());
+        let missing = KernelName::ALL.map(missing);
+        assert!(missing[0].contains("run `cargo xtask kernel`"), "{}", missing[0]);
+        assert!(missing[1].contains("run `boxbuild setup`"), "{}", missing[1]);
         for place in places.iter().rev() {
             write(place, b"kernel");
-            assert_eq!(first_kernel(places.clone()), Ok(place.clone()));
+            assert_eq!(first_kernel(KernelName::Krunfw, places.clone()), Ok(place.clone()));
         }
     }
 
@@ -291,5 +303,6 @@ mod tests {
         };
         assert_eq!(kernel(""), ("named".into(), false));
         assert_eq!(kernel("kernel \"own.so\"\n"), ("/base/own.so".into(), true));
+        assert_eq!(kernel("kernel \"./lean\"\n"), ("/base/./lean".into(), true), "a path");
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct InputOptions {
     /// The init, a static box-init [default: ../lib/boxbuild/box-init or box-init beside this program]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT", hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
-    /// The guest kernel, if the Boxfile names no file: libkrunfw.so.5 or an ELF kernel
+    /// The guest kernel, if the Boxfile names none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel
     /// [default: that of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,

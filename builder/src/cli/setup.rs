@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use box_digest::{AnyDigest, Digest};
-use box_image::ErrorCode;
+use box_image::{ErrorCode, KernelName};
 use boxbuild::Cause;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};
@@ -18,19 +18,24 @@ use super::failure::{Explain, Failure, chain};
 use super::options::StoreOption;
 use super::{installed, locate, registries, terminal};
 
-/// Gets a guest kernel, which every build then takes unless another is named.
+/// Gets a guest kernel, which every build then takes that does not declare another.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --from, pip downloads the kernel that this version is tested with. It \
     is kept in\n$XDG_DATA_HOME/boxbuild or ~/.local/share/boxbuild.\n\n\
     Examples:\n  \
     boxbuild setup\n  \
-    boxbuild setup --from /usr/lib64/libkrunfw.so.5"
+    boxbuild setup --from /usr/lib64/libkrunfw.so.5\n  \
+    boxbuild setup --kernel lean --from vmlinux              as `cargo xtask kernel` prints it"
 )]
 pub(crate) struct Args {
+    /// Which kernel it is, as a Boxfile names it: "krunfw" or "lean"
+    #[arg(long, value_name = "NAME", default_value = "krunfw")]
+    #[arg(value_parser = |name: &str| KernelName::of(name).ok_or("write \"krunfw\" or \"lean\""))]
+    kernel: KernelName,
     /// Take the kernel from here: libkrunfw.so.5, an ELF kernel, or the package that pip would
     /// download
-    #[arg(long, value_name = "FILE|URL")]
+    #[arg(long, value_name = "FILE|URL", required_if_eq("kernel", "lean"))]
     from: Option<PathBuf>,
     /// The sha256 that it must have [default for a URL: that of the package]
     #[arg(long, value_name = "HEX", requires = "from", value_parser = sha256)]
@@ -44,7 +49,7 @@ pub(crate) struct Args {
 
 /// Runs `boxbuild setup`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let place = installed::set_up_kernel().ok_or_else(|| {
+    let place = installed::set_up_kernel(args.kernel).ok_or_else(|| {
         let help = "set HOME or XDG_DATA_HOME";
         Failure::new((ErrorCode::Io, help), "no directory for the user's data")
     })?;
@@ -115,9 +120,8 @@ fn from_package(as_json: bool, place: &Path) -> Result<Vec<u8>, Failure> {
 /// Downloads a file by its URL. Whatever server sends it, its sha256 decides.
 fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
     let url: RemoteUrl = url.parse().map_err(|error| Failure::usage(format!("--from: {error}")))?;
-    let sha256 = args.sha256.or_else(|| Digest::from_hex(PACKAGE.sha256));
-    let sha256 = sha256
-        .ok_or_else(|| Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256"))?;
+    let internal = || Failure::new(ErrorCode::Internal, "the pinned digest is not a sha256");
+    let sha256 = args.sha256.or_else(|| Digest::from_hex(PACKAGE.sha256)).ok_or_else(internal)?;
     let options = FetchOptions {
         size: Size::AtMost(MAX_FILE),
         network: registries::network(args.json),
@@ -148,12 +152,12 @@ fn wrong_digest(message: String) -> Failure {
 
 /// Returns the version of the kernel in a file that a box can have.
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
-    let kernel = guest_kernel::extract(file).map_err(|error| {
+    let kernel = guest_kernel::extract_named(args.kernel, file).map_err(|error| {
         let message = format!("{} has no guest kernel: {error}", source(args));
         Failure::new(Cause::Kernel(error).explain(), message)
     })?;
-    let unknown = "of unknown version".to_owned();
-    Ok(Some(kernel.version).filter(|it| !it.is_empty()).unwrap_or(unknown))
+    let version = kernel.version;
+    Ok(if version.is_empty() { "of unknown version".to_owned() } else { version })
 }
 
 /// Puts the kernel in its place. A build that runs meanwhile reads the old one or the new one.

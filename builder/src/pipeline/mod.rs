@@ -13,6 +13,7 @@ mod step;
 use std::collections::HashSet;
 
 use box_cache::{BulkWriter, Store};
+use box_image::RunPlan;
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
 use box_tree::listing::Listing;
@@ -83,7 +84,7 @@ impl Resolved<'_> {
 
     fn make(&self) -> Result<(Sealed, Vec<Unused>), BuildError> {
         let Root { tree, contents, plan, unused } = root(self)?;
-        let Kernel { elf, version: kernel_version } = self.kernel()?;
+        let Kernel { elf, version: kernel_version } = self.kernel(&plan)?;
         let kernel = Stored::put(self.store, &elf)?;
         self.report(Step::Write);
         let rootfs = rootfs(&tree, &contents, self.store)?;
@@ -96,9 +97,9 @@ impl Resolved<'_> {
         Ok((seal(self.store, contents)?, unused))
     }
 
-    /// Returns the guest kernel that is in the kernel's file.
-    fn kernel(&self) -> Result<Kernel, BuildError> {
-        guest_kernel::extract(&self.inputs.kernel.bytes).map_err(|source| {
+    /// Returns the guest kernel that is in the kernel's file, and has what a box with this plan needs.
+    fn kernel(&self, plan: &RunPlan) -> Result<Kernel, BuildError> {
+        guest_kernel::extract_for(plan, &self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
             BuildError::unusable(what, self.request.kernel.named_by.span(), source)
         })

@@ -104,10 +104,6 @@ impl Resolved<'_> {
         self.request.check_platform()?;
         let Self { request, store, inputs, .. } = self;
         let known = recall(store, &inputs.key(request))?.map(|it| it.sealed.manifest);
-        // The kernel of a known box was read when that was built.
-        if known.is_none() {
-            self.kernel()?;
-        }
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;
         let skills = inputs.skills.iter().map(|SkillInput { name, mode, skill, .. }| {
@@ -117,6 +113,10 @@ impl Resolved<'_> {
         let (composition, root) = self.retry_damaged(|| compose(self))?;
         let (root, unsupported) = match root {
             Ok(root) => {
+                // The kernel of a known box was read when that was built.
+                if known.is_none() {
+                    self.kernel(&root.plan)?;
+                }
                 let entries = entries(&root.tree).count();
                 (Ok((root.tree.digest(), entries)), root.plan.unsupported())
             }

@@ -7,7 +7,7 @@
 //! boots.
 //!
 //! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
-//! ask for, [`secrets`] knows which variables look like secrets, [`text`] makes foreign text safe to
+//! ask for, [`kernel`] what a box needs of its kernel, [`secrets`] knows which variables look like secrets, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ pub mod budget;
 pub mod codes;
 pub mod defaults;
 pub mod docker_name;
+pub mod kernel;
 pub mod manifest;
 pub mod plan;
 pub mod rules;
@@ -26,6 +27,7 @@ pub mod wire;
 pub use budget::{Budget, Overrun, Phase, Phases};
 pub use codes::{ErrorCode, exit};
 pub use docker_name::{DEFAULT_TAG, DockerName, HUB, HUB_LIBRARY};
+pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,

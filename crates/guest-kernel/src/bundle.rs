@@ -10,8 +10,12 @@
 
 use std::ops::Range;
 
+use box_image::kernel::{Need, needs};
+use box_image::{KernelName, RunPlan};
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
+
+use crate::Config;
 
 /// Why a file gives no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +26,22 @@ pub enum KernelError {
     /// The library has the right symbols, but not the expected code or data.
     #[error("it is a libkrunfw whose {0} this version does not understand")]
     Unknown(&'static str),
+    /// It is another kernel than the one with this name.
+    #[error("it is not the kernel \"{}\", but {found:?}", wanted.name())]
+    Other {
+        /// The kernel that it should be.
+        wanted: KernelName,
+        /// The version of the one that it is.
+        found: String,
+    },
+    /// The kernel was compiled without something that the box needs; at least one.
+    #[error("it was compiled without {}", lacks(.0))]
+    Lacks(Vec<Need>),
+}
+
+fn lacks(needs: &[Need]) -> String {
+    let one = |need: &Need| format!("CONFIG_{}, which {} needs", need.option, need.by);
+    needs.iter().map(one).collect::<Vec<_>>().join("; without ")
 }
 
 /// A kernel ready to be sealed.
@@ -56,6 +76,29 @@ pub fn extract(file: &[u8]) -> Result<Kernel, KernelError> {
         _ => return Err(KernelError::NotAKernel),
     };
     Ok(Kernel { version: version(file), elf })
+}
+
+/// Like [`extract`], of the kernel with a name. As `krunfw` any will do: its libraries are many.
+///
+/// # Errors
+/// [`KernelError`].
+pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel, KernelError> {
+    let kernel = extract(file)?;
+    if wanted == KernelName::Lean && !kernel.version.ends_with(KernelName::LEAN_RELEASE) {
+        return Err(KernelError::Other { wanted, found: kernel.version });
+    }
+    Ok(kernel)
+}
+
+/// Like [`extract`], for a box with this plan: a kernel whose configuration is known must have what it needs.
+///
+/// # Errors
+/// [`KernelError`].
+pub fn extract_for(plan: &RunPlan, file: &[u8]) -> Result<Kernel, KernelError> {
+    let kernel = extract(file)?;
+    let Some(config) = Config::of(&kernel.elf) else { return Ok(kernel) };
+    let lacking: Vec<_> = needs(plan).into_iter().filter(|need| !config.has(need.option)).collect();
+    if lacking.is_empty() { Ok(kernel) } else { Err(KernelError::Lacks(lacking)) }
 }
 
 /// Finds the bundle of a library.

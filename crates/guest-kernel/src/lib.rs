@@ -6,15 +6,27 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod config;
 mod error;
 mod pip;
 mod zip;
 
 use box_digest::Digest;
 
-pub use bundle::{Kernel, KernelError, extract};
+pub use bundle::{Kernel, KernelError, extract, extract_for, extract_named};
+pub use config::Config;
 pub use error::PackageError;
 pub use pip::{download, has_pip};
+
+/// Where distributions install libkrunfw.
+pub const SYSTEM_LIBRARIES: [&str; 6] = [
+    "/usr/local/lib64/libkrunfw.so.5",
+    "/usr/local/lib/libkrunfw.so.5",
+    "/usr/lib64/libkrunfw.so.5",
+    "/usr/lib/x86_64-linux-gnu/libkrunfw.so.5",
+    "/usr/lib/libkrunfw.so.5",
+    "/opt/homebrew/lib/libkrunfw.so.5",
+];
 
 /// The most bytes of a file that a kernel is taken from: an ELF kernel, a libkrunfw, or a package with
 /// one.

@@ -93,7 +93,7 @@ impl Artefacts {
     /// Returns the command that builds `boxbuild`.
     pub fn builder_build(workspace: &Workspace, profile: Profile) -> Command {
         match profile {
-            // Of all packages: so cargo chooses the features that the tests have, and compiles less anew.
+            // Of all packages: so cargo chooses the features that the tests have, and compiles less again.
             Profile::Dev => {
                 let mut cargo = workspace.cargo();
                 cargo.args(["build", "--workspace", "--bin", BUILDER]);
@@ -101,6 +101,11 @@ impl Artefacts {
             }
             Profile::Release => release(workspace, &[BUILDER]),
         }
+    }
+
+    /// Returns the command that builds box-init, with the bytes that it has in every box.
+    pub fn init_build(workspace: &Workspace) -> Command {
+        Self::static_build(workspace, &INIT_PACKAGES)
     }
 
     /// Returns the command that builds static programs. They have the same bytes wherever the
@@ -166,7 +171,7 @@ mod tests {
         assert!(artefacts.boxbuild.ends_with("debug/boxbuild"));
         assert!(artefacts.boxlaunch.ends_with(format!("{MUSL}/release/boxlaunch")));
         assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
-        let line = program::shown(&Artefacts::static_build(&workspace, &["box-init"]));
+        let line = program::shown(&Artefacts::init_build(&workspace));
         assert!(line.ends_with(&format!("--package box-init --target {MUSL}")), "{line}");
     }
 }

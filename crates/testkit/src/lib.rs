@@ -6,6 +6,7 @@
 //! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
+//! - [`lean_kernel`] compiles the kernels of `kernel/`;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
 //! - [`promises`] has the numbers of SPECIFICATION.md, which tests hold;
 //! - [`registry`] runs a registry on the loopback device;
@@ -23,6 +24,7 @@ pub mod error;
 pub mod hello;
 pub mod hostile;
 pub mod images;
+pub mod lean_kernel;
 pub mod prerequisites;
 pub mod program;
 pub mod promises;

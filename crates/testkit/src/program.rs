@@ -1,7 +1,7 @@
 //! Finding and running other programs.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 pub use virtual_host::programs::shown;
 use virtual_host::programs::tail;
@@ -29,11 +29,13 @@ pub fn run(command: &mut Command) -> Result<Vec<u8>> {
     }
     let mut said = output.stderr;
     said.extend_from_slice(&output.stdout);
-    Err(KitError::Failed {
-        command: shown(command),
-        status: output.status.to_string(),
-        output: tail(&said, SHOWN),
-    })
+    Err(failed(command, output.status, &said))
+}
+
+/// Returns the error of a program that ended with a failure, with the end of what it said.
+pub fn failed(command: &Command, status: ExitStatus, said: &[u8]) -> KitError {
+    let (status, output) = (status.to_string(), tail(said, SHOWN));
+    KitError::Failed { command: shown(command), status, output }
 }
 
 /// Runs a command to its end and returns how it ended, whether well or not.

@@ -34,7 +34,7 @@ fn home(at: &Path) {
 #[test]
 fn box_init_has_the_same_bytes_in_another_directory_and_another_home_of_cargo() {
     let here = Workspace::find();
-    program::run(&mut Artefacts::static_build(&here, &["box-init"])).unwrap();
+    program::run(&mut Artefacts::init_build(&here)).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let (root, cargo) = (directory.path().join("a/checkout"), directory.path().join("home"));
     fs::create_dir_all(&root).unwrap();

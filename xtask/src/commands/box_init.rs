@@ -11,7 +11,7 @@ use crate::{cargo, say};
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
     say::watch(|| musl_target(&mut say::note))?;
-    let mut build = Artefacts::static_build(&workspace, &["box-init"]);
+    let mut build = Artefacts::init_build(&workspace);
     say::step("compiling box-init", || cargo::run(&mut build))?;
     let program = Artefacts::locate(&workspace, Profile::Release).box_init;
     say::note(&format!("sha256:{}", digest::of_file(&program)?.hex()));

@@ -63,7 +63,7 @@ fn root(named: Option<&Path>) -> Result<PathBuf> {
 fn compile(workspace: &Workspace) -> Result<()> {
     cargo::run(&mut Artefacts::builder_build(workspace, Profile::Release))?;
     cargo::build_boxlaunch(workspace)?;
-    cargo::run(&mut Artefacts::static_build(workspace, &["box-init"]))
+    cargo::run(&mut Artefacts::init_build(workspace))
 }
 
 /// Puts the programs, their manual pages and completions below `root`.

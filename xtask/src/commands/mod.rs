@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod install;
+pub(crate) mod kernel;
 pub(crate) mod lines;
 pub(crate) mod setup;
 pub(crate) mod soak;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{
-    Package, docker_registry, host_kernel, kernel_bundle, musl_target, packages, rust_components,
-    spdx_validator,
+    Package, any_host_kernel, docker_registry, host_kernel, kernel_bundle, musl_target,
+    packaged_host_kernel, packages, rust_components, spdx_validator,
 };
 use testkit::{HostKernel, Result, Workspace};
 
@@ -22,13 +23,17 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the demo needs, and returns the guest's kernel bundle.
+/// Makes sure of what the demo needs, and returns the guest's kernel: the user's own, or the lean one if it was
+/// compiled, or else libkrunfw.
 pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
     say::watch(|| {
         musl_target(&mut say::note)?;
         packages(&[Package::Busybox], &mut say::note)?;
         let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
-        kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note)
+        match (own, GUEST.find(workspace)?) {
+            (None, Some(lean)) => Ok(lean.elf()),
+            (own, _) => kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note),
+        }
     })
 }
 
@@ -36,7 +41,7 @@ pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
 pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
     say::watch(|| {
         packages(&[Package::Qemu, Package::Busybox], &mut say::note)?;
-        host_kernel(workspace, &mut say::note)
+        any_host_kernel(workspace, &mut say::note)
     })
 }
 
@@ -44,7 +49,12 @@ pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
 pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     for_quick_tests(workspace)?;
     for_virtual_host(workspace)?;
-    say::watch(|| packages(&[Package::Mmdebstrap, Package::Curl], &mut say::note))
+    say::watch(|| {
+        packages(&[Package::Mmdebstrap, Package::Curl], &mut say::note)?;
+        packaged_host_kernel(workspace, &mut say::note)?;
+        GUEST.build(workspace, &mut say::note)?;
+        host_kernel(workspace, &mut say::note).map(drop)
+    })
 }
 
 /// Makes sure of what the tests need that neither start the virtual host nor make Debian images.

@@ -82,7 +82,7 @@ impl Tally {
             .iter()
             .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
         format!(
-            "{} starts, {least:.1} to {most:.1} ms of virtual time, at most {:.1} % apart in one run; {} runs failed",
+            "{} starts, {least:.1} to {most:.1} ms of virtual time, at most {:.1} % apart in one run; {} failed",
             self.totals.len(),
             self.spread * 100.0,
             self.failed
@@ -99,7 +99,7 @@ mod tests {
         let tally = Tally { totals: vec![312.04, 309.96, 315.0], failed: 1, spread: 0.0123 };
         assert_eq!(
             tally.line(),
-            "3 starts, 310.0 to 315.0 ms of virtual time, at most 1.2 % apart in one run; 1 runs failed"
+            "3 starts, 310.0 to 315.0 ms of virtual time, at most 1.2 % apart in one run; 1 failed"
         );
     }
 }

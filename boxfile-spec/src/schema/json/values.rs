@@ -44,7 +44,7 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
         Kind::Peer => reference("peer"),
         Kind::Json
         | Kind::Path
-        | Kind::AnyPath
+        | Kind::Kernel
         | Kind::LaunchPath
         | Kind::Image
         | Kind::PathOrUrl

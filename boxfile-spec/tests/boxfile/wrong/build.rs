@@ -193,7 +193,7 @@ fn a_kernel_is_a_path_a_sha256_or_both() {
      3 | kernel
        | ^^^^^^ without a path or a `sha256`
        |
-       = help: for example `kernel "vendor/libkrunfw.so.5"`
+       = help: for example `kernel "lean"`
     "#);
     assert_snapshot!(file_errors(r#"kernel "k" sha256="abc""#), @r#"
     error: a sha256 has 64 hexadecimal digits, in lower case

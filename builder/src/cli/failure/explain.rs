@@ -24,7 +24,7 @@ use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
 use error_report::Explanation;
-use guest_kernel::PackageError;
+use guest_kernel::{KernelError, PackageError};
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 use host_fs::read::ReadError;
@@ -38,6 +38,8 @@ const NEW_SHA256: &str = "if the file was meant to change, write the new sha256"
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
 /// The help for a file that is no kernel.
+const NO_SUCH_KERNEL: &str =
+    "take another kernel, such as `kernel \"lean\"`, or compile this one with it";
 const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
                                    `boxbuild setup` gets one that boxes can have";
 
@@ -114,6 +116,7 @@ impl Explain for Cause {
             Self::Input(source) => source.explain(),
             Self::Compose(source) => source.explain(),
             Self::Store(source) => source.explain(),
+            Self::Kernel(KernelError::Lacks(_)) => help(KernelInvalid, NO_SUCH_KERNEL),
             Self::Kernel(_) => help(KernelInvalid, A_KERNEL),
             Self::Plan(_) => BoxfileInvalid.into(),
             Self::Excess(_) | Self::Listing(_) => TooLarge.into(),

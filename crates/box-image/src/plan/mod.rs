@@ -12,7 +12,7 @@ mod component;
 mod resources;
 mod sandbox;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod unsupported;
 
 use serde::{Deserialize, Serialize};

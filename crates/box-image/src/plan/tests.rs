@@ -48,7 +48,7 @@ fn object(text: &str) -> serde_json::Map<String, serde_json::Value> {
 }
 
 /// Returns [`BEFORE`] with the declarations of `more`.
-pub(super) fn grown(more: &str) -> RunPlan {
+pub(crate) fn grown(more: &str) -> RunPlan {
     let mut all = object(BEFORE);
     all.append(&mut object(more));
     serde_json::from_value(all.into()).unwrap()

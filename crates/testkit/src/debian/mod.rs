@@ -1,7 +1,7 @@
 //! Images of the size and shape that real ones have, made of Debian packages.
 //!
 //! [`DebianImages`] are for the tests that start them, [`RealImages`] for those that compare trees,
-//! [`BenchImages`] for the benchmark. The first two share their base layer, byte for byte. Images are
+//! [`BenchImages`] for the benchmark, [`WorkloadImage`] for programs that need much of a kernel. The first two share their base layer, byte for byte. Images are
 //! made once and kept in the build output, in a folder that is named by a digest of their recipe:
 //!
 //! ```text
@@ -15,10 +15,12 @@ mod kept;
 mod pair;
 mod real;
 mod tree;
+mod workload;
 
 pub use bench::BenchImages;
 pub use pair::DebianImages;
 pub use real::RealImages;
+pub use workload::WorkloadImage;
 
 /// The tag of every image.
 const TAG: &str = "latest";

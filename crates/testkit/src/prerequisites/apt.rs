@@ -44,9 +44,37 @@ pub enum Package {
     Curl,
     /// Makes a file system, for the benchmark of starts.
     E2fs,
+    /// Compiles kernels.
+    Gcc,
+    /// Drives the build of kernels.
+    Make,
+    /// Makes the kernel's tools.
+    Flex,
+    /// Makes the kernel's tools.
+    Bison,
+    /// Computes constants of the kernel.
+    Bc,
+    /// Lets the kernel's tools read object files.
+    Libelf,
+    /// Unpacks the kernel's source.
+    Xz,
+    /// Changes the kernel's source.
+    Patch,
 }
 
 impl Package {
+    /// What compiles a kernel.
+    pub(crate) const TO_COMPILE_KERNELS: [Self; 8] = [
+        Self::Gcc,
+        Self::Make,
+        Self::Flex,
+        Self::Bison,
+        Self::Bc,
+        Self::Libelf,
+        Self::Xz,
+        Self::Patch,
+    ];
+
     /// Returns the name by which apt knows it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,6 +94,14 @@ impl Package {
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
             Self::E2fs => "e2fsprogs",
+            Self::Gcc => "gcc",
+            Self::Make => "make",
+            Self::Flex => "flex",
+            Self::Bison => "bison",
+            Self::Bc => "bc",
+            Self::Libelf => "libelf-dev",
+            Self::Xz => "xz-utils",
+            Self::Patch => "patch",
         }
     }
 
@@ -88,6 +124,14 @@ impl Package {
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
             Self::E2fs => "mke2fs",
+            Self::Gcc => "gcc",
+            Self::Make => "make",
+            Self::Flex => "flex",
+            Self::Bison => "bison",
+            Self::Bc => "bc",
+            Self::Xz => "xz",
+            Self::Libelf => "libelf-dev",
+            Self::Patch => "patch",
         }
     }
 
@@ -95,6 +139,8 @@ impl Package {
         match (self, program::find(self.program())) {
             // The package busybox has a program of the same name, which needs shared libraries.
             (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !needs_loader(&file)),
+            // A library has no program.
+            (Self::Libelf, _) => Path::new("/usr/include/gelf.h").is_file(),
             (_, path) => path.is_some(),
         }
     }

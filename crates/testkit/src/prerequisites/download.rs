@@ -7,8 +7,8 @@ use super::Say;
 use super::apt::{apt_get, with_fresh_lists};
 use crate::{KitError, Result, program};
 
-/// Downloads packages into a folder and returns their files, in the order of `names`. apt checks
-/// them against Debian's signatures.
+/// Downloads packages, named as `NAME` or `NAME=VERSION`, into a folder and returns their files, in the order
+/// of `names`. apt checks them against Debian's signatures.
 ///
 /// # Errors
 /// A package is unknown or cannot be downloaded.
@@ -19,7 +19,8 @@ pub(crate) fn download(names: &[&str], folder: &Path, say: Say<'_>) -> Result<Ve
     let entries = std::fs::read_dir(folder).map_err(KitError::file("list", folder))?;
     let files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     let of = |name: &&str| {
-        let found = files.iter().find(|path| is_of(path, name)).cloned();
+        let plain = name.split('=').next().unwrap_or(name);
+        let found = files.iter().find(|path| is_of(path, plain)).cloned();
         found.ok_or_else(|| KitError::malformed(*name, "apt-get download left no .deb file"))
     };
     names.iter().map(of).collect()

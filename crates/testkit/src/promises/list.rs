@@ -27,32 +27,40 @@ promises! {
         "examples/hello is ready, after the launcher's first instruction",
         also in "examples/hello/Boxfile" as "budget total=\"{}ms\"",
         also in "README.md" as "budget total=\"{}ms\"";
-    /// The phase `vmm` of examples/hello.
-    HELLO_VMM = AtMost 100.0 "ms",
+    /// The whole start of examples/hello with the lean kernel, after it was verified.
+    HELLO_START = AtMost 110.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
-        "of this, phase `vmm`: the launcher, until the guest's kernel runs";
+        "the same with the lean kernel, after the box was verified once";
+    /// The same with libkrunfw's kernel.
+    KRUNFW_START = AtMost 290.0 "ms",
+        "tests/boot/krunfw.rs::the_hello_box_starts_with_the_kernel_of_libkrunfw",
+        "the same with libkrunfw's kernel";
+    /// The phase `vmm` of examples/hello.
+    HELLO_VMM = AtMost 30.0 "ms",
+        "tests/boot/hello.rs::the_phases_keep_what_is_promised",
+        "with the lean kernel, phase `vmm`: the launcher, until the guest's kernel runs";
     /// The phase `kernel` of examples/hello.
-    HELLO_KERNEL = AtMost 400.0 "ms",
+    HELLO_KERNEL = AtMost 70.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `kernel`: until box-init runs";
     /// The phase `init` of examples/hello.
-    HELLO_INIT = AtMost 20.0 "ms",
+    HELLO_INIT = AtMost 10.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
-    HELLO_READY = AtMost 40.0 "ms",
+    HELLO_READY = AtMost 10.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
     /// The start of examples/hello over that of a kernel and an init alone.
-    HELLO_OVER_FLOOR = AtMost 1.25 "",
+    HELLO_OVER_FLOOR = AtMost 1.3 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",
         "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects";
     /// The whole start of the Debian box.
-    DEBIAN_TOTAL = AtMost 900.0 "ms",
+    DEBIAN_TOTAL = AtMost 400.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "a box of two Debian images is ready: a web server in Python, beside Node.js (233 MiB)";
     /// The share of the launcher, the kernel and init in the start of the Debian box.
-    DEBIAN_BEFORE_AGENT = AtMost 500.0 "ms",
+    DEBIAN_BEFORE_AGENT = AtMost 120.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `kernel` and `init`";
     /// How long after its budget a box may run.

@@ -1,4 +1,4 @@
-//! The emulated machine's kernel: Debian's cloud kernel, made ready once.
+//! The emulated machine's kernel, made ready once: Debian's cloud kernel, or one that was compiled for it.
 //!
 //! ```text
 //! CACHE/2-6.1.0-56-cloud-amd64/
@@ -7,6 +7,7 @@
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
 
+mod compiled;
 mod injection;
 mod package;
 mod vmlinux;
@@ -19,7 +20,8 @@ use host_fs::trust::Trusted;
 use serde::{Deserialize, Serialize};
 
 use crate::{HostError, Result};
-pub use package::{fetch, find_or_fetch, newest_package, prepare_package};
+pub use compiled::prepare_file;
+pub use package::{fetch, find_or_fetch, newest_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
@@ -135,8 +137,34 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
         let bytes = changed.as_ref().unwrap_or(bytes);
         write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
     }
-    let about = About { version: version.to_owned(), exits_after_injection };
-    let about = serde_json::to_vec(&about).map_err(|error| HostError::malformed(ABOUT, error))?;
+    write_about(draft, &About { version: version.to_owned(), exits_after_injection })
+}
+
+/// Puts a prepared kernel in its place in a cache directory; what was there goes into `scratch`.
+fn publish(
+    draft: &Path,
+    version: &str,
+    scratch: &Path,
+    cache: &Path,
+    replace: bool,
+) -> Result<HostKernel> {
+    let into = cache.join(format!("{FORM}{version}"));
+    if replace || HostKernel::open(into.clone()).is_none() {
+        // There may be none, and what is there is whole or was never used.
+        drop(fs::rename(&into, scratch.join("old")));
+    }
+    // Another process may have been faster; its kernel is the same.
+    if let Err(error) = fs::rename(draft, &into)
+        && !into.exists()
+    {
+        return Err(HostError::file("rename", draft)(error));
+    }
+    HostKernel::open(into)
+        .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))
+}
+
+fn write_about(draft: &Path, about: &About) -> Result<()> {
+    let about = serde_json::to_vec(about).map_err(|error| HostError::malformed(ABOUT, error))?;
     write(&draft.join(ABOUT), &about)
 }
 

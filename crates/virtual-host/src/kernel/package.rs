@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{FORM, HostKernel, prepare};
+use super::{HostKernel, prepare, publish};
 use crate::{HostError, Result, programs};
 
 /// The package that depends on the newest kernel package.
@@ -67,7 +67,7 @@ pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKern
 ///
 /// # Errors
 /// It cannot be unpacked, or has no kernel of the expected form.
-pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
+pub(super) fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     prepared(file, cache, true)
 }
 
@@ -79,19 +79,7 @@ fn prepared(file: &Path, cache: &Path, replace: bool) -> Result<HostKernel> {
     let version = version(&unpacked)?;
     let draft = scratch.path().join("ready");
     prepare(&unpacked, &version, &draft)?;
-    let into = cache.join(format!("{FORM}{version}"));
-    if replace || HostKernel::open(into.clone()).is_none() {
-        // There may be none, and what is there is whole or was never used.
-        drop(fs::rename(&into, scratch.path().join("old")));
-    }
-    // Another process may have been faster; its kernel is the same.
-    if let Err(error) = fs::rename(&draft, &into)
-        && !into.exists()
-    {
-        return Err(HostError::file("rename", &draft)(error));
-    }
-    HostKernel::open(into)
-        .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))
+    publish(&draft, &version, scratch.path(), cache, replace)
 }
 
 /// Returns the version that names the package's directory of modules.

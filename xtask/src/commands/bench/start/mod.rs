@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testkit::prerequisites::{
-    Package, kernel_bundle, microsandbox, packages, with_busybox, with_program,
+    Package, kernel_bundle, microsandbox, packaged_host_kernel, packages, with_busybox,
+    with_program,
 };
 use testkit::{KitError, Result, VirtualHost, Workspace};
 
@@ -38,9 +39,10 @@ pub(super) fn run(runs: u32) -> Outcome {
 }
 
 fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
-    let host_kernel = setup::for_virtual_host(workspace)?;
     setup::for_demo(workspace)?;
-    say::watch(|| packages(&[Package::E2fs], &mut say::note))?;
+    say::watch(|| packages(&[Package::Qemu, Package::Busybox, Package::E2fs], &mut say::note))?;
+    // Debian's, which has what microsandbox may need, and which everybody has.
+    let host_kernel = say::watch(|| packaged_host_kernel(workspace, &mut say::note))?;
     let kernel = say::watch(|| kernel_bundle(workspace, None, &mut say::note))?;
     let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
     let images = say::watch(|| testkit::debian::DebianImages::make(workspace, &mut say::note))?;

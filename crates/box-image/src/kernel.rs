@@ -1,0 +1,108 @@
+//! The guest kernel: the words for the two that come with this project, and what a box needs of any.
+
+use crate::plan::{RunPlan, SandboxFallback};
+
+crate::named_enum! {
+    /// A guest kernel that a Boxfile declares by a word.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum KernelName {
+        /// The one that is compiled for boxes: it has what they need, and nothing else.
+        Lean "lean",
+        /// The one of libkrunfw.
+        Krunfw "krunfw",
+    }
+}
+
+impl KernelName {
+    /// What the release of the lean kernel ends with, as `uname -r` prints it.
+    pub const LEAN_RELEASE: &'static str = "-boxbuild";
+
+    /// Returns the kernel with this name; `None` for what is a path.
+    pub fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == text)
+    }
+
+    /// Writes a path so that it is none of the names.
+    pub fn as_path(path: String) -> String {
+        if Self::of(&path).is_some() { format!("./{path}") } else { path }
+    }
+
+    /// Returns the name of the file in which a user's kernel of this name is kept.
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Lean => "lean-kernel",
+            Self::Krunfw => "guest-kernel",
+        }
+    }
+}
+
+/// An option of the kernel's configuration that a box needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// The option's name, without `CONFIG_`.
+    pub option: &'static str,
+    /// What of the box needs it.
+    pub by: &'static str,
+}
+
+/// What every box needs.
+const ALWAYS: [Need; 16] = [
+    Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
+    Need { option: "VIRTIO_BLK", by: "the root's disk" },
+    Need { option: "VIRTIO_CONSOLE", by: "the console" },
+    Need { option: "VIRTIO_VSOCKETS", by: "the channel to the launcher" },
+    Need { option: "VIRTIO_FS", by: "the first root" },
+    Need { option: "EROFS_FS", by: "the root" },
+    Need { option: "EROFS_FS_XATTR", by: "the root's extended attributes" },
+    Need { option: "OVERLAY_FS", by: "the root's writable layer" },
+    Need { option: "TMPFS", by: "the root's writable layer" },
+    Need { option: "DEVTMPFS", by: "/dev" },
+    Need { option: "PROC_FS", by: "/proc" },
+    Need { option: "SYSFS", by: "/sys" },
+    Need { option: "CGROUPS", by: "the limits of components" },
+    Need { option: "MEMCG", by: "`memory`" },
+    Need { option: "CGROUP_PIDS", by: "`pids`" },
+    Need { option: "NAMESPACES", by: "the components' namespaces" },
+];
+
+/// Returns what a box with this plan needs of its kernel's configuration.
+pub fn needs(plan: &RunPlan) -> Vec<Need> {
+    let mut needs = ALWAYS.to_vec();
+    let mut add =
+        |is_needed: bool, option, by| needs.extend(is_needed.then_some(Need { option, by }));
+    add(plan.vm.cpus > 1, "SMP", "`vm` with more than one CPU");
+    add(!plan.scratch.is_empty(), "EXT4_FS", "`scratch`");
+    let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
+    add(strict, "SECURITY_LANDLOCK", "`sandbox`");
+    add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
+    needs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::grown;
+
+    #[test]
+    fn a_path_is_never_a_name() {
+        assert_eq!(KernelName::of("lean"), Some(KernelName::Lean));
+        assert_eq!(KernelName::of("./lean"), None);
+        assert_eq!(KernelName::as_path("krunfw".to_owned()), "./krunfw");
+        assert_eq!(KernelName::as_path("boot/lean".to_owned()), "boot/lean");
+    }
+
+    #[test]
+    fn what_a_box_declares_decides_what_it_needs() {
+        let options = |more: &str| {
+            let needs = needs(&grown(more));
+            needs.iter().map(|it| it.option).collect::<Vec<_>>()
+        };
+        let plain = options("{}");
+        assert_eq!(plain.len(), ALWAYS.len(), "one CPU and nothing else: {plain:?}");
+        let more = options(
+            r#"{"vm": {"cpus": 2, "memory-mib": 512}, "sandbox": {"preset": "ci", "fallback": "strict", "max-output-bytes": 1},
+                "scratch": [{"name": "tmp", "guest": "/s", "size-bytes": 4096, "scope": "business"}]}"#,
+        );
+        assert_eq!(more[plain.len()..], ["SMP", "EXT4_FS", "SECURITY_LANDLOCK"]);
+    }
+}

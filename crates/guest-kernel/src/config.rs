@@ -1,0 +1,67 @@
+//! The configuration that a kernel has with it: the one it was compiled with, compressed, between two marks
+//! (`CONFIG_IKCONFIG`; kernel source: kernel/configs.c).
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+
+/// What comes before the configuration.
+const START: &[u8] = b"IKCFG_ST";
+/// The most bytes of a configuration; one with every option has some 300 KiB.
+const MAX_TEXT: u64 = 4 << 20;
+
+/// A kernel's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config(BTreeMap<String, String>);
+
+impl Config {
+    /// Returns the configuration that a kernel has with it; `None` if it has none, as libkrunfw's.
+    pub fn of(elf: &[u8]) -> Option<Self> {
+        // The mark is also a constant of code that looks for it: what follows decides.
+        let starts = elf.windows(START.len()).enumerate().filter(|(_, window)| *window == START);
+        starts.into_iter().find_map(|(at, _)| Self::unpacked(elf.get(at + START.len()..)?))
+    }
+
+    fn unpacked(packed: &[u8]) -> Option<Self> {
+        let mut text = String::new();
+        GzDecoder::new(packed).take(MAX_TEXT).read_to_string(&mut text).ok()?;
+        Some(Self::parse(&text))
+    }
+
+    fn parse(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("CONFIG_"));
+        let options = lines.filter_map(|line| line.split_once('='));
+        Self(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Returns whether an option, named without `CONFIG_`, is built into the kernel. A module does not count:
+    /// a box has none.
+    pub fn has(&self, option: &str) -> bool {
+        self.0.get(option).is_some_and(|value| value == "y")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_is_found_after_its_mark() {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(b"# CONFIG_PCI is not set\nCONFIG_SMP=y\nCONFIG_EXT4_FS=m\n").unwrap();
+        let packed = encoder.finish().unwrap();
+        let elf = [b"\x7fELF..IKCFG_ST no gzip.." as &[u8], START, &packed, b"IKCFG_ED.."].concat();
+        let config = Config::of(&elf).unwrap();
+        assert!(config.has("SMP"));
+        assert!(!config.has("EXT4_FS"), "a module");
+        assert!(!config.has("PCI"));
+        assert_eq!(Config::of(b"\x7fELF IKCFG_ST"), None);
+        assert_eq!(Config::of(&elf[..elf.len() - 20]), None, "damaged");
+    }
+}

@@ -1,0 +1,43 @@
+//! An image with programs that need much of a kernel.
+
+use std::path::PathBuf;
+
+use super::kept::{kept, key_of};
+use super::tree::Base;
+use super::tree::slim_base;
+use super::{SEARCH_PATH, TAG};
+use crate::images::{Compression, Config, Image};
+use crate::prerequisites::Say;
+use crate::{Result, Workspace};
+
+const RECIPE: &str = "1";
+const PACKAGES: &str = "git,nodejs,python3-numpy,sqlite3,strace";
+
+/// The OCI image layout of Debian with git, Node.js, Python with numpy, SQLite and strace.
+#[derive(Debug, Clone)]
+pub struct WorkloadImage(pub PathBuf);
+
+impl WorkloadImage {
+    /// The tag of the image.
+    pub const TAG: &str = TAG;
+
+    /// Returns the image, after it was made where it was missing; that takes a minute or more and downloads
+    /// about 100 MB.
+    ///
+    /// # Errors
+    /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
+    pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
+        let base = slim_base(workspace, say)?;
+        let recipe = ["workload", RECIPE, &key_of(&base), PACKAGES];
+        let made = kept(workspace, &recipe, say, |scratch, draft, say| {
+            let base = Base::read(&base)?;
+            let env = vec![SEARCH_PATH.to_owned()];
+            Image::new(Config { cmd: vec!["/bin/sh".to_owned()], env, ..Config::default() })
+                .with(base.layer.clone())
+                .with(base.layer_of(PACKAGES, scratch, say)?)
+                .write_layout(&draft.join("image"), TAG, Compression::Gzip)
+                .map(drop)
+        })?;
+        Ok(Self(made.join("image")))
+    }
+}

@@ -1,0 +1,37 @@
+//! A kernel's configuration: whether the finished one is what was asked for.
+
+use std::collections::BTreeMap;
+
+/// Returns the lines of a fragment that do not hold in a finished configuration, in words.
+///
+/// An option that another one needs and does not have is dropped by the kernel's tools without a word.
+pub(super) fn broken(fragment: &str, finished: &str) -> Vec<String> {
+    let finished: BTreeMap<_, _> = options(finished).collect();
+    // A later fragment may take back what an earlier one asks for.
+    let wanted: BTreeMap<_, _> = options(fragment).collect();
+    let is = |name: &str| finished.get(name).copied().unwrap_or("n");
+    let wrong = wanted.into_iter().filter(|(name, value)| is(name) != *value);
+    wrong.map(|(name, value)| format!("{name} is {}, not {value}", is(name))).collect()
+}
+
+fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let options = text.lines().filter(|line| line.starts_with("CONFIG_"));
+    options.filter_map(|line| line.trim_end().split_once('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_was_dropped_is_named() {
+        let finished = "CONFIG_SMP=y\n# CONFIG_PCI is not set\nCONFIG_NR_CPUS=64\n";
+        assert_eq!(
+            broken("# SMP\nCONFIG_SMP=y\nCONFIG_PCI=n\nCONFIG_NR_CPUS=64\n", finished),
+            [""; 0]
+        );
+        let wrong = broken("CONFIG_EROFS_FS=y\nCONFIG_SMP=n\n", finished);
+        assert_eq!(wrong, ["CONFIG_EROFS_FS is n, not y", "CONFIG_SMP is y, not n"]);
+        assert_eq!(broken("CONFIG_PCI=y\nCONFIG_PCI=n\n", finished), [""; 0], "the later one wins");
+    }
+}

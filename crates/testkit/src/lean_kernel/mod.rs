@@ -1,0 +1,201 @@
+//! Compiles the kernels of `kernel/` from Debian's source package: with the same bytes in every directory,
+//! as long as source, configuration and compiler are the same.
+
+mod compile;
+mod config;
+mod source;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::prerequisites::{Package, Say, lock, packages};
+use crate::{KitError, Result, Workspace, digest, program};
+use compile::Compilation;
+pub use compile::Jobs;
+use source::Source;
+
+/// Changes when the way of compiling does, so that older kernels are not taken for new ones.
+const FORM: &str = "1";
+const ABOUT: &str = "about.json";
+
+/// What one of the two kernels is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recipe {
+    /// Its name, below `target/kernel`.
+    pub name: &'static str,
+    /// The parts of its configuration, below `kernel`; a later one wins.
+    fragments: &'static [&'static str],
+    /// The changes of the source, below `kernel`.
+    patches: &'static [&'static str],
+}
+
+/// The kernel of a box.
+pub const GUEST: Recipe = Recipe { name: "lean", fragments: &["guest.config"], patches: &[] };
+/// The kernel of the virtual host: the same, with KVM and what the emulated machine has.
+pub const HOST: Recipe = Recipe {
+    name: "host",
+    fragments: &["guest.config", "host.config"],
+    patches: &["exit-after-injection.patch"],
+};
+
+/// A kernel that was compiled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeanKernel {
+    /// The directory that has it and nothing else.
+    pub directory: PathBuf,
+    /// The facts about it.
+    pub about: About,
+}
+
+/// The facts about a compiled kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The package of its source and the version: `linux-source-6.12 6.12.117-1~deb12u1`.
+    pub source: String,
+    /// The sha256 of that package's file, in hexadecimal.
+    pub source_sha256: String,
+    /// The compiler and the linker, as they name themselves.
+    pub compiler: String,
+    /// The sha256 of the kernel, in hexadecimal.
+    pub sha256: String,
+}
+
+impl LeanKernel {
+    /// Returns the file of the kernel, an ELF.
+    pub fn elf(&self) -> PathBuf {
+        self.directory.join("vmlinux")
+    }
+
+    /// Returns the file of its whole configuration.
+    pub fn config(&self) -> PathBuf {
+        self.directory.join("config")
+    }
+
+    fn open(directory: PathBuf) -> Option<Self> {
+        let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
+        Some(Self { directory, about })
+    }
+}
+
+impl Recipe {
+    /// Returns the kernel if it was compiled already, from the present configuration and by the present
+    /// compiler.
+    ///
+    /// # Errors
+    /// A part of the configuration cannot be read.
+    pub fn find(&self, workspace: &Workspace) -> Result<Option<LeanKernel>> {
+        let Ok(compiler) = compiler() else { return Ok(None) };
+        let source = Source::known(&folder(workspace));
+        Ok(LeanKernel::open(self.place(workspace, &source, &compiler)?))
+    }
+
+    /// Returns the kernel, after it was compiled where it was missing; that takes four minutes on two
+    /// processors.
+    ///
+    /// # Errors
+    /// A tool or the source is missing and cannot be had, or the kernel does not compile.
+    pub fn build(&self, workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
+        if let Some(kernel) = self.find(workspace)? {
+            return Ok(kernel);
+        }
+        let folder = folder(workspace);
+        let _lock = lock(&folder)?;
+        packages(&Package::TO_COMPILE_KERNELS, say)?;
+        let source = Source::get(&folder, say)?;
+        let place = self.place(workspace, &source, &compiler()?)?;
+        // Another process may have compiled it meanwhile.
+        if let Some(kernel) = LeanKernel::open(place.clone()) {
+            return Ok(kernel);
+        }
+        let draft = self.compile(workspace, &source, Jobs::of_machine(), say)?;
+        if place.exists() {
+            fs::remove_dir_all(&place).map_err(KitError::file("remove", &place))?;
+        }
+        let draft = draft.keep();
+        fs::rename(&draft, &place).map_err(KitError::file("rename", &draft))?;
+        LeanKernel::open(place).ok_or_else(|| KitError::malformed(ABOUT, "it is incomplete"))
+    }
+
+    /// Compiles the kernel twice, in two directories and with different numbers of processes at a time, and
+    /// returns the sha256 of both.
+    ///
+    /// # Errors
+    /// As for [`Self::build`].
+    pub fn build_twice(&self, workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
+        packages(&Package::TO_COMPILE_KERNELS, say)?;
+        let source = Source::get(&folder(workspace), say)?;
+        let mut once = |jobs| -> Result<String> {
+            let draft = self.compile(workspace, &source, jobs, say)?;
+            Ok(digest::of_file(&draft.path().join("vmlinux"))?.hex())
+        };
+        Ok([once(Jobs::of_machine())?, once(Jobs::other())?])
+    }
+
+    /// Compiles the kernel into a directory of its own.
+    fn compile(
+        &self,
+        workspace: &Workspace,
+        source: &Source,
+        jobs: Jobs,
+        say: Say<'_>,
+    ) -> Result<tempfile::TempDir> {
+        let folder = folder(workspace);
+        let draft = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
+        let patches = self.patches.iter().map(|name| input(workspace, name)).collect();
+        let fragments = self.configuration(workspace)?;
+        let compilation = Compilation { source, fragments, patches, jobs };
+        compilation.run(draft.path(), say)?;
+        let elf = draft.path().join("vmlinux");
+        let about = About {
+            source: source.name(),
+            source_sha256: source.sha256.clone(),
+            compiler: compiler()?,
+            sha256: digest::of_file(&elf)?.hex(),
+        };
+        let path = draft.path().join(ABOUT);
+        let about =
+            serde_json::to_vec_pretty(&about).map_err(|error| KitError::malformed(ABOUT, error))?;
+        fs::write(&path, about).map_err(KitError::file("write", &path))?;
+        Ok(draft)
+    }
+
+    /// Returns the text of all fragments.
+    fn configuration(&self, workspace: &Workspace) -> Result<String> {
+        self.fragments.iter().map(|name| read(&input(workspace, name))).collect()
+    }
+
+    /// Returns where the kernel is kept. Its name has a digest of everything that decides its bytes.
+    fn place(&self, workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBuf> {
+        let mut key = [FORM, &source.sha256, compiler].join("\n");
+        key.push_str(&self.configuration(workspace)?);
+        for patch in self.patches {
+            key.push_str(&read(&input(workspace, patch))?);
+        }
+        let key = digest::of_bytes(key.as_bytes()).hex();
+        Ok(folder(workspace).join(format!("{}-{}", self.name, &key[..16])))
+    }
+}
+
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.target("kernel")
+}
+
+fn input(workspace: &Workspace, name: &str) -> PathBuf {
+    workspace.path("kernel").join(name)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(KitError::file("read", path))
+}
+
+/// Returns the first lines of what compiler and linker print of themselves.
+fn compiler() -> Result<String> {
+    let first = |name: &str| -> Result<String> {
+        let text = program::run(Command::new(name).arg("--version"))?;
+        Ok(String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_owned())
+    };
+    Ok(format!("{}; {}", first("gcc")?, first("ld")?))
+}

@@ -1,0 +1,102 @@
+//! Real programs that need much of a kernel, under the lean one.
+
+use std::fs;
+
+use testkit::debian::{DebianImages, WorkloadImage};
+
+use crate::scenario::{Scenario, bake, tools};
+
+/// What is run, each a script, and the end of what it prints.
+const PROGRAMS: [(&str, &str, &str); 9] = [
+    ("cpus", "nproc", "2\n"),
+    // Threads that take turns on two CPUs, and vector instructions.
+    (
+        "numpy",
+        "OPENBLAS_NUM_THREADS=2 python3 -c 'import numpy, threading
+def work(): out.append(int(numpy.ones((200, 200)).dot(numpy.ones((200, 200))).sum()))
+out = []
+threads = [threading.Thread(target=work) for _ in range(4)]
+[it.start() for it in threads]; [it.join() for it in threads]
+print(out)'",
+        "[8000000, 8000000, 8000000, 8000000]\n",
+    ),
+    // Semaphores and memory that processes share.
+    (
+        "processes",
+        "python3 -c 'import multiprocessing as m
+def work(lock, sum):
+    for _ in range(100):
+        with lock: sum.value += 1
+lock, sum = m.Lock(), m.Value(\"i\", 0)
+all = [m.Process(target=work, args=(lock, sum)) for _ in range(3)]
+[it.start() for it in all]; [it.join() for it in all]
+print(sum.value)'",
+        "300\n",
+    ),
+    (
+        "node",
+        "node -e 'const { Worker } = require(\"worker_threads\"); const fs = require(\"fs\");
+fs.watch(\"/tmp\", () => {}).close();
+new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: true })
+  .on(\"message\", it => console.log(it))'",
+        "42\n",
+    ),
+    (
+        "git",
+        "cd $(mktemp -d) && git init -q . && seq 2000 >file && git add file \
+         && git -c user.name=a -c user.email=a@b commit -qm one && git gc -q && git fsck --strict && git log --oneline | wc -l",
+        "1\n",
+    ),
+    (
+        "sqlite",
+        "sqlite3 $(mktemp -d)/db 'pragma journal_mode=wal; create table t(a); \
+         with recursive n(x) as (select 1 union all select x+1 from n where x<2000) insert into t select x from n; \
+         pragma wal_checkpoint(truncate); select sum(a) from t; pragma integrity_check'",
+        "2001000\nok\n",
+    ),
+    ("strace", "strace -f -o /tmp/trace sh -c 'true | cat' && grep -c execve /tmp/trace", "2\n"),
+    (
+        "apt",
+        "apt-get check -q 2>&1 | tail -n 1; apt-get install --simulate -q git | tail -n 1",
+        "0 upgraded, 0 newly installed, 0 to remove and 0 not upgraded.\n",
+    ),
+    // Landlock and the kernel's configuration are there.
+    (
+        "kernel",
+        "uname -r | grep -o 'boxbuild$'; zcat /proc/config.gz | grep -c '^CONFIG_SECURITY_LANDLOCK=y'",
+        "boxbuild\n1\n",
+    ),
+];
+
+#[test]
+#[ignore = "takes 3 minutes"]
+fn programs_that_need_much_of_a_kernel_run() {
+    let tools = tools();
+    let mut say = |line: &str| println!("{line}");
+    let agent = DebianImages::make(&tools.workspace, &mut say).unwrap().agent;
+    let business = WorkloadImage::make(&tools.workspace, &mut say).unwrap().0;
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("workload.box"));
+    let text = format!(
+        "box \"workload\"\nagent {{\n    image \"oci:{}\"\n    health \"http\" path=\"/health\"\n}}\n\
+         business {{\n    image \"oci:{}\"\n    limits memory=\"512MiB\"\n}}\n\
+         vm cpus=2 memory=\"1GiB\"\nbudget total=\"60s\"\n",
+        agent.display(),
+        business.display()
+    );
+    fs::write(&boxfile, text).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let scripts = PROGRAMS.map(|(name, script, _)| (name, script));
+    let steps = Scenario::default()
+        .step_within(100, "verify", "boxlaunch verify /workload")
+        .run_all_within(300, "all", "/workload", &scripts)
+        .start(&tools.host.clone().memory(2560).disk(&bundle, "/workload"));
+    let step = &steps["all"];
+    assert_eq!(step.status, 0, "{step:?}");
+    let parts = step.parts();
+    for (name, _, expected) in PROGRAMS {
+        let part = &parts[name];
+        println!("{name}: {}", part.stdout.trim_end());
+        assert!(part.status == 0 && part.stdout.ends_with(expected), "{name}: {part:?}");
+    }
+}
