@@ -153,7 +153,7 @@ fn wrong_digest(message: String) -> Failure {
 /// Returns the version of the kernel in a file that a box can have.
 fn version(file: &[u8], args: &Args) -> Result<String, Failure> {
     let kernel = guest_kernel::extract_named(args.kernel, file).map_err(|error| {
-        let message = format!("{} has no guest kernel: {error}", source(args));
+        let message = format!("{} cannot be used: {error}", source(args));
         Failure::new(Cause::Kernel(error).explain(), message)
     })?;
     let version = kernel.version;

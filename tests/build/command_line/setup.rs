@@ -43,7 +43,7 @@ fn what_is_no_kernel_leaves_the_one_that_is_there() {
     fs::write(&place, "the kernel before").unwrap();
     let ran = run(&checkout, &["setup", "--from", "Boxfile"]);
     insta::assert_snapshot!(ran.notes, @"
-    error: Boxfile has no guest kernel: it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel
+    error: Boxfile cannot be used: it is neither libkrunfw.so for x86-64 nor an uncompressed ELF kernel
       = help: name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); `boxbuild setup` gets one that boxes can have
     ");
     let ran = run(&checkout, &["setup", "--from", "missing", "--json"]).json();

@@ -205,3 +205,62 @@ fn the_kernel_that_the_boxfile_names() {
     let said = checkout.fails(&["build"]);
     assert!(said.contains("the kernel kernel.so is sha256:"), "{said}");
 }
+
+/// An ELF kernel of nothing but a release and a configuration, all of whose options but one are set that a box
+/// needs.
+fn kernel_without(option: &str, release: &str) -> Vec<u8> {
+    let plan = testkit::test_box::config().plan;
+    let needs = box_image::kernel::needs(&plan).into_iter().map(|need| need.option);
+    let set = needs.chain(["SMP"]).filter(|it| *it != option);
+    let text: String = set.map(|it| format!("CONFIG_{it}=y\n")).collect();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
+    let mut file = vec![0; 64];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    // An executable for x86-64, with a header and nothing else.
+    (file[6], file[16], file[18], file[20], file[52]) = (1, 2, 62, 1, 64);
+    file.extend(format!("Linux version {release} (x)").bytes());
+    file.extend(b"IKCFG_ST".iter().copied().chain(packed.finish().unwrap()));
+    file
+}
+
+#[test]
+fn a_kernel_without_what_a_box_needs_is_refused_by_name() {
+    let checkout = Checkout::new();
+    checkout.write("Boxfile", format!("{BOXFILE}kernel \"vmlinux\"\n"));
+    checkout.write("vmlinux", kernel_without("none", "6.12.1"));
+    let whole = checkout.built(&[])["box"].clone();
+    checkout.write("vmlinux", kernel_without("EROFS_FS", "6.12.1"));
+    let said = checkout.fails(&["build"]);
+    let why = "it was compiled without CONFIG_EROFS_FS, which the root needs";
+    assert!(said.contains(why) && said.contains("kernel \"lean\""), "{said}");
+    assert!(!whole.is_null());
+}
+
+#[test]
+fn the_lean_kernel_is_taken_where_it_is_named_and_nowhere_else() {
+    let checkout = Checkout::new();
+    let run = |args: &[&str]| {
+        let mut command = checkout.boxbuild(args);
+        command.env_remove("BOXBUILD_KERNEL").env("XDG_DATA_HOME", checkout.path("data"));
+        crate::checkout::Ran::of(&mut command)
+    };
+    checkout.write("other", kernel_without("none", "6.12.1"));
+    checkout.write("vmlinux", kernel_without("none", "6.12.1-boxbuild"));
+    let refused = run(&["setup", "--kernel", "lean", "--from", "other"]);
+    assert!(refused.notes.contains("it is not the kernel \"lean\""), "{}", refused.notes);
+    checkout.write("Boxfile", format!("{BOXFILE}kernel \"lean\"\n"));
+    let missing = run(&["build"]);
+    assert!(missing.notes.contains("the lean kernel is not installed"), "{}", missing.notes);
+    assert_eq!(run(&["setup", "--kernel", "lean", "--from", "vmlinux"]).code, 0);
+    assert_eq!(run(&["build"]).code, 0);
+    assert!(checkout.read("Boxfile.lock").contains("source = \"lean\""));
+    // A path, though the file is called like the kernel.
+    checkout.write("Boxfile", format!("{BOXFILE}kernel \"./lean\"\n"));
+    let path = run(&["build"]);
+    assert!(path.notes.contains("cannot read the kernel ./lean"), "{}", path.notes);
+    // Without a name it is libkrunfw's, which was not set up here.
+    checkout.write("Boxfile", BOXFILE);
+    let other = run(&["build"]);
+    assert!(other.code != 0 || !checkout.read("Boxfile.lock").contains("lean"), "{}", other.notes);
+}

@@ -38,6 +38,7 @@ const NEW_SHA256: &str = "if the file was meant to change, write the new sha256"
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
 /// The help for a file that is no kernel.
+const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the checkout of boxbuild prints where it is";
 const NO_SUCH_KERNEL: &str =
     "take another kernel, such as `kernel \"lean\"`, or compile this one with it";
 const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
@@ -117,6 +118,7 @@ impl Explain for Cause {
             Self::Compose(source) => source.explain(),
             Self::Store(source) => source.explain(),
             Self::Kernel(KernelError::Lacks(_)) => help(KernelInvalid, NO_SUCH_KERNEL),
+            Self::Kernel(KernelError::Other { .. }) => help(KernelInvalid, COMPILED_KERNEL),
             Self::Kernel(_) => help(KernelInvalid, A_KERNEL),
             Self::Plan(_) => BoxfileInvalid.into(),
             Self::Excess(_) | Self::Listing(_) => TooLarge.into(),
