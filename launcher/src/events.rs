@@ -80,6 +80,15 @@ impl<'a> Events<'a> {
         }
     }
 
+    /// Kills what is left of the machine, and keeps what it has still said.
+    pub(crate) fn kill(&mut self) -> Result<(), LaunchError> {
+        self.vmm.kill();
+        while self.vmm.log_fd().is_some() {
+            self.read_log()?;
+        }
+        Ok(())
+    }
+
     /// Waits for the next event. A message that has arrived comes before the machine's end.
     pub(crate) fn next(&mut self, deadline: Option<Instant>) -> Result<Event, LaunchError> {
         loop {

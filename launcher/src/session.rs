@@ -279,6 +279,7 @@ impl<'a> Session<'a> {
                 Event::HungUp | Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
+        self.events.kill()?;
         self.facts.agent_output.finish().map_err(|error| self.not_written(error))
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT", hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
     /// The guest kernel, if the Boxfile names none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel
-    /// [default: that of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
+    /// [default: the libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
     #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     #[command(flatten)]

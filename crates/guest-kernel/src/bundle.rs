@@ -125,7 +125,7 @@ fn bytes_at<'data>(
     file: &ElfFile64<'data, Endianness>,
     address: u64,
 ) -> Result<&'data [u8], KernelError> {
-    let holds = |start: u64, size: u64| (start..start + size).contains(&address);
+    let holds = |start: u64, size: u64| (start..start.saturating_add(size)).contains(&address);
     let section = file.sections().find(|it| holds(it.address(), it.size()));
     let bytes =
         section.and_then(|it| it.data().ok()?.get(usize::try_from(address - it.address()).ok()?..));

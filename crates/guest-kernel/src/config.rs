@@ -8,6 +8,8 @@ use flate2::read::GzDecoder;
 
 /// What comes before the configuration.
 const START: &[u8] = b"IKCFG_ST";
+/// The most marks that are looked at.
+const MAX_MARKS: usize = 16;
 /// The most bytes of a configuration; one with every option has some 300 KiB.
 const MAX_TEXT: u64 = 4 << 20;
 
@@ -18,15 +20,16 @@ pub struct Config(BTreeMap<String, String>);
 impl Config {
     /// Returns the configuration that a kernel has with it; `None` if it has none, as libkrunfw's.
     pub fn of(elf: &[u8]) -> Option<Self> {
-        // The mark is also a constant of code that looks for it: what follows decides.
+        // The mark is also a constant of code that looks for it: what follows decides. A kernel has few of them;
+        // a file with many is no kernel.
         let starts = elf.windows(START.len()).enumerate().filter(|(_, window)| *window == START);
-        starts.into_iter().find_map(|(at, _)| Self::unpacked(elf.get(at + START.len()..)?))
+        starts.take(MAX_MARKS).find_map(|(at, _)| Self::unpacked(elf.get(at + START.len()..)?))
     }
 
     fn unpacked(packed: &[u8]) -> Option<Self> {
         let mut text = String::new();
-        GzDecoder::new(packed).take(MAX_TEXT).read_to_string(&mut text).ok()?;
-        Some(Self::parse(&text))
+        GzDecoder::new(packed).take(MAX_TEXT + 1).read_to_string(&mut text).ok()?;
+        (text.len() as u64 <= MAX_TEXT).then(|| Self::parse(&text))
     }
 
     fn parse(text: &str) -> Self {

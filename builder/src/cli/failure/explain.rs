@@ -37,10 +37,14 @@ const NEW_SHA256: &str = "if the file was meant to change, write the new sha256"
 /// The help where the store's file system is full.
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
-/// The help for a file that is no kernel.
+/// The help for another kernel than the lean one.
 const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the checkout of boxbuild prints where it is";
+
+/// The help for a kernel without something that a box needs.
 const NO_SUCH_KERNEL: &str =
     "take another kernel, such as `kernel \"lean\"`, or compile this one with it";
+
+/// The help for a file that is no kernel.
 const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
                                    `boxbuild setup` gets one that boxes can have";
 

@@ -62,7 +62,7 @@ impl Compilation<'_> {
             program::run(command.current_dir(tree.path()))?;
         }
         self.configure(tree.path(), &into.join("config"))?;
-        say("compiling the kernel: some 1,700 files, which take four minutes on two processors");
+        say("compiling the kernel: some 1,700 files");
         let mut make = make(tree.path());
         make.arg(format!("--jobs={}", self.jobs.0)).arg("vmlinux");
         with_progress(&mut make, say)?;

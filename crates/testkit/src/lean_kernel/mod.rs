@@ -20,6 +20,8 @@ use source::Source;
 /// Changes when the way of compiling does, so that older kernels are not taken for new ones.
 const FORM: &str = "1";
 const ABOUT: &str = "about.json";
+/// How the names of directories begin in which a kernel is being compiled.
+const DRAFT: &str = "draft-";
 
 /// What one of the two kernels is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub const HOST: Recipe = Recipe {
 /// A kernel that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeanKernel {
-    /// The directory that has it and nothing else.
+    /// The directory that was made for it.
     pub directory: PathBuf,
     /// The facts about it.
     pub about: About,
@@ -76,7 +78,10 @@ impl LeanKernel {
 
     fn open(directory: PathBuf) -> Option<Self> {
         let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
-        Some(Self { directory, about })
+        let kernel = Self { directory, about };
+        // What was cut off or changed is compiled again.
+        let sha256 = digest::of_file(&kernel.elf()).ok()?.hex();
+        (sha256 == kernel.about.sha256).then_some(kernel)
     }
 }
 
@@ -92,7 +97,7 @@ impl Recipe {
         Ok(LeanKernel::open(self.place(workspace, &source, &compiler)?))
     }
 
-    /// Returns the kernel, after it was compiled where it was missing; that takes four minutes on two
+    /// Returns the kernel, after it was compiled where it was missing; that takes some six minutes on two
     /// processors.
     ///
     /// # Errors
@@ -103,6 +108,7 @@ impl Recipe {
         }
         let folder = folder(workspace);
         let _lock = lock(&folder)?;
+        remove_drafts(&folder)?;
         packages(&Package::TO_COMPILE_KERNELS, say)?;
         let source = Source::get(&folder, say)?;
         let place = self.place(workspace, &source, &compiler()?)?;
@@ -125,6 +131,8 @@ impl Recipe {
     /// # Errors
     /// As for [`Self::build`].
     pub fn build_twice(&self, workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
+        let _lock = lock(&folder(workspace))?;
+        remove_drafts(&folder(workspace))?;
         packages(&Package::TO_COMPILE_KERNELS, say)?;
         let source = Source::get(&folder(workspace), say)?;
         let mut once = |jobs| -> Result<String> {
@@ -143,7 +151,8 @@ impl Recipe {
         say: Say<'_>,
     ) -> Result<tempfile::TempDir> {
         let folder = folder(workspace);
-        let draft = tempfile::tempdir_in(&folder).map_err(KitError::file("make", &folder))?;
+        let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(&folder);
+        let draft = draft.map_err(KitError::file("make", &folder))?;
         let patches = self.patches.iter().map(|name| input(workspace, name)).collect();
         let fragments = self.configuration(workspace)?;
         let compilation = Compilation { source, fragments, patches, jobs };
@@ -177,6 +186,17 @@ impl Recipe {
         let key = digest::of_bytes(key.as_bytes()).hex();
         Ok(folder(workspace).join(format!("{}-{}", self.name, &key[..16])))
     }
+}
+
+/// Removes what interrupted compilations have left. The caller has the lock.
+fn remove_drafts(folder: &Path) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(KitError::file("list", folder))?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    for name in names.filter(|name| name.starts_with(DRAFT)) {
+        let path = folder.join(name);
+        fs::remove_dir_all(&path).map_err(KitError::file("remove", &path))?;
+    }
+    Ok(())
 }
 
 fn folder(workspace: &Workspace) -> PathBuf {

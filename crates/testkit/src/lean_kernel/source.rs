@@ -22,6 +22,8 @@ const FILE: &str = "linux-source.deb";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
     version: String,
+    /// The sha256 of the package that was pinned when this one was downloaded.
+    pinned: String,
     /// The sha256 of the package's file, in hexadecimal.
     pub(super) sha256: String,
     #[serde(skip)]
@@ -33,18 +35,24 @@ impl Source {
     pub(super) fn known(folder: &Path) -> Self {
         let note = fs::read(folder.join(NOTE)).ok();
         let known = note.and_then(|note| serde_json::from_slice::<Self>(&note).ok());
+        let known = known.filter(|known| known.pinned == SHA256);
         let folder = folder.to_owned();
         match known {
             Some(known) => Self { folder, ..known },
-            None => Self { version: VERSION.to_owned(), sha256: SHA256.to_owned(), folder },
+            None => Self {
+                version: VERSION.to_owned(),
+                pinned: SHA256.to_owned(),
+                sha256: SHA256.to_owned(),
+                folder,
+            },
         }
     }
 
     /// Returns the source after it was downloaded where it was missing.
     pub(super) fn get(folder: &Path, say: Say<'_>) -> Result<Self> {
         let known = Self::known(folder);
-        if known.file().is_file() {
-            digest::check(&known.file(), &known.sha256)?;
+        // Another file is what an interruption has left, or was downloaded for another pin.
+        if known.file().is_file() && digest::check(&known.file(), &known.sha256).is_ok() {
             return Ok(known);
         }
         let scratch = tempfile::tempdir_in(folder).map_err(KitError::file("make", folder))?;
@@ -61,6 +69,7 @@ impl Source {
         let file = file.first().ok_or_else(|| KitError::malformed(PACKAGE, "it has no file"))?;
         let source = Self {
             version: version(file)?,
+            pinned: SHA256.to_owned(),
             sha256: digest::of_file(file)?.hex(),
             folder: folder.to_owned(),
         };

@@ -14,8 +14,8 @@ use super::{Outcome, setup};
 use crate::{cargo, say};
 
 /// What those read whose box had another kernel than the lean one.
-const SLOWER: &str = "the box had libkrunfw's kernel; after `cargo xtask kernel`, which takes minutes, the demo takes the \
-    lean one, with which a start takes less than half as long";
+const SLOWER: &str = "the box had another kernel than the lean one; after `cargo xtask kernel`, which takes minutes, the demo takes that \
+    one, with which a start takes less than half as long";
 
 /// The box that the demo boots, and the programs for it.
 #[derive(Debug)]
