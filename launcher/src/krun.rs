@@ -80,8 +80,8 @@ impl Vm {
         checked("krun_disable_implicit_init", krun::krun_disable_implicit_init(context))?;
         checked("krun_disable_implicit_console", krun::krun_disable_implicit_console(context))?;
         checked("krun_disable_implicit_vsock", krun::krun_disable_implicit_vsock(context))?;
-        // Then KVM makes no timer chip of the 1980s, with which no guest kernel of today works: making one
-        // waits 15 ms for the host's other CPUs. The interrupt controller moves out of the host's kernel.
+        // Without KVM's emulated timer chip (PIT), which no guest uses that has KVM's clock: making it waits for
+        // a grace period of the host's RCU, 14 ms. The interrupt controller is then emulated by this process.
         checked("krun_split_irqchip", krun::krun_split_irqchip(context, true))?;
         // SAFETY: no descriptor is passed, so none can be closed or used twice.
         let code = unsafe { krun::krun_add_virtio_console_default(context, NO_FD, NO_FD, NO_FD) };

@@ -14,7 +14,7 @@ crate::named_enum! {
 }
 
 impl KernelName {
-    /// What the release of the lean kernel ends with, as `uname -r` prints it.
+    /// The end of the lean kernel's release, as `uname -r` prints it.
     pub const LEAN_RELEASE: &'static str = "-boxbuild";
 
     /// Returns the kernel with this name; `None` for what is a path.
@@ -22,7 +22,7 @@ impl KernelName {
         Self::ALL.into_iter().find(|it| it.name() == text)
     }
 
-    /// Writes a path so that it is none of the names.
+    /// Returns a path in a spelling that is none of the names.
     pub fn as_path(path: String) -> String {
         if Self::of(&path).is_some() { format!("./{path}") } else { path }
     }
@@ -41,11 +41,11 @@ impl KernelName {
 pub struct Need {
     /// The option's name, without `CONFIG_`.
     pub option: &'static str,
-    /// What of the box needs it.
+    /// The part of the box that needs it.
     pub by: &'static str,
 }
 
-/// What every box needs.
+/// The needs of every box.
 const ALWAYS: [Need; 16] = [
     Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
     Need { option: "VIRTIO_BLK", by: "the root's disk" },

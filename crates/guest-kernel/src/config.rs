@@ -6,7 +6,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 
-/// What comes before the configuration.
+/// The mark before the configuration.
 const START: &[u8] = b"IKCFG_ST";
 /// The most marks that are looked at.
 const MAX_MARKS: usize = 16;

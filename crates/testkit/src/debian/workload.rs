@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use super::kept::{kept, key_of};
-use super::tree::Base;
-use super::tree::slim_base;
+use super::tree::{Base, slim_base};
 use super::{SEARCH_PATH, TAG};
 use crate::images::{Compression, Config, Image};
 use crate::prerequisites::Say;
@@ -18,9 +17,6 @@ const PACKAGES: &str = "git,nodejs,python3-numpy,sqlite3,strace";
 pub struct WorkloadImage(pub PathBuf);
 
 impl WorkloadImage {
-    /// The tag of the image.
-    pub const TAG: &str = TAG;
-
     /// Returns the image, after it was made where it was missing; that takes a minute or more and downloads
     /// about 100 MB.
     ///

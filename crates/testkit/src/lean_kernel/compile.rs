@@ -13,7 +13,7 @@ use crate::{KitError, Result, program};
 
 /// After how many compiled files there is a line of progress.
 const REPORTED: usize = 250;
-/// What a build prints before the name of a file that it compiles.
+/// The start of the line that the kernel's build prints for a file that it compiles.
 const COMPILES: &str = "  CC ";
 /// Everything of the surroundings that would be in the kernel's bytes, fixed.
 const FIXED: [(&str, &str); 6] = [
@@ -41,7 +41,7 @@ impl Jobs {
     }
 }
 
-/// What is compiled, and from what.
+/// The inputs of one compilation.
 pub(super) struct Compilation<'a> {
     pub(super) source: &'a Source,
     /// The text of all fragments of the configuration.

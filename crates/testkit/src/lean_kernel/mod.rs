@@ -23,7 +23,7 @@ const ABOUT: &str = "about.json";
 /// How the names of directories begin in which a kernel is being compiled.
 const DRAFT: &str = "draft-";
 
-/// What one of the two kernels is made from.
+/// The inputs of one of the two kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recipe {
     /// Its name, below `target/kernel`.
@@ -69,11 +69,6 @@ impl LeanKernel {
     /// Returns the file of the kernel, an ELF.
     pub fn elf(&self) -> PathBuf {
         self.directory.join("vmlinux")
-    }
-
-    /// Returns the file of its whole configuration.
-    pub fn config(&self) -> PathBuf {
-        self.directory.join("config")
     }
 
     fn open(directory: PathBuf) -> Option<Self> {

@@ -9,9 +9,8 @@ use super::package::prepare_package;
 use super::{About, HostKernel, publish, read as read_whole, write, write_about};
 use crate::{HostError, Result};
 
-/// What the release of such a kernel ends with, as `uname -r` prints it.
+/// The end of such a kernel's release, as `uname -r` prints it.
 const COMPILED_RELEASE: &str = "-boxbuild-host";
-
 /// The first bytes of an ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
 
