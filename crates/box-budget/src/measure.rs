@@ -58,8 +58,7 @@ struct Refused {
 pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measurement> {
     let opened = OpenBox::open(bundle)?;
     let plan = opened.plan();
-    let host =
-        host.for_guest(plan.vm.memory_mib, plan.vm.cpus).disk_of(bundle, opened.files(), BOX);
+    let host = host.for_guest(plan.vm.memory_mib).disk_of(bundle, opened.files(), BOX);
     let host = host.time_limit(TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
     let commands = commands(&opened, runs);

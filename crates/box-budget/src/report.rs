@@ -73,11 +73,8 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
         "\nfloor: {floor} for the same kernel with an init that only connects; the box takes {ratio:.2} times that\n"
     );
     if measured.machine.cpus < measured.cpus {
-        lines += &format!(
-            "this QEMU emulates one CPU: the box's {} wait for each other, and some starts take seconds; QEMU \
-             10 emulates all\n",
-            measured.cpus
-        );
+        lines +=
+            &format!("the box's {} CPUs take turns on the one that is emulated\n", measured.cpus);
     }
     if let Some(Comparison { old, .. }) = old {
         lines += &format!("before: {}, {}\n", old.name, old.digest);

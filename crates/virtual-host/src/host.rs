@@ -24,7 +24,6 @@ const CONSOLE_SHOWN: usize = 3000;
 pub struct VirtualHost {
     kernel: HostKernel,
     init: PathBuf,
-    cpus: u8,
     memory_mib: u32,
     files: Vec<(PathBuf, String)>,
     disks: Vec<(Source, String)>,
@@ -33,7 +32,7 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// Starts with one CPU, 1 GiB of memory, no files, and a limit of twenty minutes of real time. `init` is
+    /// Starts with 1 GiB of memory, no files, and a limit of twenty minutes of real time. `init` is
     /// a static program that calls [`crate::guest::run`] where [`crate::guest::is_init`] returns
     /// `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
     /// `/bin/boxlaunch`, too.
@@ -41,7 +40,6 @@ impl VirtualHost {
         Self {
             kernel: kernel.clone(),
             init: init.into(),
-            cpus: 1,
             memory_mib: 1024,
             files: Vec::new(),
             disks: Vec::new(),
@@ -57,18 +55,10 @@ impl VirtualHost {
         self
     }
 
-    /// Sets the memory and the CPUs that a microVM of so much memory, in MiB, and so many CPUs needs.
+    /// Sets the memory that a microVM of so much memory, in MiB, needs.
     #[must_use]
-    pub const fn for_guest(self, memory_mib: u32, cpus: u8) -> Self {
-        self.memory(memory_mib.saturating_add(BESIDE_A_GUEST)).cpus(cpus)
-    }
-
-    /// Sets the number of emulated CPUs that are wanted: as many as the box has, so that its CPUs do not
-    /// wait for each other's turn. QEMU before version 10 emulates one.
-    #[must_use]
-    pub const fn cpus(mut self, cpus: u8) -> Self {
-        self.cpus = cpus;
-        self
+    pub const fn for_guest(self, memory_mib: u32) -> Self {
+        self.memory(memory_mib.saturating_add(BESIDE_A_GUEST))
     }
 
     /// Sets the real time that a run may take.
@@ -153,12 +143,11 @@ impl VirtualHost {
     /// # Errors
     /// QEMU is missing or does not start.
     pub fn machine(&self) -> Result<Machine> {
-        let qemu = qemu::version()?;
         Ok(Machine {
-            cpus: if qemu::shares_instructions(&qemu) { self.cpus } else { 1 },
-            qemu,
+            qemu: qemu::version()?,
             machine: qemu::MACHINE.to_owned(),
             cpu: qemu::CPU_MODEL.to_owned(),
+            cpus: qemu::CPUS,
             kernel: self.kernel.version().to_owned(),
         })
     }
@@ -170,13 +159,14 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
+        // What starts the emulator cannot say that it is missing.
+        qemu::version()?;
         let (disks, initramfs, console) = (self.disks()?, Scratch::new()?, Scratch::new()?);
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
         let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
         let written = initramfs.file().write_all(&archive);
         written.map_err(HostError::file("write", &initramfs.path()))?;
         let start = qemu::Start {
-            cpus: self.machine()?.cpus,
             memory_mib: self.memory_mib,
             kernel: &self.kernel.kernel(),
             initramfs: &initramfs.path(),

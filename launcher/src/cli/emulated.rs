@@ -28,22 +28,16 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
-        .for_guest(vm.memory_mib, vm.cpus)
+        .for_guest(vm.memory_mib)
         .time_limit(TIME_LIMIT)
         .disk_of(&opened.directory, opened.files(), BOX);
-    let machine = host.machine()?;
+    // That QEMU is missing is said before anything else.
+    host.machine()?;
     if let Some(warning) = kernel.warning() {
         notice(&format!("boxlaunch: {warning}\n"));
     }
     if !is_quiet() {
         notice(SLOW);
-    }
-    if machine.cpus < vm.cpus {
-        notice(&format!(
-            "boxlaunch: this QEMU emulates {} CPU, so the box's {} wait for each other; version 10 emulates \
-             all\n",
-            machine.cpus, vm.cpus
-        ));
     }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))

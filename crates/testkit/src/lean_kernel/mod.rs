@@ -40,7 +40,7 @@ pub const GUEST: Recipe = Recipe { name: "lean", fragments: &["guest.config"], p
 pub const HOST: Recipe = Recipe {
     name: "host",
     fragments: &["guest.config", "host.config"],
-    patches: &["exit-after-injection.patch"],
+    patches: &["exit-after-injection.patch", "exit-at-pause.patch"],
 };
 
 /// A kernel that was compiled.

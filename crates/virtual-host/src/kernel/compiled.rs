@@ -1,5 +1,5 @@
-//! A kernel that was compiled for the virtual host: everything is built in, and KVM leaves the guest after each
-//! injection by its source.
+//! A kernel that was compiled for the virtual host: everything is built in, and KVM leaves the guest where it must by
+//! its source.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -9,8 +9,8 @@ use super::package::prepare_package;
 use super::{About, HostKernel, publish, read as read_whole, write, write_about};
 use crate::{HostError, Result};
 
-/// The end of such a kernel's release, as `uname -r` prints it.
-const COMPILED_RELEASE: &str = "-boxbuild-host";
+/// The end of the release of a kernel that was compiled for the virtual host, as `uname -r` prints it.
+pub const COMPILED_RELEASE: &str = "-boxbuild-host";
 /// The first bytes of an ELF file.
 const MAGIC: &[u8] = b"\x7fELF";
 
@@ -43,7 +43,7 @@ fn prepare_elf(elf: &[u8], release: &str, cache: &Path) -> Result<HostKernel> {
     let modules = draft.join("modules");
     fs::create_dir_all(&modules).map_err(HostError::file("make", &modules))?;
     write(&draft.join("kernel"), elf)?;
-    write_about(&draft, &About { version: release.to_owned(), exits_after_injection: true })?;
+    write_about(&draft, &About { version: release.to_owned(), exits_where_needed: true })?;
     publish(&draft, release, scratch.path(), cache, true)
 }
 
@@ -74,6 +74,6 @@ mod tests {
         assert!(kernel.modules().unwrap().is_empty());
         let found = HostKernel::find(&cache).unwrap().unwrap();
         assert_eq!(found.version(), "6.12.1-boxbuild-host");
-        assert!(found.exits_after_injection());
+        assert!(found.exits_where_needed());
     }
 }

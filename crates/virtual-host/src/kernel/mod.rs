@@ -1,14 +1,14 @@
 //! The emulated machine's kernel, made ready once: Debian's cloud kernel, or one that was compiled for it.
 //!
 //! ```text
-//! CACHE/2-6.1.0-56-cloud-amd64/
-//!     about.json            the version, and whether kvm_amd was changed
+//! CACHE/3-6.1.0-56-cloud-amd64/
+//!     about.json            the version, and whether KVM leaves the guest where it must
 //!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
 
 mod compiled;
-mod injection;
+mod kvm_amd;
 mod package;
 mod vmlinux;
 
@@ -20,15 +20,15 @@ use host_fs::trust::Trusted;
 use serde::{Deserialize, Serialize};
 
 use crate::{HostError, Result};
-pub use compiled::prepare_file;
+pub use compiled::{COMPILED_RELEASE, prepare_file};
 pub use package::{fetch, find_or_fetch, newest_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
-/// The module that [`injection`] changes.
+/// The module that [`kvm_amd`] changes.
 const CHANGED: &str = "kvm_amd";
 /// The form of a prepared kernel. A directory of another form is not looked at.
-const FORM: &str = "2-";
+const FORM: &str = "3-";
 const ABOUT: &str = "about.json";
 /// Where a program keeps prepared kernels, below its user's cache directory.
 pub const CACHE: &str = "boxbuild/virtual-host";
@@ -44,7 +44,7 @@ pub struct HostKernel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct About {
     version: String,
-    exits_after_injection: bool,
+    exits_where_needed: bool,
 }
 
 impl HostKernel {
@@ -91,16 +91,18 @@ impl HostKernel {
         &self.about.version
     }
 
-    /// Returns whether KVM leaves the guest after each interrupt that it injects. Without that, the
-    /// emulator delivers some interrupts twice, and about one boot in a hundred hangs.
-    pub const fn exits_after_injection(&self) -> bool {
-        self.about.exits_after_injection
+    /// Returns whether KVM leaves the guest after each interrupt that it injects, and at each PAUSE. Without that,
+    /// the emulator delivers some interrupts twice, and about one boot in a hundred hangs; and the CPUs of
+    /// a box wait for each other's turn.
+    pub const fn exits_where_needed(&self) -> bool {
+        self.about.exits_where_needed
     }
 
     /// Returns what people should know before they use the kernel; `None` for a known one.
     pub fn warning(&self) -> Option<&'static str> {
-        let text = "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs";
-        (!self.exits_after_injection()).then_some(text)
+        let text = "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs, \
+                    and the CPUs of a box wait for each other's turn";
+        (!self.exits_where_needed()).then_some(text)
     }
 
     pub(crate) fn kernel(&self) -> PathBuf {
@@ -130,14 +132,14 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
     write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
     let tree = package.join(format!("lib/modules/{version}/kernel"));
-    let mut exits_after_injection = false;
+    let mut exits_where_needed = false;
     for (number, (name, bytes)) in load_order(&index(&tree)?)?.iter().enumerate() {
-        let changed = injection::exit_after_injection(bytes).filter(|_| name == CHANGED);
-        exits_after_injection |= changed.is_some();
+        let changed = kvm_amd::with_exits(bytes).filter(|_| name == CHANGED);
+        exits_where_needed |= changed.is_some();
         let bytes = changed.as_ref().unwrap_or(bytes);
         write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
     }
-    write_about(draft, &About { version: version.to_owned(), exits_after_injection })
+    write_about(draft, &About { version: version.to_owned(), exits_where_needed })
 }
 
 /// Puts a prepared kernel in its place in a cache directory; what was there goes into `scratch`.
@@ -260,12 +262,12 @@ mod tests {
         for version in ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"] {
             let directory = cache.path().join(format!("{FORM}{version}"));
             fs::create_dir(&directory).unwrap();
-            let about = About { version: version.to_owned(), exits_after_injection: true };
+            let about = About { version: version.to_owned(), exits_where_needed: true };
             write(&directory.join(ABOUT), &serde_json::to_vec(&about).unwrap()).unwrap();
             write(&directory.join("kernel"), b"ELF").unwrap();
             fs::create_dir(directory.join("modules")).unwrap();
         }
-        let newest = cache.path().join("2-6.1.0-56-cloud-amd64");
+        let newest = cache.path().join(format!("{FORM}6.1.0-56-cloud-amd64"));
         let version = || HostKernel::find(cache.path()).unwrap().unwrap().version().to_owned();
         assert_eq!(version(), "6.1.0-56-cloud-amd64");
         let module = newest.join("modules/00-kvm.ko");

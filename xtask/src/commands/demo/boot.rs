@@ -12,8 +12,8 @@ use crate::say;
 
 /// The time limit of a start on the machine's own KVM, in seconds.
 const PATIENCE: &str = "20";
-/// The memory of the demo's box in MiB, and its CPUs.
-const GUEST: (u32, u8) = (256, 1);
+/// The memory of the demo's box, in MiB.
+const GUEST_MIB: u32 = 256;
 
 /// Boots the box and returns the launcher's report, with where it ran and by which clock.
 pub(super) fn boot(demo: &Demo) -> Result<Value> {
@@ -69,7 +69,7 @@ fn under_kvm(demo: &Demo) -> Result<Value> {
 fn on_virtual_host(demo: &Demo) -> Result<Value> {
     let kernel = setup::for_virtual_host(&demo.workspace)?;
     let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
-        .for_guest(GUEST.0, GUEST.1)
+        .for_guest(GUEST_MIB)
         .disk(&demo.bundle, "/hello.box");
     let mut command = vec!["boxlaunch".to_owned()];
     command.extend(run_words(Path::new("/hello.box"), &[]));

@@ -1,0 +1,155 @@
+//! The module `kvm_amd`, made to leave the guest in two cases in which it would not on a real CPU.
+//!
+//! **Right after each interrupt that it injects.** QEMU's emulation of VMRUN (`helper_vmrun` in
+//! `target/i386/tcg/sysemu/svm_helper.c`) leaves `exception_index` set after it has delivered an injected
+//! interrupt. If one of the emulator's timers expires before the next #VMEXIT, the same interrupt is delivered
+//! a second time, wherever the guest is: with interrupts disabled too. A guest's kernel that holds a lock then
+//! waits for itself forever. No CPU does such a thing.
+//!
+//! KVM has the remedy: before it enters a guest with an event to inject while it steps over an NMI
+//! (`svm_vcpu_run` in `arch/x86/kvm/svm/svm.c`, "smp_send_reschedule is enough to force an immediate
+//! vmexit"), it sends itself an interrupt. The guest takes the event and leaves at its first
+//! instruction, and QEMU's window is closed before a timer can expire. Here that is done for every
+//! event: the condition on the NMI is removed from the module's code. Such a KVM is correct on any CPU,
+//! and costs one exit for each interrupt: below one percent of a start.
+//!
+//! **At each PAUSE.** The emulator has one CPU, on which those of a box take turns. One that waits for another in
+//! a loop would use up its whole turn. A real CPU counts the PAUSE instructions of such a loop, and KVM then lets
+//! another CPU of the box run (`kvm_vcpu_on_spin`). QEMU's does not count, so that KVM gives up on it
+//! (`svm_vm_init`: "pause_in_guest"); here it does not, and each PAUSE leaves the guest.
+
+/// How `svm_vcpu_run` treats an event while it steps over an NMI, as x86-64 code; `..` is a byte that differs from
+/// build to build.
+///
+/// ```text
+/// 80 bb .. .. .. .. 00    cmpb  $0, nmi_singlestep(%rbx)
+/// 74 15                   je    after
+/// 48 8b 83 .. .. .. ..    mov   vmcb(%rbx), %rax
+/// 8b 88 a8 00 00 00       mov   control.event_inj(%rax), %ecx
+/// 85 c9                   test  %ecx, %ecx
+/// 0f 85 .. .. .. ..       jne   stop_stepping
+/// ```
+const INJECTION: &str =
+    "80 bb .. .. .. .. 00 74 15 48 8b 83 .. .. .. .. 8b 88 a8 00 00 00 85 c9 0f 85 .. .. .. ..";
+/// Where `je after` is in [`INJECTION`].
+const SKIP: usize = 7;
+/// Where the distance of `jne stop_stepping` is.
+const DISTANCE: usize = 26;
+/// `mov %rbx, %rdi; call disable_nmi_singlestep`, before the code that sends the interrupt.
+const STOP_STEPPING: [u8; 4] = [0x48, 0x89, 0xdf, 0xe8];
+/// The length of these two instructions.
+const STOP_STEPPING_SIZE: i32 = 8;
+/// An instruction of one byte that does nothing.
+const NOP: u8 = 0x90;
+/// How `svm_vm_init` lets a guest keep its PAUSE instructions:
+///
+/// ```text
+/// 80 3d .. .. .. .. 00    cmpb  $0, enable_apicv(%rip)
+/// c6 87 .. .. 00 00 01    movb  $1, arch.pause_in_guest(%rdi)
+/// 74 e9                   je    return_0
+/// ```
+const PAUSE: &str = "80 3d .. .. .. .. 00 c6 87 .. .. 00 00 01 74 e9";
+/// Where the value of `pause_in_guest` is in [`PAUSE`].
+const IN_GUEST: usize = 13;
+/// The end of a signed module (kernel documentation: admin-guide/module-signing.rst).
+const SIGNED: &[u8] = b"~Module signature appended~\n";
+/// The length of `struct module_signature`, whose last four bytes are the signature's length.
+const SIGNATURE_INFO: usize = 12;
+
+/// Returns the module with both exits, and without the signature that then no longer fits it; `None` where the
+/// code is not the known one.
+pub(crate) fn with_exits(module: &[u8]) -> Option<Vec<u8>> {
+    let mut changed = module.to_vec();
+    exit_after_injection(&mut changed)?;
+    let pause = position(module, &pattern(PAUSE))?;
+    changed[pause + IN_GUEST] = 0;
+    remove_signature(&mut changed)?;
+    Some(changed)
+}
+
+fn exit_after_injection(module: &mut [u8]) -> Option<()> {
+    let pattern = pattern(INJECTION);
+    let at = position(module, &pattern)?;
+    let target = at + pattern.len();
+    let distance = i32::from_le_bytes(*module.get(at + DISTANCE..)?.first_chunk()?);
+    let stop = target.checked_add_signed(isize::try_from(distance).ok()?)?;
+    if !module.get(stop..)?.starts_with(&STOP_STEPPING) {
+        return None;
+    }
+    module[at + SKIP..at + SKIP + 2].fill(NOP);
+    let distance = distance.checked_add(STOP_STEPPING_SIZE)?.to_le_bytes();
+    module[at + DISTANCE..target].copy_from_slice(&distance);
+    Some(())
+}
+
+/// Reads a pattern: bytes in hexadecimal, and `None` for those that may be any.
+fn pattern(text: &str) -> Vec<Option<u8>> {
+    text.split(' ').map(|byte| u8::from_str_radix(byte, 16).ok()).collect()
+}
+
+/// Returns where code is in a module; `None` where it is not there exactly once.
+fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
+    let matches = |window: &[u8]| {
+        window.iter().zip(code).all(|(byte, wanted)| wanted.is_none_or(|it| it == *byte))
+    };
+    let mut found = module.windows(code.len()).enumerate();
+    let at = found.find(|(_, window)| matches(window))?.0;
+    found.all(|(_, window)| !matches(window)).then_some(at)
+}
+
+fn remove_signature(module: &mut Vec<u8>) -> Option<()> {
+    if !module.ends_with(SIGNED) {
+        return Some(());
+    }
+    let info = module.len() - SIGNED.len();
+    let size = u32::from_be_bytes(*module.get(..info)?.last_chunk()?) as usize;
+    module.truncate(info.checked_sub(SIGNATURE_INFO)?.checked_sub(size)?);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a module: the two places, some code, and the code to which the first one jumps.
+    fn module(stop: &[u8], signature: &[u8]) -> Vec<u8> {
+        let code = |text| -> Vec<u8> {
+            pattern(text).into_iter().map(|byte| byte.unwrap_or(0x11)).collect()
+        };
+        let mut injection = code(INJECTION);
+        injection[DISTANCE..].copy_from_slice(&5_i32.to_le_bytes());
+        let mut file = [b"ELF", &*injection, b"other", stop, b"more", &*code(PAUSE)].concat();
+        if !signature.is_empty() {
+            file.extend_from_slice(signature);
+            file.extend_from_slice(&[0; SIGNATURE_INFO - 4]);
+            file.extend_from_slice(&u32::try_from(signature.len()).unwrap().to_be_bytes());
+            file.extend_from_slice(SIGNED);
+        }
+        file
+    }
+
+    #[test]
+    fn the_two_places_are_changed_and_nothing_else() {
+        let plain = module(&STOP_STEPPING, b"");
+        let changed = with_exits(&plain).unwrap();
+        let differences: Vec<_> = (0..plain.len()).filter(|&at| plain[at] != changed[at]).collect();
+        let last = plain.len() - pattern(PAUSE).len() + IN_GUEST;
+        assert_eq!(differences, [3 + SKIP, 3 + SKIP + 1, 3 + DISTANCE, last]);
+        let bytes: Vec<_> = differences.iter().map(|&at| changed[at]).collect();
+        assert_eq!(bytes, [NOP, NOP, 13, 0]);
+        assert_eq!(with_exits(&module(&STOP_STEPPING, b"signed")).unwrap(), changed);
+    }
+
+    #[test]
+    fn other_code_is_left_alone() {
+        assert_eq!(with_exits(b"ELF"), None);
+        assert_eq!(with_exits(&module(b"\xc3\xc3\xc3\xc3", b"")), None);
+        let known = module(&STOP_STEPPING, b"");
+        assert_eq!(with_exits(&known[..known.len() - 1]), None, "no PAUSE");
+        assert_eq!(with_exits(&known.repeat(2)), None);
+        let mut bad = module(&STOP_STEPPING, b"signed");
+        let size = bad.len() - SIGNED.len() - 4;
+        bad[size] = 0xff;
+        assert_eq!(with_exits(&bad), None, "a signature longer than the file");
+    }
+}
