@@ -45,8 +45,13 @@ pub struct Need {
     pub by: &'static str,
 }
 
+impl Need {
+    /// Landlock, which must also be in the list of what the kernel starts (`CONFIG_LSM`).
+    pub const LANDLOCK: &'static str = "SECURITY_LANDLOCK";
+}
+
 /// The needs of every box.
-const ALWAYS: [Need; 16] = [
+const ALWAYS: [Need; 24] = [
     Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
     Need { option: "VIRTIO_BLK", by: "the root's disk" },
     Need { option: "VIRTIO_CONSOLE", by: "the console" },
@@ -62,7 +67,15 @@ const ALWAYS: [Need; 16] = [
     Need { option: "CGROUPS", by: "the limits of components" },
     Need { option: "MEMCG", by: "`memory`" },
     Need { option: "CGROUP_PIDS", by: "`pids`" },
-    Need { option: "NAMESPACES", by: "the components' namespaces" },
+    Need { option: "FAIR_GROUP_SCHED", by: "`cpu-weight`" },
+    Need { option: "PID_NS", by: "the components' namespaces" },
+    Need { option: "IPC_NS", by: "the components' namespaces" },
+    Need { option: "UTS_NS", by: "the components' namespaces" },
+    Need { option: "NET_NS", by: "the components' namespaces" },
+    Need { option: "SECCOMP_FILTER", by: "the filters of system calls" },
+    Need { option: "UNIX", by: "the box's sockets" },
+    Need { option: "INET", by: "loopback" },
+    Need { option: "UNIX98_PTYS", by: "terminals" },
 ];
 
 /// Returns what a box with this plan needs of its kernel's configuration.
@@ -73,7 +86,7 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     add(plan.vm.cpus > 1, "SMP", "`vm` with more than one CPU");
     add(!plan.scratch.is_empty(), "EXT4_FS", "`scratch`");
     let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
-    add(strict, "SECURITY_LANDLOCK", "`sandbox`");
+    add(strict, Need::LANDLOCK, "`sandbox`");
     add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
     needs
 }

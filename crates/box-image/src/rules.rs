@@ -7,7 +7,7 @@ use crate::defaults::SEARCH_PATH;
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
 
-/// The most processors of a box: libkrunfw's kernels are built with `NR_CPUS=16`.
+/// The most processors of a box: both kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
 /// The greatest `cpu.weight` of cgroup v2 (Documentation/admin-guide/cgroup-v2.rst); the least is 1.

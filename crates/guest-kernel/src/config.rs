@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use box_image::kernel::Need;
 use flate2::read::GzDecoder;
 
 /// The mark before the configuration.
@@ -38,10 +39,17 @@ impl Config {
         Self(options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// Returns whether an option, named without `CONFIG_`, is built into the kernel. A module does not count:
-    /// a box has none.
+    /// Returns whether an option, named without `CONFIG_`, is built into the kernel and works in a box. A module
+    /// does not count: a box has none. Landlock must be in the list of what is started, too.
     pub fn has(&self, option: &str) -> bool {
-        self.0.get(option).is_some_and(|value| value == "y")
+        let is_built_in = self.0.get(option).is_some_and(|value| value == "y");
+        is_built_in && (option != Need::LANDLOCK || self.starts("landlock"))
+    }
+
+    /// Returns whether the kernel starts a security module by itself.
+    fn starts(&self, module: &str) -> bool {
+        let list = self.0.get("LSM").map_or("", |list| list.trim_matches('"'));
+        list.split(',').any(|name| name == module)
     }
 }
 
@@ -53,6 +61,17 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+
+    #[test]
+    fn landlock_must_be_started() {
+        let has = |lsm: &str| {
+            Config::parse(&format!("CONFIG_SECURITY_LANDLOCK=y\nCONFIG_LSM=\"{lsm}\""))
+                .has(Need::LANDLOCK)
+        };
+        assert!(has("yama,landlock"));
+        assert!(!has("yama,landlock2"));
+        assert!(!has(""));
+    }
 
     #[test]
     fn a_configuration_is_found_after_its_mark() {

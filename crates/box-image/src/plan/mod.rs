@@ -136,7 +136,7 @@ pub enum Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Vm {
-    /// Virtual CPUs, 1 to 16 (libkrunfw is built with `NR_CPUS=16`).
+    /// Virtual CPUs, 1 to 16 ([`crate::rules::MAX_CPUS`]).
     pub cpus: u8,
     /// Memory in MiB.
     pub memory_mib: u32,

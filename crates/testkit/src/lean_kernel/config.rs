@@ -21,7 +21,27 @@ fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use box_image::{KernelName, rules::MAX_CPUS};
+
     use super::*;
+    use crate::Workspace;
+
+    #[test]
+    fn the_configurations_agree_with_the_code() {
+        let text =
+            |name: &str| fs::read_to_string(Workspace::find().path("kernel").join(name)).unwrap();
+        let (guest, host) = (text("guest.config"), text("host.config"));
+        let value = |text, option: &str| {
+            let value = options(text).find(|(name, _)| *name == option).map(|(_, value)| value);
+            value.unwrap_or_default().to_owned()
+        };
+        assert_eq!(value(&guest, "CONFIG_NR_CPUS"), MAX_CPUS.to_string());
+        let release = |text| value(text, "CONFIG_LOCALVERSION").replace('"', "");
+        assert_eq!(release(&guest), KernelName::LEAN_RELEASE);
+        assert_eq!(release(&host), virtual_host::kernel::COMPILED_RELEASE);
+    }
 
     #[test]
     fn an_option_that_was_dropped_is_named() {
