@@ -35,6 +35,9 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
+/// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. Its own
+/// 2 MiB are a large page for a host's kernel, which gives all of it to the first byte.
+const STACK: (&str, &str) = ("RUST_MIN_STACK", "524288");
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -104,6 +107,7 @@ impl Vmm {
         command
             .arg(SUBCOMMAND)
             .env_clear()
+            .env(STACK.0, STACK.1)
             .current_dir("/")
             // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
             .process_group(0)
@@ -339,7 +343,8 @@ mod tests {
         // Its number may serve the program's loader meanwhile, which opens libraries.
         let others = fs::canonicalize(made.path().join("index.json")).unwrap();
         assert_ne!(inherited(other.as_raw_fd()), Some(others));
-        assert_eq!(fs::read(proc.join("environ")).unwrap(), b"");
+        let environment = format!("{}={}\0", STACK.0, STACK.1);
+        assert_eq!(fs::read_to_string(proc.join("environ")).unwrap(), environment);
         assert_eq!(fs::read(proc.join("cmdline")).unwrap(), b"/usr/bin/yes\0vmm\0");
         let flags = |file| FdFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFD).unwrap());
         assert!(opened.boot_blobs().iter().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
