@@ -5,9 +5,19 @@ use std::path::Path;
 
 use box_image::manifest::ROOTFS_TYPE;
 use testkit::debian::DebianImages;
-use testkit::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, SHARED_BASE};
+use testkit::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE};
 
 use crate::scenario::{Scenario, assert_ready, bake, manifest, tools};
+
+/// Prints the microseconds that a command in the box of one image takes, from before the fork to the end.
+const TRUE: &str = r#"
+for round in 1 2 3; do
+    start=$EPOCHREALTIME
+    boxlaunch run /python -- /bin/true || exit 1
+    end=$EPOCHREALTIME
+    echo $((${end%.*}${end#*.} - ${start%.*}${start#*.}))
+done
+"#;
 
 fn boxfile(images: &DebianImages) -> String {
     format!(
@@ -44,7 +54,11 @@ fn python_gets_ready_and_node_runs_beside_it() {
     let dir = tempfile::tempdir().unwrap();
     let both = rootfs_size(dir.path(), "both", &boxfile(&images));
     let alone = |image: &Path| {
-        format!("box \"one\"\nagent {{ image \"oci:{}\"; entrypoint \"sh\"; }}", image.display())
+        let image = image.display();
+        format!(
+            "box \"one\"\nagent {{\n    image \"oci:{image}\"\n    entrypoint \"sleep\" \"infinity\"\n    \
+             health \"none\"\n    limits memory=\"256MiB\"\n}}\nvm cpus=1 memory=\"512MiB\"\n"
+        )
     };
     let agent = rootfs_size(dir.path(), "agent", &alone(&images.agent));
     let business = rootfs_size(dir.path(), "business", &alone(&images.business));
@@ -63,7 +77,13 @@ fn python_gets_ready_and_node_runs_beside_it() {
              'console.log(os.hostname(), process.pid > 1, fs.existsSync(\"/usr/bin/python3\"))'",
         )
         .step("agent", "boxlaunch run --in agent /debian -- sh -c 'hostname; ls -d /agent; exit 3'")
-        .start(&host.disk(dir.path().join("both.box"), "/debian"));
+        .step_within(40, "verify-python", "boxlaunch verify /python")
+        .script(20, "true", TRUE)
+        .start(
+            &host
+                .disk(dir.path().join("both.box"), "/debian")
+                .disk(dir.path().join("agent.box"), "/python"),
+        );
     let step = &steps["node"];
     assert_eq!(step.status, 0, "{step:?}");
     let report = step.json();
@@ -74,6 +94,12 @@ fn python_gets_ready_and_node_runs_beside_it() {
     DEBIAN_TOTAL.check(phase("total"));
     DEBIAN_BEFORE_AGENT.check(phase("vmm") + phase("kernel") + phase("init"));
     assert_eq!(report["command"]["stdout"], "business-host true false\n", "{report}");
+    let step = &steps["true"];
+    assert_eq!(step.status, 0, "{step:?}");
+    let mut taken: Vec<f64> = step.stdout.lines().map(|line| line.parse().unwrap()).collect();
+    taken.sort_by(f64::total_cmp);
+    println!("run -- /bin/true, in microseconds: {taken:?}");
+    RUN_TRUE.check(taken[1] / 1000.0);
     let step = &steps["agent"];
     assert_eq!((step.status, step.stdout.as_str()), (3, "agent-host\n/agent\n"), "{step:?}");
 }

@@ -6,6 +6,7 @@
 mod budget;
 mod components;
 mod container;
+mod cost;
 mod debian;
 mod emulated;
 mod erofs;

@@ -153,6 +153,12 @@ impl Scenario {
         self
     }
 
+    /// Adds a script for the virtual host's shell, with so many seconds of its time.
+    pub(crate) fn script(self, seconds: u32, name: &str, script: &str) -> Self {
+        let quoted = script.replace('\'', "'\\''");
+        self.step_within(seconds, name, &format!("sh -c '{quoted}'"))
+    }
+
     /// Adds `boxlaunch run --json` of a box with a command for its business component.
     pub(crate) fn run(self, name: &str, bundle: &str, command: &str) -> Self {
         self.step(name, &run(bundle, command))

@@ -9,10 +9,10 @@ use crate::images::{Compression, Config, Image};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "1";
-const PACKAGES: &str = "git,nodejs,python3-numpy,sqlite3,strace";
+const RECIPE: &str = "2";
+const PACKAGES: &str = "apt,git,nodejs,python3-numpy,sqlite3,strace";
 
-/// The OCI image layout of Debian with git, Node.js, Python with numpy, SQLite and strace.
+/// The OCI image layout of Debian with apt, git, Node.js, Python with numpy, SQLite and strace.
 #[derive(Debug, Clone)]
 pub struct WorkloadImage(pub PathBuf);
 

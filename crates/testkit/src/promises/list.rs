@@ -28,7 +28,7 @@ promises! {
         also in "examples/hello/Boxfile" as "budget total=\"{}ms\"",
         also in "README.md" as "budget total=\"{}ms\"";
     /// The whole start of examples/hello with the lean kernel, after it was verified.
-    HELLO_START = AtMost 110.0 "ms",
+    HELLO_START = AtMost 90.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "the same with the lean kernel, after the box was verified once";
     /// The same with libkrunfw's kernel.
@@ -36,25 +36,29 @@ promises! {
         "tests/boot/krunfw.rs::the_hello_box_starts_with_the_kernel_of_libkrunfw",
         "the same with libkrunfw's kernel";
     /// The phase `vmm` of examples/hello.
-    HELLO_VMM = AtMost 30.0 "ms",
+    HELLO_VMM = AtMost 20.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "with the lean kernel, phase `vmm`: the launcher, until the guest's kernel runs";
     /// The phase `kernel` of examples/hello.
-    HELLO_KERNEL = AtMost 70.0 "ms",
+    HELLO_KERNEL = AtMost 65.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `kernel`: until box-init runs";
     /// The phase `init` of examples/hello.
-    HELLO_INIT = AtMost 10.0 "ms",
+    HELLO_INIT = AtMost 8.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
-    HELLO_READY = AtMost 10.0 "ms",
+    HELLO_READY = AtMost 5.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
     /// The start of examples/hello over that of a kernel and an init alone.
     HELLO_OVER_FLOOR = AtMost 1.3 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",
         "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects";
+    /// What a second CPU adds to the start of examples/hello.
+    FURTHER_CPU = AtMost 10.0 "ms",
+        "tests/boot/cost.rs::a_second_cpu_hardly_delays_the_start",
+        "added to the start by a second CPU, though only one is emulated";
     /// The whole start of the Debian box.
     DEBIAN_TOTAL = AtMost 400.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
@@ -68,17 +72,21 @@ promises! {
         "tests/boot/hello.rs::an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up",
         "a box that is not ready is stopped after its budget's `total`";
     /// A command in a box of a Debian image, as a person waits for it.
-    RUN_TRUE = AtMost 500.0 "ms",
-        "cargo xtask bench --start",
-        "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before, until it exits";
+    RUN_TRUE = AtMost 110.0 "ms",
+        "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
+        "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before and the lean kernel, until it exits";
     /// The same, over what a bare libkrun takes.
     RUN_OVER_FLOOR = AtMost 1.25 "",
         "cargo xtask bench --start",
-        "the same, as a multiple of the floor, until it exits";
+        "such a run with libkrunfw's kernel, as a multiple of the floor with it";
     /// The same, over what microsandbox takes.
     RUN_OVER_MICROSANDBOX = AtMost 0.6 "",
         "cargo xtask bench --start",
-        "the same, as a multiple of `msb run` of the same image";
+        "the same, as a multiple of `msb run` of the same image, which has that kernel, too";
+    /// From the end of a command to that of the launcher.
+    RUN_END = AtMost 15.0 "ms",
+        "tests/boot/cost.rs::a_run_ends_soon_after_its_command",
+        "from the last output of a command in examples/hello to the end of `boxlaunch run`";
 
     /// The time of a build over that of reading its layers.
     BUILD_OVER_FLOOR = AtMost 3.0 "",
@@ -89,6 +97,10 @@ promises! {
         "cargo xtask bench",
         "the same, as a multiple of `msb load` of both images";
 
+    /// What an idle box takes of the host's memory.
+    IDLE_MEMORY = AtMost 40.0 "MiB",
+        "tests/boot/cost.rs::an_idle_box_takes_little_memory",
+        "memory of the host for examples/hello while its agent waits, all processes together";
     /// The peak memory of a build.
     BUILD_MEMORY = AtMost 160.0 "MiB",
         "cargo xtask bench",
