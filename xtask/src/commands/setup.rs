@@ -1,8 +1,10 @@
 //! `cargo xtask setup`: installs and fetches what the other subcommands need.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use box_image::KernelName;
 use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{
     Package, any_host_kernel, docker_registry, host_kernel, kernel_bundle, musl_target,
@@ -13,7 +15,7 @@ use testkit::{HostKernel, Result, Workspace};
 use super::Outcome;
 use crate::say;
 
-/// Names the user's own libkrunfw, to be used instead of the pinned one.
+/// Names the user's own kernel, or one of the two by its name, as for `boxbuild build`.
 const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";
 
 pub(crate) fn run() -> Outcome {
@@ -23,16 +25,22 @@ pub(crate) fn run() -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Makes sure of what the demo needs, and returns the guest's kernel: the user's own, or the lean one if it was
-/// compiled, or else libkrunfw.
+/// Makes sure of what the demo needs, and returns the guest's kernel: the one that the user names, or the lean one if
+/// it was compiled, or else libkrunfw.
 pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
     say::watch(|| {
         musl_target(&mut say::note)?;
         packages(&[Package::Busybox], &mut say::note)?;
         let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
-        match (own, GUEST.find(workspace)?) {
-            (None, Some(lean)) => Ok(lean.elf()),
-            (own, _) => kernel_bundle(workspace, own.map(PathBuf::from).as_deref(), &mut say::note),
+        let named = own.as_deref().and_then(OsStr::to_str).and_then(KernelName::of);
+        match (own, named) {
+            (None, _) => {
+                let lean = GUEST.find(workspace)?.map(|lean| lean.elf());
+                lean.map_or_else(|| kernel_bundle(workspace, None, &mut say::note), Ok)
+            }
+            (_, Some(KernelName::Lean)) => Ok(GUEST.build(workspace, &mut say::note)?.elf()),
+            (_, Some(KernelName::Krunfw)) => kernel_bundle(workspace, None, &mut say::note),
+            (Some(own), None) => kernel_bundle(workspace, Some(Path::new(&own)), &mut say::note),
         }
     })
 }

@@ -10,9 +10,9 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::Value;
+use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{
-    Package, kernel_bundle, microsandbox, packaged_host_kernel, packages, with_busybox,
-    with_program,
+    Package, host_kernel, kernel_bundle, microsandbox, packages, with_busybox, with_program,
 };
 use testkit::{KitError, Result, VirtualHost, Workspace};
 
@@ -41,14 +41,14 @@ pub(super) fn run(runs: u32) -> Outcome {
 fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     setup::for_demo(workspace)?;
     say::watch(|| packages(&[Package::Qemu, Package::Busybox, Package::E2fs], &mut say::note))?;
-    // Debian's, which has what microsandbox may need, and which everybody has.
-    let host_kernel = say::watch(|| packaged_host_kernel(workspace, &mut say::note))?;
+    let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
+    let lean = say::watch(|| GUEST.build(workspace, &mut say::note))?;
     let kernel = say::watch(|| kernel_bundle(workspace, None, &mut say::note))?;
     let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
     let images = say::watch(|| testkit::debian::DebianImages::make(workspace, &mut say::note))?;
     let programs = cargo::build_programs(workspace)?;
-    let parts = say::step("building the box", || {
-        Parts::make(workspace, &programs, &kernel, &images.agent)
+    let parts = say::step("building the boxes", || {
+        Parts::make(workspace, &programs, [&kernel, &lean.elf()], &images.agent)
     })?;
     let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
     let host = host

@@ -1,4 +1,5 @@
-//! The files that the comparison of starts needs on the virtual host: one image, as a box and as an archive.
+//! The files that the comparison of starts needs on the virtual host: one image, as a box with either kernel and as an
+//! archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,9 @@ use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
 /// Where microsandbox expects the certificates of authorities; it does not start without.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
+/// The boxes, as the script names them: with libkrunfw's kernel, and with the lean one.
+const BOXES: [&str; 2] = ["krunfw.box", "lean.box"];
+
 /// Files in a directory of their own, which ends with this.
 #[derive(Debug)]
 pub(super) struct Parts {
@@ -19,14 +23,15 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Builds a box of the image, and packs the image's layout as an archive.
+    /// Builds a box of the image with the kernel of libkrunfw and one with the lean kernel, and packs the image's
+    /// layout as an archive.
     ///
     /// # Errors
     /// A program fails, or the disk is full.
     pub(super) fn make(
         workspace: &Workspace,
         programs: &Artefacts,
-        kernel: &Path,
+        kernels: [&Path; 2],
         image: &Path,
     ) -> Result<Self> {
         let bench = workspace.target("bench");
@@ -36,10 +41,14 @@ impl Parts {
         parts.write("Boxfile", &boxfile(image))?;
         parts.write("script", include_str!("script.sh"))?;
         parts.write("timed", include_str!("timed.sh"))?;
-        let mut build = Command::new(&programs.boxbuild);
-        build.args(["build", "--quiet", "--store", "store", "--output", "debian.box", "--kernel"]);
-        build.arg(kernel).arg("--init").arg(&programs.box_init).current_dir(parts.room.path());
-        program::run(&mut build)?;
+        for (name, kernel) in BOXES.iter().zip(kernels) {
+            let mut build = Command::new(&programs.boxbuild);
+            build.args(["build", "--quiet", "--store", "store", "--output", name]);
+            build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
+            // A lock has one kernel.
+            build.arg("--lock-file").arg(format!("{name}.lock"));
+            program::run(build.current_dir(parts.room.path()))?;
+        }
         let mut tar = Command::new("tar");
         tar.arg("-C").arg(image).arg("-cf").arg(parts.path("debian.tar")).arg(".");
         program::run(&mut tar)?;
@@ -55,20 +64,25 @@ impl Parts {
             program: "mke2fs".to_owned(),
             remedy: "install it: apt-get install e2fsprogs".to_owned(),
         })?;
-        Ok(with_program(host, &mke2fs, "/bench/mke2fs")?
+        let host = with_program(host, &mke2fs, "/bench/mke2fs")?;
+        let with_box =
+            |host: VirtualHost, name: &&str| host.disk(self.path(name), format!("/bench/{name}"));
+        Ok(BOXES
+            .iter()
+            .fold(host, with_box)
             .file(CERTIFICATES, CERTIFICATES)
             .file(self.path("script"), "/bench/script")
             .file(self.path("timed"), "/bench/timed")
             .file(self.kernel()?, "/bench/kernel")
-            .disk(self.path("debian.box"), "/bench/debian.box")
             .disk(self.path("debian.tar"), "/bench/debian.tar"))
     }
 
-    /// Returns the file of the box's kernel, which the floor boots as well.
+    /// Returns the file of the first box's kernel, which the floor boots as well.
     fn kernel(&self) -> Result<PathBuf> {
-        let index: Index = read_json(&self.path("debian.box/index.json"))?;
+        let bundle = self.path(BOXES[0]);
+        let index: Index = read_json(&bundle.join("index.json"))?;
         let manifest: Option<&Descriptor> = index.manifests.first();
-        let blob = |it: &Descriptor| self.path("debian.box/blobs/sha256").join(it.digest.hex());
+        let blob = |it: &Descriptor| bundle.join("blobs/sha256").join(it.digest.hex());
         let manifest: Option<Manifest> = manifest.map(|it| read_json(&blob(it))).transpose()?;
         let kernel = manifest.as_ref().and_then(|it| it.blob(KERNEL_TYPE)).map(blob);
         kernel.ok_or_else(|| KitError::malformed("the box", "it has no kernel"))

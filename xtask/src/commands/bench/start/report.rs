@@ -11,20 +11,24 @@ use crate::commands::bench::report::median;
 pub(in crate::commands::bench) enum Starter {
     /// A bare libkrun: a kernel, and an init that connects.
     Floor,
-    /// A box of the image.
+    /// A box of the image, with the same kernel.
     Boxlaunch,
+    /// The same, with the lean kernel.
+    Lean,
     /// The same image, loaded into microsandbox.
     Microsandbox,
 }
 
 impl Starter {
-    pub(super) const ALL: [Self; 3] = [Self::Floor, Self::Boxlaunch, Self::Microsandbox];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Floor, Self::Boxlaunch, Self::Lean, Self::Microsandbox];
 
     /// Returns the name in the script and in the report.
     pub(in crate::commands::bench) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
             Self::Boxlaunch => "boxlaunch",
+            Self::Lean => "lean",
             Self::Microsandbox => "microsandbox",
         }
     }
@@ -34,6 +38,7 @@ impl Starter {
         match self {
             Self::Floor => "boxlaunch floor KERNEL 1 512",
             Self::Boxlaunch => "boxlaunch run BOX -- /bin/true",
+            Self::Lean => "the same, kernel \"lean\"",
             Self::Microsandbox => "msb run --entrypoint /bin/true IMAGE",
         }
     }
@@ -90,7 +95,7 @@ pub(super) fn for_people(report: &Value) -> String {
     let floor = programs.first().map_or(f64::NAN, |it| figure(it, "median_ms"));
     let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     let mut text = format!(
-        "\nQEMU {}\nhost kernel {}, CPU {}\n{}, guest kernel {}\n{}, guest kernel {}\n\
+        "\nQEMU {}\nhost kernel {}, CPU {}\n{}, guest kernels {} and {}\n{}, guest kernel {}\n\
          {} warm runs in turn, virtual time (1 ns per instruction)\n\n\
          {:<38} {:>9} {:>9} {:>9} {:>7}\n",
         word(&report["emulator"]),
@@ -98,6 +103,7 @@ pub(super) fn for_people(report: &Value) -> String {
         word(&report["facts"]["host_cpu"]),
         word(&report["facts"]["boxlaunch"]),
         word(&report["facts"]["boxlaunch_kernel"]),
+        word(&report["facts"]["lean_kernel"]),
         word(&report["facts"]["microsandbox"]),
         word(&report["facts"]["microsandbox_kernel"]),
         report["runs"],
@@ -121,7 +127,7 @@ mod tests {
     use super::*;
 
     const PRINTED: &str = "fact host-kernel 6.1.0\nfact host-cpu QEMU CPU\nfact boxlaunch boxlaunch 0.1.0\n\
-        took floor 300000\ntook boxlaunch 360000\ntook microsandbox 930500\n\
+        took floor 300000\ntook boxlaunch 360000\ntook lean 90000\ntook microsandbox 930500\n\
         took floor 310000\ntook boxlaunch 350000\ntook microsandbox 960000\n\
         took floor 290000\ntook boxlaunch 400000\ntook microsandbox 940000\n";
 
