@@ -35,8 +35,8 @@ use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
-/// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. Its own
-/// 2 MiB are a large page for a host's kernel, which gives all of it to the first byte.
+/// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
+/// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
 const STACK: (&str, &str) = ("RUST_MIN_STACK", "524288");
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;

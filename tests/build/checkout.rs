@@ -22,8 +22,7 @@ pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let artefacts = Artefacts::build(&workspace).unwrap();
-        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
-        let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
+        let kernel = kernel_bundle(&workspace, None, &mut |line| println!("{line}"));
         let Artefacts { boxbuild, box_init: init, hello_agent, .. } = artefacts;
         Tools { boxbuild, init, kernel: kernel.unwrap(), hello_agent }
     });

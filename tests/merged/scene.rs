@@ -20,8 +20,7 @@ fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let Artefacts { boxbuild, box_init: init, .. } = Artefacts::build(&workspace).unwrap();
-        let own = std::env::var_os("BOXBUILD_KERNEL").map(PathBuf::from);
-        let kernel = kernel_bundle(&workspace, own.as_deref(), &mut |line| println!("{line}"));
+        let kernel = kernel_bundle(&workspace, None, &mut |line| println!("{line}"));
         Tools { boxbuild, init, kernel: kernel.unwrap() }
     });
     &TOOLS

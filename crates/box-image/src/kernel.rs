@@ -1,6 +1,6 @@
 //! The guest kernel: the words for the two that come with this project, and what a box needs of any.
 
-use crate::plan::{RunPlan, SandboxFallback};
+use crate::plan::{Namespaces, RunPlan, SandboxFallback};
 
 crate::named_enum! {
     /// A guest kernel that a Boxfile declares by a word.
@@ -51,7 +51,7 @@ impl Need {
 }
 
 /// The needs of every box.
-const ALWAYS: [Need; 24] = [
+const ALWAYS: [Need; 23] = [
     Need { option: "VIRTIO_MMIO_CMDLINE_DEVICES", by: "libkrun's devices" },
     Need { option: "VIRTIO_BLK", by: "the root's disk" },
     Need { option: "VIRTIO_CONSOLE", by: "the console" },
@@ -68,10 +68,9 @@ const ALWAYS: [Need; 24] = [
     Need { option: "MEMCG", by: "`memory`" },
     Need { option: "CGROUP_PIDS", by: "`pids`" },
     Need { option: "FAIR_GROUP_SCHED", by: "`cpu-weight`" },
-    Need { option: "PID_NS", by: "the components' namespaces" },
-    Need { option: "IPC_NS", by: "the components' namespaces" },
-    Need { option: "UTS_NS", by: "the components' namespaces" },
-    Need { option: "NET_NS", by: "the components' namespaces" },
+    Need { option: "MULTIUSER", by: "the components' users" },
+    Need { option: "PROC_SYSCTL", by: "the ban on user namespaces" },
+    Need { option: "SIGNALFD", by: "box-init" },
     Need { option: "SECCOMP_FILTER", by: "the filters of system calls" },
     Need { option: "UNIX", by: "the box's sockets" },
     Need { option: "INET", by: "loopback" },
@@ -83,10 +82,20 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     let mut needs = ALWAYS.to_vec();
     let mut add =
         |is_needed: bool, option, by| needs.extend(is_needed.then_some(Need { option, by }));
+    let namespaces: Vec<_> = [Some(&plan.agent), plan.business.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|it| it.namespaces)
+        .collect();
+    let own = |is_own: fn(&Namespaces) -> bool| namespaces.iter().any(is_own);
+    add(own(|it| it.pid), "PID_NS", "`namespaces pid`");
+    add(own(|it| it.ipc), "IPC_NS", "`namespaces ipc`");
+    add(own(|it| it.uts), "UTS_NS", "`namespaces uts`");
+    add(own(|it| it.net), "NET_NS", "`namespaces net`");
     add(plan.vm.cpus > 1, "SMP", "`vm` with more than one CPU");
     add(!plan.scratch.is_empty(), "EXT4_FS", "`scratch`");
     let strict = plan.sandbox.as_ref().is_some_and(|it| it.fallback == SandboxFallback::Strict);
-    add(strict, Need::LANDLOCK, "`sandbox`");
+    add(strict, Need::LANDLOCK, "`sandbox` (and landlock in CONFIG_LSM)");
     add(!plan.shares.is_empty(), "FUSE_FS", "`share`");
     needs
 }
@@ -111,7 +120,11 @@ mod tests {
             needs.iter().map(|it| it.option).collect::<Vec<_>>()
         };
         let plain = options("{}");
-        assert_eq!(plain.len(), ALWAYS.len(), "one CPU and nothing else: {plain:?}");
+        assert_eq!(
+            plain[ALWAYS.len()..],
+            ["PID_NS", "IPC_NS", "UTS_NS"],
+            "one CPU and nothing else"
+        );
         let more = options(
             r#"{"vm": {"cpus": 2, "memory-mib": 512}, "sandbox": {"preset": "ci", "fallback": "strict", "max-output-bytes": 1},
                 "scratch": [{"name": "tmp", "guest": "/s", "size-bytes": 4096, "scope": "business"}]}"#,

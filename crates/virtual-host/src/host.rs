@@ -159,8 +159,7 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
-        // What starts the emulator cannot say that it is missing.
-        qemu::version()?;
+        require_qemu()?;
         let (disks, initramfs, console) = (self.disks()?, Scratch::new()?, Scratch::new()?);
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
         let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
@@ -216,6 +215,14 @@ impl VirtualHost {
             run
         })
     }
+}
+
+/// Makes sure that QEMU is installed and starts. What starts the emulator for a run cannot say that it is missing.
+///
+/// # Errors
+/// It is missing, or does not start.
+pub fn require_qemu() -> Result<()> {
+    qemu::version().map(drop)
 }
 
 fn words<S: AsRef<str>>(command: &[S]) -> Vec<String> {

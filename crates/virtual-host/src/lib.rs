@@ -15,7 +15,7 @@ mod qemu;
 mod scratch;
 
 pub use error::{HostError, Result};
-pub use host::VirtualHost;
+pub use host::{VirtualHost, require_qemu};
 pub use initramfs::needs_loader;
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use box_image::ErrorCode;
 use box_layout::OpenBox;
-use virtual_host::{VirtualHost, kernel};
+use virtual_host::{VirtualHost, kernel, require_qemu};
 
 use super::error::CommandError;
 use super::paths;
@@ -24,6 +24,7 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
     let (cache, vm) = (paths::cache()?, &opened.plan().vm);
+    require_qemu()?;
     let kernel = kernel::find_or_fetch(&cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
@@ -31,8 +32,6 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
         .for_guest(vm.memory_mib)
         .time_limit(TIME_LIMIT)
         .disk_of(&opened.directory, opened.files(), BOX);
-    // That QEMU is missing is said before anything else.
-    host.machine()?;
     if let Some(warning) = kernel.warning() {
         notice(&format!("boxlaunch: {warning}\n"));
     }

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
+use super::kvm_amd::Exits;
 use super::package::prepare_package;
 use super::{About, HostKernel, publish, read as read_whole, write, write_about};
 use crate::{HostError, Result};
@@ -43,7 +44,7 @@ fn prepare_elf(elf: &[u8], release: &str, cache: &Path) -> Result<HostKernel> {
     let modules = draft.join("modules");
     fs::create_dir_all(&modules).map_err(HostError::file("make", &modules))?;
     write(&draft.join("kernel"), elf)?;
-    write_about(&draft, &About { version: release.to_owned(), exits_where_needed: true })?;
+    write_about(&draft, &About { version: release.to_owned(), exits: Exits::BOTH })?;
     publish(&draft, release, scratch.path(), cache, true)
 }
 

@@ -1,4 +1,4 @@
-//! The module `kvm_amd`, made to leave the guest in two cases in which it would not on a real CPU.
+//! The module `kvm_amd`, made to leave the guest in two cases that QEMU's emulation needs.
 //!
 //! **Right after each interrupt that it injects.** QEMU's emulation of VMRUN (`helper_vmrun` in
 //! `target/i386/tcg/sysemu/svm_helper.c`) leaves `exception_index` set after it has delivered an injected
@@ -17,6 +17,8 @@
 //! a loop would use up its whole turn. A real CPU counts the PAUSE instructions of such a loop, and KVM then lets
 //! another CPU of the box run (`kvm_vcpu_on_spin`). QEMU's does not count, so that KVM gives up on it
 //! (`svm_vm_init`: "pause_in_guest"); here it does not, and each PAUSE leaves the guest.
+
+use serde::{Deserialize, Serialize};
 
 /// How `svm_vcpu_run` treats an event while it steps over an NMI, as x86-64 code; `..` is a byte that differs from
 /// build to build.
@@ -56,15 +58,38 @@ const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// The length of `struct module_signature`, whose last four bytes are the signature's length.
 const SIGNATURE_INFO: usize = 12;
 
-/// Returns the module with both exits, and without the signature that then no longer fits it; `None` where the
-/// code is not the known one.
-pub(crate) fn with_exits(module: &[u8]) -> Option<Vec<u8>> {
-    let mut changed = module.to_vec();
-    exit_after_injection(&mut changed)?;
-    let pause = position(module, &pattern(PAUSE))?;
-    changed[pause + IN_GUEST] = 0;
-    remove_signature(&mut changed)?;
-    Some(changed)
+/// Which of the two exits a kernel has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Exits {
+    /// After each injection.
+    pub(crate) after_injection: bool,
+    /// At each PAUSE.
+    pub(crate) at_pause: bool,
+}
+
+impl Exits {
+    pub(crate) const BOTH: Self = Self { after_injection: true, at_pause: true };
+}
+
+/// Changes the module so that it has the exits, and removes the signature that then no longer fits it. Where its
+/// code is not the known one, it stays as it is, and the exit is missing in the result.
+pub(crate) fn add_exits(module: &mut Vec<u8>) -> Exits {
+    let mut changed = module.clone();
+    let exits = Exits {
+        after_injection: exit_after_injection(&mut changed).is_some(),
+        at_pause: exit_at_pause(&mut changed).is_some(),
+    };
+    if exits == Exits::default() || remove_signature(&mut changed).is_none() {
+        return Exits::default();
+    }
+    *module = changed;
+    exits
+}
+
+fn exit_at_pause(module: &mut [u8]) -> Option<()> {
+    let at = position(module, &pattern(PAUSE))?;
+    module[at + IN_GUEST] = 0;
+    Some(())
 }
 
 fn exit_after_injection(module: &mut [u8]) -> Option<()> {
@@ -128,28 +153,38 @@ mod tests {
         file
     }
 
+    fn changed(module: &[u8]) -> (Exits, Vec<u8>) {
+        let mut changed = module.to_vec();
+        (add_exits(&mut changed), changed)
+    }
+
     #[test]
     fn the_two_places_are_changed_and_nothing_else() {
         let plain = module(&STOP_STEPPING, b"");
-        let changed = with_exits(&plain).unwrap();
-        let differences: Vec<_> = (0..plain.len()).filter(|&at| plain[at] != changed[at]).collect();
+        let (exits, with_exits) = changed(&plain);
+        assert_eq!(exits, Exits::BOTH);
+        let differs = |at: &usize| plain[*at] != with_exits[*at];
+        let differences: Vec<_> = (0..plain.len()).filter(differs).collect();
         let last = plain.len() - pattern(PAUSE).len() + IN_GUEST;
         assert_eq!(differences, [3 + SKIP, 3 + SKIP + 1, 3 + DISTANCE, last]);
-        let bytes: Vec<_> = differences.iter().map(|&at| changed[at]).collect();
+        let bytes: Vec<_> = differences.iter().map(|&at| with_exits[at]).collect();
         assert_eq!(bytes, [NOP, NOP, 13, 0]);
-        assert_eq!(with_exits(&module(&STOP_STEPPING, b"signed")).unwrap(), changed);
+        assert_eq!(changed(&module(&STOP_STEPPING, b"signed")), (Exits::BOTH, with_exits));
     }
 
     #[test]
     fn other_code_is_left_alone() {
-        assert_eq!(with_exits(b"ELF"), None);
-        assert_eq!(with_exits(&module(b"\xc3\xc3\xc3\xc3", b"")), None);
+        let none = |module: &[u8]| assert_eq!(changed(module), (Exits::default(), module.to_vec()));
+        none(b"ELF");
         let known = module(&STOP_STEPPING, b"");
-        assert_eq!(with_exits(&known[..known.len() - 1]), None, "no PAUSE");
-        assert_eq!(with_exits(&known.repeat(2)), None);
+        none(&known.repeat(2));
         let mut bad = module(&STOP_STEPPING, b"signed");
         let size = bad.len() - SIGNED.len() - 4;
         bad[size] = 0xff;
-        assert_eq!(with_exits(&bad), None, "a signature longer than the file");
+        none(&bad); // A signature longer than the file.
+        let (exits, _) = changed(&module(b"\xc3\xc3\xc3\xc3", b""));
+        assert_eq!(exits, Exits { after_injection: false, at_pause: true });
+        let (exits, _) = changed(&known[..known.len() - 1]);
+        assert_eq!(exits, Exits { after_injection: true, at_pause: false });
     }
 }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use host_fs::trust::Trusted;
 use serde::{Deserialize, Serialize};
 
+use self::kvm_amd::Exits;
 use crate::{HostError, Result};
 pub use compiled::{COMPILED_RELEASE, prepare_file};
 pub use package::{fetch, find_or_fetch, newest_package};
@@ -44,7 +45,7 @@ pub struct HostKernel {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct About {
     version: String,
-    exits_where_needed: bool,
+    exits: Exits,
 }
 
 impl HostKernel {
@@ -91,18 +92,24 @@ impl HostKernel {
         &self.about.version
     }
 
-    /// Returns whether KVM leaves the guest after each interrupt that it injects, and at each PAUSE. Without that,
-    /// the emulator delivers some interrupts twice, and about one boot in a hundred hangs; and the CPUs of
-    /// a box wait for each other's turn.
-    pub const fn exits_where_needed(&self) -> bool {
-        self.about.exits_where_needed
+    /// Returns whether KVM leaves the guest after each interrupt that it injects, and at each PAUSE.
+    pub fn exits_where_needed(&self) -> bool {
+        self.about.exits == Exits::BOTH
     }
 
     /// Returns what people should know before they use the kernel; `None` for a known one.
-    pub fn warning(&self) -> Option<&'static str> {
-        let text = "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs, \
-                    and the CPUs of a box wait for each other's turn";
-        (!self.exits_where_needed()).then_some(text)
+    pub const fn warning(&self) -> Option<&'static str> {
+        let Exits { after_injection, at_pause } = self.about.exits;
+        match (after_injection, at_pause) {
+            // The emulator then delivers some interrupts twice.
+            (false, _) => Some(
+                "the kvm_amd of the virtual host's kernel is not known: about one start in a hundred hangs",
+            ),
+            (true, false) => Some(
+                "the kvm_amd of the virtual host's kernel is not known: the CPUs of a box wait for each other's turn",
+            ),
+            (true, true) => None,
+        }
     }
 
     pub(crate) fn kernel(&self) -> PathBuf {
@@ -132,14 +139,14 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
     write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
     let tree = package.join(format!("lib/modules/{version}/kernel"));
-    let mut exits_where_needed = false;
-    for (number, (name, bytes)) in load_order(&index(&tree)?)?.iter().enumerate() {
-        let changed = kvm_amd::with_exits(bytes).filter(|_| name == CHANGED);
-        exits_where_needed |= changed.is_some();
-        let bytes = changed.as_ref().unwrap_or(bytes);
-        write(&folder.join(format!("{number:02}-{name}.ko")), bytes)?;
+    let mut exits = Exits::default();
+    for (number, (name, mut bytes)) in load_order(&index(&tree)?)?.into_iter().enumerate() {
+        if name == CHANGED {
+            exits = kvm_amd::add_exits(&mut bytes);
+        }
+        write(&folder.join(format!("{number:02}-{name}.ko")), &bytes)?;
     }
-    write_about(draft, &About { version: version.to_owned(), exits_where_needed })
+    write_about(draft, &About { version: version.to_owned(), exits })
 }
 
 /// Puts a prepared kernel in its place in a cache directory; what was there goes into `scratch`.
@@ -262,7 +269,7 @@ mod tests {
         for version in ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"] {
             let directory = cache.path().join(format!("{FORM}{version}"));
             fs::create_dir(&directory).unwrap();
-            let about = About { version: version.to_owned(), exits_where_needed: true };
+            let about = About { version: version.to_owned(), exits: Exits::BOTH };
             write(&directory.join(ABOUT), &serde_json::to_vec(&about).unwrap()).unwrap();
             write(&directory.join("kernel"), b"ELF").unwrap();
             fs::create_dir(directory.join("modules")).unwrap();

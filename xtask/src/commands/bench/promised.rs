@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 use testkit::Promise;
 use testkit::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
-use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX, RUN_TRUE};
+use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
 
 use super::peers::Peer;
 use super::start::Starter;
@@ -49,7 +49,6 @@ pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
     let taken = |starter: Starter| figure(report, starter.name(), "median_ms");
     let ours = taken(Starter::Boxlaunch);
     vec![
-        (RUN_TRUE, taken(Starter::Lean)),
         (RUN_OVER_FLOOR, ours / taken(Starter::Floor)),
         (RUN_OVER_MICROSANDBOX, ours / taken(Starter::Microsandbox)),
     ]
@@ -87,7 +86,7 @@ mod tests {
             program(Starter::Lean, 90.0), program(Starter::Microsandbox, 900.0),
         ] });
         let values: Vec<f64> = of_starts(&report).iter().map(|(_, value)| *value).collect();
-        assert_eq!(values, [90.0, 1.2, 0.4]);
+        assert_eq!(values, [1.2, 0.4]);
     }
 
     #[test]
