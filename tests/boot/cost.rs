@@ -1,4 +1,4 @@
-//! What a run costs beside the phases of its start: a further CPU, the end, and the memory of an idle box.
+//! The costs of a run beside the phases of its start: a further CPU, the end, and the memory of an idle box.
 
 use std::collections::BTreeMap;
 use std::fs;

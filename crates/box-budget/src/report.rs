@@ -86,12 +86,12 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
     let machine = &measured.machine;
     lines
         + &format!(
-            "{runs} {} on QEMU {}, {} {}, {}, kernel {}\n{VIRTUAL_TIME}\n",
+            "{runs} {} on QEMU {}, {} {}, {} CPU, kernel {}\n{VIRTUAL_TIME}\n",
             if runs == 1 { "start" } else { "starts" },
             machine.qemu,
             machine.machine,
             machine.cpu,
-            if machine.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", machine.cpus) },
+            machine.cpus,
             machine.kernel,
         )
 }

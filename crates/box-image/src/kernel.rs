@@ -22,7 +22,7 @@ impl KernelName {
         Self::ALL.into_iter().find(|it| it.name() == text)
     }
 
-    /// Returns a path in a spelling that is none of the names.
+    /// Returns a path with `./` before it where it would be read as a name.
     pub fn as_path(path: String) -> String {
         if Self::of(&path).is_some() { format!("./{path}") } else { path }
     }
@@ -82,12 +82,7 @@ pub fn needs(plan: &RunPlan) -> Vec<Need> {
     let mut needs = ALWAYS.to_vec();
     let mut add =
         |is_needed: bool, option, by| needs.extend(is_needed.then_some(Need { option, by }));
-    let namespaces: Vec<_> = [Some(&plan.agent), plan.business.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(|it| it.namespaces)
-        .collect();
-    let own = |is_own: fn(&Namespaces) -> bool| namespaces.iter().any(is_own);
+    let own = |of: fn(Namespaces) -> bool| plan.components().any(|(_, it)| of(it.namespaces));
     add(own(|it| it.pid), "PID_NS", "`namespaces pid`");
     add(own(|it| it.ipc), "IPC_NS", "`namespaces ipc`");
     add(own(|it| it.uts), "UTS_NS", "`namespaces uts`");

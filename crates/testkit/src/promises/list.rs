@@ -55,7 +55,7 @@ promises! {
     HELLO_OVER_FLOOR = AtMost 1.3 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",
         "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects";
-    /// What a second CPU adds to the start of examples/hello.
+    /// The time that a second CPU adds to the start of examples/hello.
     FURTHER_CPU = AtMost 10.0 "ms",
         "tests/boot/cost.rs::a_second_cpu_hardly_delays_the_start",
         "added to the start by a second CPU, though only one is emulated";
@@ -97,7 +97,7 @@ promises! {
         "cargo xtask bench",
         "the same, as a multiple of `msb load` of both images";
 
-    /// What an idle box takes of the host's memory.
+    /// The host's memory that an idle box takes.
     IDLE_MEMORY = AtMost 40.0 "MiB",
         "tests/boot/cost.rs::an_idle_box_takes_little_memory",
         "memory of the host for examples/hello while its agent waits, all processes together";
