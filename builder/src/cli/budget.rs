@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use box_budget::{MeasureError, Measurement, exceeded};
 use box_image::text::clipped;
-use box_image::{Budget, ErrorCode, exit};
+use box_image::{Budget, ErrorCode, Phases, exit};
+use box_layout::OpenBox;
 use boxbuild::project::Project;
 use boxfile_spec::{MAX_SOURCE, Source};
 use host_fs::FileError;
@@ -66,6 +67,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let find = |margin| Ok::<_, Failure>((search::boxfile(args.file.as_deref())?, margin));
     let boxfile = args.write.map(find).transpose()?;
+    if let Some((file, _)) = &boxfile {
+        // Before the box is measured, which takes a while.
+        let name = OpenBox::open(&args.directory).map_err(MeasureError::Open)?.config.plan.name;
+        with_budget(file, &name, &box_budget::with_margin(&Phases::default(), 0.0))?;
+    }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &args.directory, args)?;
     let old = args.compare.as_deref().map(|old| measure(&host, old, args)).transpose()?;
@@ -102,27 +108,32 @@ fn failed(error: &impl Explain) -> Failure {
 /// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
 fn write(file: &Path, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
     let budget = box_budget::with_margin(&measured.medians(), percent);
-    let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
-    let bytes = bytes.map_err(FileError::of("read", file))?;
-    let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
-    let syntax = source.syntax;
-    let new = box_budget::rewritten(&source, &budget).filter(|text| {
-        let source = Source { text: text.clone(), ..source };
-        let read = Project::of(file).read_as(source, None).boxfile;
-        read.is_some_and(|it| it.budget == budget && it.name == measured.name)
-    });
-    let new = new.ok_or_else(|| {
-        let help = format!("write it yourself:\n{}", box_budget::line(&budget, syntax));
-        let (name, file) = (&measured.name, file.display());
-        let message = format!(
-            "{file} is left as it is: it is not a Boxfile of the box {name:?}, or declares its budget in \
-             a form that cannot be replaced"
-        );
-        Failure::new((ErrorCode::BoxfileInvalid, help), message)
-    })?;
+    let new = with_budget(file, &measured.name, &budget)?;
     replace(file, &new).map_err(FileError::of("write", file))?;
     terminal::note(&format!("{} has the budget {budget} now; build the box again", file.display()));
     Ok(budget)
+}
+
+/// Returns the text of a box's Boxfile with another budget.
+fn with_budget(file: &Path, name: &str, budget: &Budget) -> Result<String, Failure> {
+    let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
+    let bytes = bytes.map_err(FileError::of("read", file))?;
+    let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
+    let new = box_budget::rewritten(&source, budget).filter(|text| {
+        let source = Source { text: text.clone(), ..source };
+        let read = Project::of(file).read_as(source, None).boxfile;
+        read.is_some_and(|it| it.budget == *budget && it.name == name)
+    });
+    new.ok_or_else(|| {
+        let help = "name the box's Boxfile with --file; or measure without --write, and write the \
+                    budget yourself";
+        let message = format!(
+            "{} is not a Boxfile of the box {name:?}, or declares its budget in a form that cannot be \
+             replaced",
+            file.display()
+        );
+        Failure::new((ErrorCode::BoxfileInvalid, help), message)
+    })
 }
 
 /// Reads a margin of the command line: percent, with or without the sign.

@@ -17,4 +17,4 @@ pub use error::{MeasureError, Result};
 pub use measure::measure;
 pub use measurement::{Figures, Measurement};
 pub use report::{Comparison, exceeded, json, table};
-pub use write::{line, rewritten, with_margin};
+pub use write::{rewritten, with_margin};

@@ -31,8 +31,10 @@ const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefet
     -nrip-save,-xsavec";
 /// The machine's kernel command line: a quiet console, and an end at a panic.
 const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr";
-/// Its continuation where instructions are the clock: it is exact, so nothing is calibrated against anything.
-const EXACT: &str = " no_timer_check tsc_early_khz=1000000";
+/// Its continuation where instructions are the clock: it is exact, so nothing is calibrated against anything. The
+/// timer of the local APIC could not be: the kernel would wait 0.4 s to find that out, in a loop of PAUSEs, which
+/// are slow to emulate, and use another timer.
+const EXACT: &str = " no_timer_check tsc_early_khz=1000000 nolapic_timer";
 
 /// The parts of a virtual host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, Ran};
 
 #[test]
 fn no_boxfile() {
@@ -215,4 +215,15 @@ fn threads() {
     for jobs in ["0", "1025", "many"] {
         assert_eq!(checkout.run(&["build", "--jobs", jobs]).code, 2);
     }
+}
+
+#[test]
+fn the_boxfile_that_is_to_have_a_budget_is_read_before_anything_is_measured() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    checkout.write("other.Boxfile", BOXFILE.replace("box \"test\"", "box \"other\""));
+    // Nothing could be measured: there is no kernel of a virtual host.
+    let mut budget = checkout.boxbuild(&["budget", "test.box", "--write", "20%", "--offline"]);
+    budget.args(["-f", "other.Boxfile"]).env("XDG_CACHE_HOME", checkout.path("none"));
+    insta::assert_snapshot!(Ran::of(&mut budget).notes, @"");
 }

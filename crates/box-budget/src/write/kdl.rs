@@ -6,17 +6,22 @@ use box_image::Budget;
 use boxfile_spec::Syntax;
 use kdl::{KdlDocument, KdlEntry, KdlNode};
 
-use super::{Edit, NODE, appended, edited, limits, line, property};
+use super::{Edit, NODE, appended, edited, limits, property};
 
 /// As [`super::rewritten`].
 pub(super) fn rewritten(text: &str, budget: &Budget) -> Option<String> {
     let document = KdlDocument::parse_v2(text).ok()?;
     let mut nodes = document.nodes().iter().filter(|node| node.name().value() == NODE);
     match (nodes.next(), nodes.next()) {
-        (None, _) => Some(appended(text, &line(budget, Syntax::Kdl))),
+        (None, _) => Some(appended(text, &line(budget))),
         (Some(node), None) if node.children().is_none() => Some(replaced(text, node, budget)),
         _ => None,
     }
+}
+
+/// Returns the line that declares a budget.
+fn line(budget: &Budget) -> String {
+    limits(budget).fold(NODE.to_owned(), |line, it| line + " " + &property(&it, Syntax::Kdl))
 }
 
 /// Replaces the values of a node, and adds those that it lacks after its last.

@@ -30,15 +30,6 @@ fn whole_ms(ms: f64) -> u64 {
     (ms.ceil() as u64).max(1)
 }
 
-/// Returns the line that declares a budget in a Boxfile.
-pub fn line(budget: &Budget, syntax: Syntax) -> String {
-    let all: Vec<String> = limits(budget).map(|it| property(&it, syntax)).collect();
-    match syntax {
-        Syntax::Kdl => format!("{NODE} {}", all.join(" ")),
-        Syntax::Toml => format!("{NODE} = {{ {} }}", all.join(", ")),
-    }
-}
-
 /// Returns the text of a Boxfile with another budget, and every other byte as it was; `None` where the
 /// text has not one place for it: it is malformed, or declares the budget in another form than
 /// docs/boxfile.md does. Only the file's own budget is written, not that of a profile.
@@ -120,13 +111,5 @@ pub(super) mod tests {
             let read = boxfile_spec::read(source, None, |_| Err(String::new())).into_result();
             assert_eq!(read.unwrap().budget, BUDGET, "{text}");
         }
-    }
-
-    #[test]
-    fn the_line_to_paste_has_the_syntax_of_the_file() {
-        let some = Budget { kernel: Some(309), total: Some(383), ..Budget::default() };
-        assert_eq!(line(&some, Syntax::Kdl), "budget kernel=\"309ms\" total=\"383ms\"");
-        let toml = "budget = { kernel = \"309ms\", total = \"383ms\" }";
-        assert_eq!(line(&some, Syntax::Toml), toml);
     }
 }
