@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
@@ -29,6 +30,8 @@ use crate::{console, sys};
 const MAX_CONNECTIONS: usize = 64;
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 64;
+/// The pause after a connection that cannot be accepted, as where memory or files are short.
+const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// The stack of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
 /// `nobody`, by convention.
@@ -75,17 +78,14 @@ fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), 
     set_no_new_privs().step("set no_new_privs")
 }
 
-/// Accepts connections until that fails; returns the exit status.
-fn serve(listener: &OwnedFd, port: u16) -> i32 {
+/// Accepts connections for good. An error is that of one connection, or passes when others have ended.
+fn serve(listener: &OwnedFd, port: u16) -> ! {
     let connections = Arc::new(());
     loop {
         match sys::accept(listener.as_fd()) {
             Ok(connection) => admit(connection, port, &connections),
             Err(Errno::EINTR | Errno::ECONNABORTED) => {}
-            Err(error) => {
-                console::say(&format!("the bridge: accept: {error}"));
-                return 1;
-            }
+            Err(_) => thread::sleep(AFTER_ERROR),
         }
     }
 }

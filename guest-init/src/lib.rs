@@ -34,6 +34,7 @@ use box_image::wire::INIT_MARK;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
+use nix::unistd::{Gid, setresgid};
 
 use channel::Channel;
 use component::Component;
@@ -43,6 +44,9 @@ use time::Clock;
 /// The nice value of init and the holders. A busy workload shall not keep a command or a stop
 /// waiting, nor shall the kernel's own late work, which continues while init starts.
 const FIRST_IN_LINE: i32 = -20;
+/// The saved group of init, of the holders and of the health checks: `nogroup`, by convention. A workload of root
+/// can set the limits of a process whose three groups are all its own (prlimit(2)), and so end it.
+const SAVED_GROUP: u32 = 65_534;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
 
@@ -119,10 +123,12 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
 }
 
-/// Sets what all processes of init's own inherit: hidden memory, safety from the
+/// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the
 /// out-of-memory killer, and modes that are what they are asked to be.
 fn protect_init() -> Result<(), InitError> {
     set_dumpable(false).step("hide init's memory")?;
+    let root = Gid::from_raw(0);
+    setresgid(root, root, Gid::from_raw(SAVED_GROUP)).step("set the saved group")?;
     std::fs::write("/proc/self/oom_score_adj", NEVER_KILL).step("set the OOM score")?;
     umask(Mode::empty());
     Ok(())

@@ -1,6 +1,9 @@
 //! Waits for child processes and reports how they ended.
 
+use std::time::Instant;
+
 use nix::libc;
+use nix::poll::PollTimeout;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
@@ -34,6 +37,13 @@ pub(crate) fn clear(signals: &SignalFd) {
 /// Reaps the next child that has ended, if any has.
 pub(crate) fn next_ended() -> Option<Ended> {
     sys::reap().map(|(pid, status)| Ended { pid, status: status_of(status) })
+}
+
+/// Returns how long poll(2) may wait up to a deadline: rounded up, so that it never ends just before it.
+pub(crate) fn timeout(deadline: Option<Instant>) -> PollTimeout {
+    let Some(deadline) = deadline else { return PollTimeout::NONE };
+    let left = deadline.saturating_duration_since(Instant::now());
+    PollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
 }
 
 /// Turns the kernel's status of an ended process into the one that is reported.

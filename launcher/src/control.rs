@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_digest::hex;
-use box_image::wire::{GuestMessage, Hello, HostMessage, PROTOCOL};
+use box_image::wire::{GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 
@@ -125,13 +125,14 @@ pub struct Channel {
     received: Vec<u8>,
     /// How much of `received` has been taken out.
     taken: usize,
-    greeted: bool,
+    /// The protocol that init speaks, once it has proved itself.
+    protocol: Option<u32>,
 }
 
 impl Channel {
     /// Makes the channel of a connection; init has yet to prove itself.
     pub const fn new(stream: UnixStream, nonce: Nonce) -> Self {
-        Self { stream, nonce, received: Vec::new(), taken: 0, greeted: false }
+        Self { stream, nonce, received: Vec::new(), taken: 0, protocol: None }
     }
 
     /// Reads once what has arrived; false at the end of the stream.
@@ -162,7 +163,7 @@ impl Channel {
     /// When a frame is malformed, or a greeting is missing, wrong or repeated.
     pub fn message(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
         while let Some(message) = self.next_frame()? {
-            match (message, self.greeted) {
+            match (message, self.protocol.is_some()) {
                 (GuestMessage::Hello(hello), false) => self.check(&hello)?,
                 (GuestMessage::Hello(_), true) => return Err(misuse("a second greeting")),
                 (_, false) => return Err(misuse("a message before the greeting")),
@@ -172,11 +173,16 @@ impl Channel {
         Ok(None)
     }
 
-    /// Sends a request.
+    /// Sends a request. What an older init needs no words for is left out.
     ///
     /// # Errors
-    /// When the guest does not take it.
+    /// When the guest does not take it, or its init is too old to understand it.
     pub fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
+        if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
+            // Without windows there is nothing to grant.
+            let is_needless = matches!(message, HostMessage::Credit(_));
+            return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
+        }
         message.write(&mut self.stream).map_err(LaunchError::system("send a request to init"))
     }
 
@@ -184,10 +190,10 @@ impl Channel {
         if !self.nonce.matches(&hello.nonce) {
             return Err(misuse("a greeting without this boot's nonce"));
         }
-        if hello.protocol != PROTOCOL {
+        if ![PROTOCOL, PREVIOUS_PROTOCOL].contains(&hello.protocol) {
             return Err(LaunchError::OtherProtocol(hello.protocol));
         }
-        self.greeted = true;
+        self.protocol = Some(hello.protocol);
         Ok(())
     }
 

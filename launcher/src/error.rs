@@ -36,6 +36,9 @@ pub enum LaunchError {
     /// The box's init speaks another version of the control channel's protocol.
     #[error("the box's init speaks protocol {0}, but this boxlaunch speaks protocol {PROTOCOL}")]
     OtherProtocol(u32),
+    /// The box's init speaks the protocol before this one, which has no word for what is asked of it.
+    #[error("this box cannot do that: its init speaks protocol {0}")]
+    OlderBox(u32),
     /// The box declares what this version does not enforce.
     #[error("this version of boxlaunch cannot run a box with these declarations:{}", list(.0))]
     Unsupported(Vec<Unsupported>),

@@ -1,7 +1,7 @@
 //! The events of a running machine, one at a time.
 //!
 //! One thread waits on everything at once: the listener or the control channel, the VMM process's
-//! log, and the signals. The log ends when the process does.
+//! log, the signals, and the input of a command. The log ends when the process does.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -14,6 +14,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::LaunchError;
 use crate::console::Console;
 use crate::control::{CHUNK, Channel, Listener, Nonce};
+use crate::input::Input;
 use crate::signals::StopSignals;
 use crate::vmm::Vmm;
 
@@ -28,6 +29,8 @@ pub(crate) enum Event {
     VmmEnded(ExitStatus),
     /// A signal asks for the end.
     Signal(i32),
+    /// Bytes for the command came; none at the end of its input, which comes once.
+    Input(Vec<u8>),
     /// The deadline has passed.
     Deadline,
 }
@@ -47,6 +50,8 @@ pub(crate) struct Events<'a> {
     control: Control,
     pub(crate) console: Console,
     pub(crate) signals: &'a StopSignals,
+    /// What the command reads.
+    pub(crate) input: Option<Input>,
 }
 
 /// Which of the sources have something.
@@ -55,6 +60,7 @@ struct Sources {
     control: bool,
     log: bool,
     signals: bool,
+    input: bool,
 }
 
 impl<'a> Events<'a> {
@@ -66,7 +72,7 @@ impl<'a> Events<'a> {
         signals: &'a StopSignals,
     ) -> Self {
         let control = Control::Awaited(listener, nonce);
-        Self { vmm, control, console, signals }
+        Self { vmm, control, console, signals, input: None }
     }
 
     /// Sends a request to init.
@@ -126,7 +132,10 @@ impl<'a> Events<'a> {
         {
             return Ok(Some(Event::Signal(signal)));
         }
-        if ready.control { self.read_control() } else { Ok(None) }
+        if ready.control {
+            return self.read_control();
+        }
+        if ready.input { self.read_input() } else { Ok(None) }
     }
 
     fn wait(&mut self, patience: Option<Duration>) -> Result<Sources, LaunchError> {
@@ -138,15 +147,16 @@ impl<'a> Events<'a> {
         // The signals stand in for a source that is closed, whose answer is then not looked at.
         let fallback = self.signals.as_fd();
         let log = self.vmm.log_fd();
-        let mut fds = [control, log, Some(fallback)]
+        let input = self.input.as_ref().and_then(Input::wanted);
+        let mut fds = [control, log, Some(fallback), input]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
         match poll(&mut fds, timeout(patience)) {
             Err(nix::Error::EINTR) => return Ok(Sources::default()),
             polled => polled.map_err(LaunchError::system("wait for the machine"))?,
         };
-        let [on_control, on_log, signals] = fds.map(|fd| fd.any().unwrap_or(true));
+        let [on_control, on_log, signals, on_input] = fds.map(|fd| fd.any().unwrap_or(true));
         let (control, log) = (control.is_some() && on_control, log.is_some() && on_log);
-        Ok(Sources { control, log, signals })
+        Ok(Sources { control, log, signals, input: input.is_some() && on_input })
     }
 
     fn read_control(&mut self) -> Result<Option<Event>, LaunchError> {
@@ -164,6 +174,11 @@ impl<'a> Events<'a> {
             Control::Closed => {}
         }
         Ok(None)
+    }
+
+    fn read_input(&mut self) -> Result<Option<Event>, LaunchError> {
+        let read = self.input.as_mut().map_or(Ok(None), Input::read);
+        Ok(read.map_err(LaunchError::system("read the standard input"))?.map(Event::Input))
     }
 
     fn read_log(&mut self) -> Result<(), LaunchError> {

@@ -18,6 +18,7 @@ pub mod error;
 mod events;
 pub mod floor;
 pub mod host;
+pub mod input;
 pub mod krun;
 mod open;
 pub mod output;

@@ -81,23 +81,41 @@ pub fn shown_duration(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
+/// The exit code of a command whose time was up, as of timeout(1).
+const TIMED_OUT: u8 = 124;
+
 /// A command that was run, and how it ended.
 #[derive(Debug, Serialize)]
 pub struct CommandReport {
     component: ComponentName,
     argv: Vec<String>,
-    /// The command's exit status.
-    pub status: u8,
+    status: u8,
     oom_killed: bool,
+    timed_out: bool,
+    duration_ms: f64,
     #[serde(flatten)]
     output: Captured,
 }
 
 impl CommandReport {
-    /// Describes a command that has ended, with its output where that was captured.
-    pub fn new(component: ComponentName, argv: Vec<String>, exit: Exited, output: &Route) -> Self {
-        let Exited { status, oom_killed, .. } = exit;
-        Self { component, argv, status, oom_killed, output: output.captured() }
+    /// Describes a command that has ended after a time, with its output where that was captured.
+    pub fn new(
+        component: ComponentName,
+        argv: Vec<String>,
+        exit: Exited,
+        taken: Duration,
+        output: &Route,
+    ) -> Self {
+        let Exited { status, oom_killed, timed_out, .. } = exit;
+        let duration_ms = taken.as_secs_f64() * 1e3;
+        let output = output.captured();
+        Self { component, argv, status, oom_killed, timed_out, duration_ms, output }
+    }
+
+    /// Returns the exit code of a run with this command: its status, but that of timeout(1) if it was killed
+    /// because its time was up.
+    pub const fn code(&self) -> u8 {
+        if self.timed_out { TIMED_OUT } else { self.status }
     }
 }
 
@@ -216,9 +234,10 @@ mod tests {
         config.plan.agent.argv.push("--token=hunter2".to_owned());
         let mut output = Route::Capture(Captured::default());
         output.write(Stream::Stdout, b"hi\xff").unwrap();
-        let exit = Exited { id: 1, status: 3, oom_killed: true };
-        let argv = vec!["sh".to_owned()];
-        let command = CommandReport::new(ComponentName::Business, argv, exit, &output);
+        let exit = Exited { id: 1, status: 3, oom_killed: true, timed_out: false };
+        let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
+        let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
+        assert_eq!(command.code(), 3);
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
         let facts = RunFacts { agent_output: output, ..facts(RECEIPT, TAKEN) };
         let mut report = run_report(digest, &config, &facts, Some(socket));
@@ -241,6 +260,7 @@ mod tests {
             "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
             "command": {
                 "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true,
+                "timed_out": false, "duration_ms": 1.5,
                 "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
             },
             "agent_socket": "/run/a.sock",

@@ -8,12 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use box_image::Phases;
 use box_image::secrets::mask_words;
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{
-    AGENT_ID, Exec, Exited, Failed, GuestMessage, HostMessage, Output, Shutdown,
+    self, AGENT_ID, Credit, Exec, Exited, Failed, GuestMessage, HostMessage, InputEnd, Output,
+    Shutdown, WINDOW,
 };
-use box_image::{ComponentName, Phases};
 use box_layout::OpenBox;
 use nix::unistd::{AccessFlags, access};
 
@@ -23,6 +24,7 @@ use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::events::{Event, Events};
 use crate::host::kvm_error::KvmError;
+use crate::input::Input;
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
@@ -104,6 +106,7 @@ pub struct Session<'a> {
     agent_argv: Vec<String>,
     /// Whether the agent has written anything.
     agent_spoke: bool,
+    agent_window: Window,
     /// The facts of the run so far.
     pub facts: RunFacts,
 }
@@ -154,6 +157,7 @@ impl<'a> Session<'a> {
             _runtime: runtime,
             agent_argv: setup.opened.plan().agent.argv.clone(),
             agent_spoke: false,
+            agent_window: Window::default(),
             facts: RunFacts {
                 verification,
                 phases: Phases::default(),
@@ -225,35 +229,58 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a command in a component until it ends.
+    /// Runs a command until it ends; its id is this session's to give.
     ///
     /// # Errors
     /// When init cannot run it, the machine ends first, or a signal asks for the end.
     pub fn exec(
         &mut self,
-        component: ComponentName,
-        argv: Vec<String>,
+        exec: Exec,
+        input: Option<Input>,
         output: &mut Route,
     ) -> Result<Exited, RunFailure> {
-        let request = HostMessage::Exec(Exec { id: COMMAND_ID, component, argv });
+        let request = HostMessage::Exec(Exec { id: COMMAND_ID, stdin: input.is_some(), ..exec });
+        self.events.input = input;
         let ended = self.events.send(&request).and_then(|()| self.await_command(output));
+        self.events.input = None;
         ended.map_err(|error| self.failure(error))
     }
 
     fn await_command(&mut self, output: &mut Route) -> Result<Exited, LaunchError> {
+        let mut window = Window::default();
         loop {
             match self.events.next(None)? {
                 Event::Message(GuestMessage::Output(Output { id: COMMAND_ID, stream, data })) => {
                     output.write(stream, &data).map_err(|error| self.not_written(error))?;
+                    self.grant(COMMAND_ID, window.passed(data.len()))?;
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id == u32::from(COMMAND_ID) => {
                     let finished = output.finish().map_err(|error| self.not_written(error));
                     return finished.map(|()| exit);
                 }
+                Event::Message(GuestMessage::Credit(Credit { id: COMMAND_ID, bytes })) => {
+                    self.events.input.iter_mut().for_each(|input| input.grant(bytes));
+                }
+                Event::Input(data) => self.send_input(data)?,
                 Event::Message(message) => self.agent_message(message)?,
                 event => return Err(self.ended(event, "before the command did")),
             }
         }
+    }
+
+    /// Passes a part of the command's input on, or its end.
+    fn send_input(&mut self, data: Vec<u8>) -> Result<(), LaunchError> {
+        let id = COMMAND_ID;
+        self.events.send(&if data.is_empty() {
+            HostMessage::InputEnd(InputEnd { id })
+        } else {
+            HostMessage::Input(wire::Input { id, data })
+        })
+    }
+
+    /// Lets a program write as much again as was passed on.
+    fn grant(&mut self, id: u8, bytes: Option<u32>) -> Result<(), LaunchError> {
+        bytes.map_or(Ok(()), |bytes| self.events.send(&HostMessage::Credit(Credit { id, bytes })))
     }
 
     /// Ends the programs, with `grace` between the request and the killing. Init hangs up once they have ended and
@@ -275,7 +302,7 @@ impl<'a> Session<'a> {
             match self.events.next(Some(deadline))? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output)?,
                 Event::Message(GuestMessage::Exited(exit)) => self.note_exit(exit),
-                Event::Message(_) => {}
+                Event::Message(_) | Event::Input(_) => {}
                 Event::HungUp | Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
@@ -292,8 +319,8 @@ impl<'a> Session<'a> {
             GuestMessage::Ready(_) => {
                 return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
             }
-            // The channel lets no greeting through.
-            GuestMessage::Hello(_) => {}
+            // The channel lets no greeting through, and a command that has just ended reads no more.
+            GuestMessage::Hello(_) | GuestMessage::Credit(_) => {}
         }
         Ok(())
     }
@@ -305,7 +332,11 @@ impl<'a> Session<'a> {
         }
         self.agent_spoke |= !output.data.is_empty();
         let written = self.facts.agent_output.write(output.stream, &output.data);
-        written.map_err(|error| self.not_written(error))
+        written.map_err(|error| self.not_written(error))?;
+        let passed = self.agent_window.passed(output.data.len());
+        // An init that is gone writes no more.
+        drop(self.grant(output.id, passed));
+        Ok(())
     }
 
     /// Explains why output was not passed on: a signal ends the wait for the reader.
@@ -336,7 +367,7 @@ impl<'a> Session<'a> {
                 Some(ended @ Event::VmmEnded(_)) => self.ended(ended, when),
                 _ => LaunchError::Protocol(format!("init closed it {when}")),
             },
-            Event::Message(_) | Event::Deadline => {
+            Event::Message(_) | Event::Deadline | Event::Input(_) => {
                 LaunchError::Protocol("an event is lost".to_owned())
             }
         }
@@ -348,7 +379,7 @@ impl<'a> Session<'a> {
         loop {
             match self.events.next(Some(deadline)).ok()? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output).ok()?,
-                Event::Message(_) | Event::HungUp => {}
+                Event::Message(_) | Event::HungUp | Event::Input(_) => {}
                 event => return Some(event),
             }
         }
@@ -372,6 +403,19 @@ impl<'a> Session<'a> {
         ];
         let said = said.map(|(source, words)| Said { source, words }).into();
         RunFailure { error, said }
+    }
+}
+
+/// How much of a program's output has been passed on, and not granted again.
+#[derive(Debug, Default)]
+struct Window(u32);
+
+impl Window {
+    /// Notes that so many bytes have been passed on; returns how many to grant: not each few, and long before the
+    /// program would have to wait.
+    fn passed(&mut self, bytes: usize) -> Option<u32> {
+        self.0 = self.0.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+        (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
     }
 }
 

@@ -19,6 +19,9 @@ for round in 1 2 3; do
 done
 "#;
 
+/// Takes all files from the first process that it sees, the component's holder, which belongs to the same user.
+const LIMIT: &str = "import resource; resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))";
+
 fn boxfile(images: &DebianImages) -> String {
     format!(
         r#"box "debian"
@@ -77,6 +80,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
              'console.log(os.hostname(), process.pid > 1, fs.existsSync(\"/usr/bin/python3\"))'",
         )
         .step("agent", "boxlaunch run --in agent /debian -- sh -c 'hostname; ls -d /agent; exit 3'")
+        .step("limits", &format!("boxlaunch run --in agent /debian -- python3 -c '{LIMIT}'"))
         .step_within(40, "verify-python", "boxlaunch verify /python")
         .script(20, "true", TRUE)
         .start(
@@ -102,4 +106,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
     RUN_TRUE.check(taken[1] / 1000.0);
     let step = &steps["agent"];
     assert_eq!((step.status, step.stdout.as_str()), (3, "agent-host\n/agent\n"), "{step:?}");
+    let step = &steps["limits"];
+    assert_eq!(step.status, 1, "{step:?}");
+    assert!(step.stderr.contains("PermissionError: [Errno 1]"), "{step:?}");
 }

@@ -6,12 +6,13 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
+//! [`accounts`] resolves users by name, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
 //! ask for, [`kernel`] what a box needs of its kernel, [`secrets`] knows which variables look like secrets, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
 
+pub mod accounts;
 pub mod budget;
 pub mod codes;
 pub mod defaults;

@@ -1,14 +1,17 @@
 //! A component's `/dev`: the devices that every program may expect, and no others.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::Path;
 
+use nix::fcntl::{self, OFlag};
 use nix::mount::MsFlags;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 use crate::boot::mount_fs;
 use crate::error::{InitError, Step as _};
+use crate::sys;
 
 /// The null device: major and minor number.
 const NULL: (u64, u64) = (1, 3);
@@ -70,6 +73,32 @@ pub(crate) fn open_null() -> Result<File, InitError> {
         return Ok(null);
     }
     Err("/dev/null is something else").step(step)
+}
+
+/// The place where a component's pseudo-terminals are made.
+#[derive(Debug)]
+pub(crate) struct Terminals(OwnedFd);
+
+impl Terminals {
+    /// Opens `/dev/pts`; as with [`open_null`] only before the component's first program runs.
+    ///
+    /// # Errors
+    /// The directory's.
+    pub(crate) fn open() -> Result<Self, InitError> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        fcntl::open("/dev/pts", flags, Mode::empty()).map(Self).step("open /dev/pts")
+    }
+
+    /// Makes a pseudo-terminal, and returns both ends: init's, which does not block, and a command's.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(crate) fn make(&self) -> nix::Result<(OwnedFd, OwnedFd)> {
+        let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let ours = fcntl::openat(&self.0, "ptmx", flags, Mode::empty())?;
+        let theirs = sys::terminal::open_peer(ours.as_fd())?;
+        Ok((ours, theirs))
+    }
 }
 
 const fn everyone() -> Mode {

@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::spawn::{self, Base, Streams};
+use super::spawn::{self, Base, Streams, Workload};
 use crate::sys;
 
 /// The pause after the first failed check. Each is a quarter longer than the one before, so that an
@@ -71,7 +71,9 @@ fn is_success(line: &[u8]) -> bool {
 
 fn succeeds(argv: &[String], base: Base<'_>) -> bool {
     let Ok(streams) = Streams::discard(base.null) else { return false };
-    let Ok(spawned) = spawn::spawn(base, argv, &streams) else { return false };
+    let workload = Workload::planned(argv);
+    // The report is open until the end: who writes to a closed one is killed.
+    let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
     ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
 }
 

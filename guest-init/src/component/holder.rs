@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
 
+use box_image::wire::{Exec, TerminalSize};
 use box_image::{ComponentName, ComponentPlan};
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
 use nix::sys::prctl::{set_child_subreaper, set_name};
 use nix::sys::signal::{self, Signal};
@@ -15,13 +17,15 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
 use super::protocol::{Event, Link, Request};
-use super::spawn::{self, Base, CANNOT_START, Outcome, Spawned, Streams};
+use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
+/// How long a process may take to become its program. A workload with the same user can stop it before that.
+const TO_BECOME: Duration = Duration::from_secs(5);
 /// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
@@ -54,10 +58,32 @@ struct Holder<'a> {
     /// Readable when a child has ended.
     signals: SignalFd,
     null: File,
+    /// Where pseudo-terminals are made.
+    pts: dev::Terminals,
     /// The running programs by process.
     programs: BTreeMap<Pid, u8>,
+    /// Those of which it is not known yet whether they became their programs.
+    starting: Vec<Starting>,
     /// The process that checks the health.
     health: Option<Pid>,
+}
+
+/// A process on its way to its program.
+struct Starting {
+    pid: Pid,
+    id: u8,
+    report: Report,
+    /// Where it is explained why it did not get there.
+    stderr: OwnedFd,
+    deadline: Instant,
+}
+
+/// A source of work for a holder.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Children,
+    Init,
+    Starting(Pid),
 }
 
 impl<'a> Holder<'a> {
@@ -80,32 +106,46 @@ impl<'a> Holder<'a> {
             boot::loopback_up()?;
         }
         rootfs::enter(&setting)?;
-        let null = dev::open_null()?;
+        let (null, pts) = (dev::open_null()?, dev::Terminals::open()?);
         let signals =
             wait::child_signals().step_with(|| format!("watch the {}'s processes", name.name()))?;
-        Ok(Self { setting, signals, null, programs: BTreeMap::new(), health: None })
+        let (programs, starting) = (BTreeMap::new(), Vec::new());
+        Ok(Self { setting, signals, null, pts, programs, starting, health: None })
     }
 
     /// Serves until init hangs up.
     fn serve(&mut self) -> Result<(), InitError> {
         loop {
-            let mut fds = [
-                PollFd::new(self.setting.link.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
-            ];
-            match poll(&mut fds, PollTimeout::NONE) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(error) => return Err(error).step("wait for requests"),
+            for source in self.wait()? {
+                match source {
+                    Source::Children => {
+                        wait::clear(&self.signals);
+                        self.reap()?;
+                    }
+                    Source::Init if self.serve_request()? => {}
+                    Source::Init => return Ok(()),
+                    Source::Starting(pid) => self.look_at_start(pid)?,
+                }
             }
-            let [asked, ended] = fds.map(|fd| fd.any().unwrap_or(false));
-            if ended {
-                wait::clear(&self.signals);
-                self.reap()?;
-            }
-            if asked && !self.serve_request()? {
-                return Ok(());
-            }
+            self.kill_late_starts();
         }
+    }
+
+    /// Waits until there is something to do. Ends come first: they free a component's processes.
+    fn wait(&self) -> Result<Vec<Source>, InitError> {
+        let fixed =
+            [(Source::Children, self.signals.as_fd()), (Source::Init, self.setting.link.as_fd())];
+        let starting = self.starting.iter().map(|it| (Source::Starting(it.pid), it.report.as_fd()));
+        let sources: Vec<_> = fixed.into_iter().chain(starting).collect();
+        let mut fds: Vec<_> =
+            sources.iter().map(|(_, fd)| PollFd::new(*fd, PollFlags::POLLIN)).collect();
+        let deadline = self.starting.iter().map(|it| it.deadline).min();
+        match poll(&mut fds, wait::timeout(deadline)) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(error) => return Err(error).step("wait for requests"),
+        }
+        let ready = sources.iter().zip(&fds).filter(|(_, fd)| fd.any().unwrap_or(false));
+        Ok(ready.map(|((source, _), _)| *source).collect())
     }
 
     /// Serves one request; false where init has hung up.
@@ -113,9 +153,10 @@ impl<'a> Holder<'a> {
         let received = self.setting.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
-            Request::Start => self.start(streams(fds)?)?,
-            Request::Exec { id, argv } => self.exec(id, &argv, &streams(fds)?)?,
+            Request::Start => self.start(fds)?,
+            Request::Exec(exec) => self.exec(&exec, fds)?,
             Request::Signal { id, signal } => self.signal(id, signal),
+            Request::Kill { id } => self.kill(id),
         }
         Ok(true)
     }
@@ -125,18 +166,45 @@ impl<'a> Holder<'a> {
     }
 
     /// Starts the plan's own program.
-    fn start(&mut self, streams: Streams) -> Result<(), InitError> {
-        let Spawned { pid, outcome } =
-            spawn::spawn(self.base(), &self.setting.plan.argv, &streams)?;
-        drop(streams);
-        self.programs.insert(pid, 0);
+    fn start(&mut self, fds: Vec<OwnedFd>) -> Result<(), InitError> {
+        let streams = streams(fds).step("receive a request")?;
+        let workload = Workload::planned(&self.setting.plan.argv);
+        self.spawn(0, workload, streams)
+    }
+
+    /// Starts a process, whose way is watched from now on.
+    fn spawn(&mut self, id: u8, workload: Workload<'_>, streams: Streams) -> Result<(), InitError> {
+        let Spawned { pid, report } = spawn::spawn(self.base(), workload, &streams)?;
+        self.programs.insert(pid, id);
+        let (deadline, stderr) = (Instant::now() + TO_BECOME, streams.stderr);
+        self.starting.push(Starting { pid, id, report, stderr, deadline });
+        Ok(())
+    }
+
+    /// Looks whether a process has become its program.
+    fn look_at_start(&mut self, pid: Pid) -> Result<(), InitError> {
+        let Some(index) = self.starting.iter().position(|it| it.pid == pid) else { return Ok(()) };
+        let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
+        let Starting { id, stderr, .. } = self.starting.swap_remove(index);
         match outcome {
-            Outcome::Executed(at_ns) => {
+            Outcome::Executed(at_ns) if id == 0 => {
                 self.report(&Event::Started { at_ns })?;
                 self.check_health(at_ns)
             }
-            Outcome::NotExecuted => Ok(()),
-            Outcome::Failed(failed) => Err(failed.into()),
+            Outcome::Executed(_) | Outcome::NotExecuted => Ok(()),
+            Outcome::Failed(failed) if id == 0 => Err(failed.into()),
+            Outcome::Failed(failed) => {
+                explain(stderr, &InitError::from(failed).to_string());
+                Ok(())
+            }
+        }
+    }
+
+    /// Kills the processes that take too long to become their programs.
+    fn kill_late_starts(&self) {
+        let now = Instant::now();
+        for late in self.starting.iter().filter(|it| it.deadline <= now) {
+            let _ = signal::kill(late.pid, Signal::SIGKILL);
         }
     }
 
@@ -156,26 +224,54 @@ impl<'a> Holder<'a> {
     }
 
     /// Runs a command. That it cannot be started is its own failure, not the component's.
-    fn exec(&mut self, id: u8, argv: &[String], streams: &Streams) -> Result<(), InitError> {
-        let message = match spawn::spawn(self.base(), argv, streams) {
-            Ok(Spawned { pid, outcome }) => {
-                self.programs.insert(pid, id);
-                let Outcome::Failed(failed) = outcome else { return Ok(()) };
-                explain(streams, &InitError::from(failed).to_string());
-                return Ok(());
-            }
-            Err(error) => error.to_string(),
+    fn exec(&mut self, exec: &Exec, fds: Vec<OwnedFd>) -> Result<(), InitError> {
+        let streams = match exec.terminal {
+            Some(size) => self.terminal(exec.id, size),
+            None => streams(fds).map_err(|error| InitError::new("receive a request", error)),
         };
-        explain(streams, &message);
+        let streams = match streams {
+            Ok(streams) => streams,
+            Err(error) => return self.refuse(exec.id, None, &error),
+        };
+        let stderr = streams.stderr.try_clone().ok();
+        self.spawn(exec.id, exec.into(), streams)
+            .or_else(|error| self.refuse(exec.id, stderr, &error))
+    }
+
+    /// Makes a terminal; init gets one end of it, and a command the other.
+    fn terminal(&self, id: u8, size: TerminalSize) -> Result<Streams, InitError> {
+        let step = "make a terminal";
+        let (ours, theirs) = self.pts.make().step(step)?;
+        sys::terminal::set_size(ours.as_fd(), size).step(step)?;
+        let sent = self.setting.link.send(&Event::Terminal { id }, &[ours.as_fd()]);
+        sent.step("report to init")?;
+        Streams::terminal(theirs).step(step)
+    }
+
+    /// Reports a command that was not even started.
+    fn refuse(&self, id: u8, stderr: Option<OwnedFd>, why: &InitError) -> Result<(), InitError> {
+        stderr.into_iter().for_each(|stderr| explain(stderr, &why.to_string()));
         self.report(&Event::Exited { id, status: CANNOT_START })
     }
 
     /// Passes a signal on. A program that has just ended needs none.
     fn signal(&self, id: u8, number: i32) {
-        let found = self.programs.iter().find(|(_, program)| **program == id);
-        if let (Some((pid, _)), Ok(signal)) = (found, Signal::try_from(number)) {
-            let _ = signal::kill(*pid, signal);
+        if let (Some(pid), Ok(signal)) = (self.process(id), Signal::try_from(number)) {
+            let _ = signal::kill(pid, signal);
         }
+    }
+
+    /// Kills a program and all processes of its group, whose number is the program's.
+    fn kill(&self, id: u8) {
+        if let Some(pid) = self.process(id) {
+            // Before it is a group of its own it has no children.
+            let _ = signal::killpg(pid, Signal::SIGKILL);
+            let _ = signal::kill(pid, Signal::SIGKILL);
+        }
+    }
+
+    fn process(&self, id: u8) -> Option<Pid> {
+        self.programs.iter().find(|(_, program)| **program == id).map(|(pid, _)| *pid)
     }
 
     /// Reaps whatever has ended: programs, the health check, and orphans.
@@ -185,6 +281,8 @@ impl<'a> Holder<'a> {
                 self.health = None;
                 self.health_checked(status)?;
             }
+            // What it said of its start comes before its end.
+            self.look_at_start(pid)?;
             let Some(id) = self.programs.remove(&pid) else { continue };
             if id == 0 {
                 self.stop_health_check();
@@ -215,17 +313,17 @@ impl<'a> Holder<'a> {
     }
 }
 
-/// Takes the two streams that come with a request to start something.
-fn streams(fds: Vec<OwnedFd>) -> Result<Streams, InitError> {
-    let [stdout, stderr] = <[OwnedFd; 2]>::try_from(fds)
-        .map_err(|fds| format!("{} files came with it instead of 2", fds.len()))
-        .step("receive a request")?;
-    Ok(Streams { stdout, stderr })
+/// Takes the streams that come with a request to start something.
+fn streams(fds: Vec<OwnedFd>) -> Result<Streams, String> {
+    let mut fds = fds.into_iter().rev();
+    match (fds.next(), fds.next(), fds.next()) {
+        (Some(stderr), Some(stdout), stdin) => Ok(Streams { stdin, stdout, stderr }),
+        _ => Err("its files were lost on the way".to_owned()),
+    }
 }
 
 /// Writes to a command's standard error why it was not started.
-fn explain(streams: &Streams, message: &str) {
-    let stderr = streams.stderr.try_clone().map(File::from);
+fn explain(stderr: OwnedFd, message: &str) {
     // Where this cannot be written, the status still tells that the command did not start.
-    drop(stderr.and_then(|mut stderr| writeln!(stderr, "{message}")));
+    drop(writeln!(File::from(stderr), "{message}"));
 }

@@ -9,6 +9,7 @@
 //! starts programs when init asks, reaps everything and reports how it ended. Init itself never
 //! enters a component, and no workload ever sees init.
 
+pub(crate) mod account;
 pub(crate) mod caps;
 pub(crate) mod dev;
 pub(crate) mod exec;

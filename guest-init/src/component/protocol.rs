@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{Failed, MAX_FRAME};
+use box_image::wire::{Exec, Failed, MAX_FRAME};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
@@ -21,15 +21,13 @@ const MAX_PACKET: usize = 2 * MAX_FRAME;
 pub(crate) enum Request {
     /// Start the plan's own program and check its health. Brings stdout and stderr.
     Start,
-    /// Run a command. Brings stdout and stderr.
-    Exec {
-        /// Its id on the control channel.
-        id: u8,
-        /// The program and its arguments.
-        argv: Vec<String>,
-    },
+    /// Run a command. Brings its standard input if it has one, stdout and stderr; nothing where these are to be
+    /// a terminal.
+    Exec(Exec),
     /// Send a signal to a program.
     Signal { id: u8, signal: i32 },
+    /// Kill all processes of a program's process group.
+    Kill { id: u8 },
 }
 
 /// A report from a holder to init.
@@ -47,6 +45,8 @@ pub(crate) enum Event {
         /// On the clock of [`crate::time::now_ns`].
         at_ns: u64,
     },
+    /// A command's terminal. Brings the end that is not the command's.
+    Terminal { id: u8 },
     /// A program has ended.
     Exited {
         id: u8,
@@ -107,11 +107,17 @@ mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
 
+    use box_image::ComponentName;
+
+    fn exec(argv: Vec<String>) -> Request {
+        Request::Exec(Exec::new(7, ComponentName::Business, argv))
+    }
+
     #[test]
     fn packets_and_files_arrive_and_the_end_is_seen() {
         let (ours, theirs) = Link::pair().unwrap();
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let request = Request::Exec { id: 7, argv: vec!["a b".into(), "\u{1}\"".into()] };
+        let request = exec(vec!["a b".into(), "\u{1}\"".into()]);
         ours.send(&request, &[writer.as_fd(), writer.as_fd()]).unwrap();
         ours.send(&Request::Signal { id: 7, signal: 9 }, &[]).unwrap();
         drop(writer);
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn the_greatest_command_fits_a_packet() {
         let (ours, theirs) = Link::pair().unwrap();
-        let request = Request::Exec { id: 1, argv: vec!["\n".repeat(MAX_FRAME / 2 - 100)] };
+        let request = exec(vec!["\n".repeat(MAX_FRAME / 2 - 100)]);
         ours.send(&request, &[]).unwrap();
         assert_eq!(theirs.receive::<Request>().unwrap().unwrap().0, request);
     }

@@ -3,24 +3,28 @@
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::Failed;
+use box_image::wire::{Exec, Failed};
 use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::SigSet;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{
-    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, setgroups, setresgid, setresuid, setsid,
+    Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, fchown, setgroups, setresgid, setresuid,
+    setsid,
 };
 
-use super::{caps, exec, rlimits, seccomp, workdir};
+use super::{account, caps, exec, rlimits, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
 
+/// The kind of a terminal, where neither the plan nor the command says it.
+const TERM: &str = "TERM=xterm";
 /// The status of a program that could not be started.
 pub(crate) const CANNOT_START: u8 = 126;
 
@@ -34,9 +38,45 @@ pub(crate) struct Base<'a> {
     pub(crate) null: &'a File,
 }
 
-/// Where a workload writes to; it reads from the null device.
+/// What is special to one workload of a component.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workload<'a> {
+    /// The program and its arguments.
+    pub(crate) argv: &'a [String],
+    /// Variables over those of the plan.
+    pub(crate) env: &'a [String],
+    /// The working directory, if it is not the plan's.
+    pub(crate) workdir: Option<&'a str>,
+    /// The user, if it is not the plan's.
+    pub(crate) user: Option<&'a str>,
+    /// Whether its standard streams are a terminal.
+    pub(crate) has_terminal: bool,
+}
+
+impl<'a> Workload<'a> {
+    /// Returns a workload that is as the plan says.
+    pub(crate) const fn planned(argv: &'a [String]) -> Self {
+        Self { argv, env: &[], workdir: None, user: None, has_terminal: false }
+    }
+}
+
+impl<'a> From<&'a Exec> for Workload<'a> {
+    fn from(exec: &'a Exec) -> Self {
+        Self {
+            argv: &exec.argv,
+            env: &exec.env,
+            workdir: exec.workdir.as_deref(),
+            user: exec.user.as_deref(),
+            has_terminal: exec.terminal.is_some(),
+        }
+    }
+}
+
+/// The standard streams of a workload.
 #[derive(Debug)]
 pub(crate) struct Streams {
+    /// Without one it reads from the null device.
+    pub(crate) stdin: Option<OwnedFd>,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
 }
@@ -48,17 +88,26 @@ impl Streams {
     /// The kernel's, where this process has too many files open.
     pub(crate) fn discard(null: &File) -> io::Result<Self> {
         let null = || null.try_clone().map(OwnedFd::from);
-        Ok(Self { stdout: null()?, stderr: null()? })
+        Ok(Self { stdin: None, stdout: null()?, stderr: null()? })
+    }
+
+    /// Returns streams that are all the same terminal.
+    ///
+    /// # Errors
+    /// The kernel's, where this process has too many files open.
+    pub(crate) fn terminal(terminal: OwnedFd) -> io::Result<Self> {
+        let [stdin, stdout] = [terminal.try_clone()?, terminal.try_clone()?];
+        Ok(Self { stdin: Some(stdin), stdout, stderr: terminal })
     }
 }
 
-/// A process that was started, and how far it came.
+/// A process that was started.
 #[derive(Debug)]
 pub(crate) struct Spawned {
     /// The process; it is there to be waited for in any case.
     pub(crate) pid: Pid,
-    /// How far it came.
-    pub(crate) outcome: Outcome,
+    /// Tells how far it comes.
+    pub(crate) report: Report,
 }
 
 /// How far a started process came.
@@ -72,45 +121,73 @@ pub(crate) enum Outcome {
     Failed(Failed),
 }
 
-/// Starts `argv` and waits until it is executed, or is not.
+/// What a started process says until it becomes the program.
+///
+/// A workload with the same user can stop the process in between, so nobody waits for it.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pipe: PipeReader,
+    received: Vec<u8>,
+}
+
+impl Report {
+    /// Reads what is there; returns the outcome once it is known.
+    pub(crate) fn read(&mut self) -> Option<Outcome> {
+        let mut chunk = [0; 512];
+        loop {
+            match self.pipe.read(&mut chunk) {
+                Ok(length @ 1..) => self.received.extend_from_slice(&chunk[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+                // An error leaves a report cut short, and that says what is to be said.
+                Ok(_) | Err(_) => return Some(decode(&self.received)),
+            }
+        }
+    }
+}
+
+impl AsFd for Report {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+/// Starts a workload.
 ///
 /// # Errors
 /// The kernel's, where no process could be made, as when the component has reached its limit.
 pub(crate) fn spawn(
     base: Base<'_>,
-    argv: &[String],
+    workload: Workload<'_>,
     streams: &Streams,
 ) -> Result<Spawned, InitError> {
-    let (reader, writer) = io::pipe().step("make a pipe")?;
-    let child = move || run(base, argv, streams, writer);
+    let (pipe, writer) = io::pipe().step("make a pipe")?;
+    fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).step("make a pipe")?;
+    let child = move || run(base, workload, streams, writer);
     let pid = sys::fork(CloneFlags::empty(), Some(base.leaf.as_fd()), child)
         .map_err(|error| match error {
             Errno::EAGAIN => "the component has as many processes as it may have".to_owned(),
             _ => error.to_string(),
         })
         .step("start a process")?;
-    Ok(Spawned { pid, outcome: read_outcome(reader) })
+    Ok(Spawned { pid, report: Report { pipe, received: Vec::new() } })
 }
 
 /// Runs in the new process; writes to `report` as [`decode`] reads it.
-fn run(base: Base<'_>, argv: &[String], streams: &Streams, mut report: PipeWriter) -> i32 {
-    if let Err(error) = become_workload(base, streams, &report) {
-        let Failed { step, message } = error.report();
-        drop(report.write_all(format!("F{step}\0{message}").as_bytes()));
-        return CANNOT_START.into();
-    }
+fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: PipeWriter) -> i32 {
+    let env = match become_workload(base, workload, streams, &report) {
+        Ok(env) => env,
+        Err(error) => {
+            let Failed { step, message } = error.report();
+            drop(report.write_all(format!("F{step}\0{message}").as_bytes()));
+            return CANNOT_START.into();
+        }
+    };
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
-    let failed = exec::execute(argv, &base.plan.env);
+    let failed = exec::execute(workload.argv, &env);
     drop(report.write_all(b"N"));
     drop(writeln!(io::stderr(), "{}", failed.message));
     failed.status.into()
-}
-
-fn read_outcome(mut reader: PipeReader) -> Outcome {
-    let mut report = Vec::new();
-    // An error leaves a report cut short, and that says what is to be said.
-    drop(reader.read_to_end(&mut report));
-    decode(&report)
 }
 
 fn decode(report: &[u8]) -> Outcome {
@@ -131,16 +208,19 @@ fn decode(report: &[u8]) -> Outcome {
     }
 }
 
-/// Turns this process, a copy of the holder, into one of a workload's. The order matters: what
-/// needs a privilege comes before that privilege goes, and the system call filter comes last.
+/// Turns this process, a copy of the holder, into one of a workload's, and returns the environment of its
+/// program. The order matters: what needs a privilege comes before that privilege goes, and the system
+/// call filter comes last.
 ///
 /// Other workloads may have run before, as root of this root: up to [`caps::reduce`] nothing is
-/// opened by a path that they can redirect, and the working directory only after it.
+/// opened by a path that they can redirect, and the working directory only after it. The exception are
+/// the files of accounts, see [`account`].
 fn become_workload(
     base: Base<'_>,
+    workload: Workload<'_>,
     streams: &Streams,
     report: &PipeWriter,
-) -> Result<(), InitError> {
+) -> Result<Vec<String>, InitError> {
     let plan = base.plan;
     setsid().step("make a session")?;
     // From inside, the leaf is then the top of the cgroups.
@@ -148,24 +228,46 @@ fn become_workload(
     connect_streams(streams, base.null).step("connect the standard streams")?;
     // Above all the leaf: its directory lies in init's mounts, out of this root.
     sys::close_all_but(&[report.as_fd()]).step("close the holder's files")?;
+    let named = workload.user.map(account::find).transpose()?;
+    let user = named.as_ref().map_or(&plan.user, |account| &account.user);
+    if workload.has_terminal {
+        sys::terminal::take_control_by(io::stdin().as_fd()).step("take the terminal")?;
+        fchown(io::stdin(), Some(Uid::from_raw(user.uid)), None).step("give the terminal away")?;
+    }
     // Workloads cannot replace this one: /proc is a mount point, which nobody can rename or remove,
     // and to mount over it takes CAP_SYS_ADMIN, which they have in no namespace.
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
     rlimits::set(plan.rlimits)?;
     caps::bound(caps::kept())?;
-    become_user(&plan.user)?;
+    become_user(user)?;
     caps::reduce(caps::kept())?;
-    workdir::enter(&plan.workdir)?;
+    workdir::enter(workload.workdir.unwrap_or(&plan.workdir))?;
     set_no_new_privs().step("set no_new_privs")?;
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
-    seccomp::install()
+    seccomp::install()?;
+    let home = named.and_then(|account| account.home).map(|home| format!("HOME={home}"));
+    let has_term = plan.env.iter().any(|it| it.starts_with("TERM="));
+    let term = (workload.has_terminal && !has_term).then(|| TERM.to_owned());
+    let given = term.iter().chain(&home).chain(workload.env);
+    Ok(environment(&plan.env, given))
+}
+
+/// Returns the variables of both, each as `NAME=VALUE`; of two with one name the last.
+fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut env = plan.to_vec();
+    for variable in given {
+        let name = variable.split('=').next().unwrap_or_default();
+        env.retain(|it| it.split('=').next() != Some(name));
+        env.push(variable.clone());
+    }
+    env
 }
 
 fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
-    dup2_stdin(null)?;
+    dup2_stdin(streams.stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd))?;
     dup2_stdout(&streams.stdout)?;
     dup2_stderr(&streams.stderr)?;
     Ok(())
@@ -184,6 +286,14 @@ pub(crate) fn become_user(user: &User) -> Result<(), InitError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_variable_of_a_name_counts() {
+        let strings = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let (plan, given) =
+            (strings(&["A=1", "AB=2", "TERM=dumb"]), strings(&["A=3", "A=4", "E="]));
+        assert_eq!(environment(&plan, given.iter()), ["AB=2", "TERM=dumb", "A=4", "E="]);
+    }
 
     #[test]
     fn reports_read_back() {

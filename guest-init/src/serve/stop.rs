@@ -7,8 +7,8 @@ use nix::sys::signal::Signal;
 use super::Server;
 use crate::error::InitError;
 
-/// How often an empty cgroup is looked for while the box stops, in milliseconds.
-pub(super) const TICK: u8 = 10;
+/// How often an empty cgroup is looked for while the box stops.
+pub(super) const TICK: Duration = Duration::from_millis(10);
 /// How long after SIGKILL the last reports may take.
 const REPORTS: Duration = Duration::from_secs(2);
 

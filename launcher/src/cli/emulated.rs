@@ -44,8 +44,11 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
 
 /// Refuses the options that lead out of the virtual host.
 fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
-    let used =
-        [("--agent-socket", args.agent_socket.is_some()), ("--console", args.console.is_some())];
+    let used = [
+        ("--agent-socket", args.agent_socket.is_some()),
+        ("--console", args.console.is_some()),
+        ("--interactive", args.options.interactive),
+    ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
     let help = "leave it out; with --json the report has what the programs wrote";
     let message = format!(

@@ -26,7 +26,9 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Open(error) => Explanation::from(error).code,
         LaunchError::Kvm(_) => KvmUnavailable,
         LaunchError::Writable(_) => BoxWritable,
-        LaunchError::OtherProtocol(_) | LaunchError::Unsupported(_) => BoxUnsupported,
+        LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
+            BoxUnsupported
+        }
         LaunchError::NoComponent(_) => ComponentNotFound,
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
@@ -56,6 +58,10 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
              box again, or `chmod go-w` and `chown` its blobs"
         }
         LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
+        LaunchError::OlderBox(_) => {
+            "build the box again, with `boxbuild build`; without -e, -i, -u, -w and --timeout this \
+             one runs"
+        }
         LaunchError::Unsupported(_) => {
             "remove these declarations from the Boxfile and build the box again, or use a newer \
              boxlaunch"

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
+mod command;
 mod doctor;
 mod emulated;
 mod error;

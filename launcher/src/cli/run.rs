@@ -22,6 +22,7 @@ use error_report::Problem;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
+use super::command::CommandOptions;
 use super::emulated;
 use super::error::{CommandError, signal_code};
 use super::paths::{self, SELF};
@@ -76,6 +77,8 @@ pub(crate) struct RunArgs {
     /// Stop the box as soon as its agent is ready, and exit with 0.
     #[arg(long, conflicts_with = "command")]
     until_ready: bool,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
@@ -84,24 +87,40 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     /// Returns the command line of the same run of a box at another place.
     pub(super) fn words(&self, bundle: &str) -> Vec<String> {
-        let budget = self.budget.to_possible_value().map(|it| it.get_name().to_owned());
-        let options = [
+        // Each option, so that one that comes later is not forgotten.
+        let Self {
+            directory: _,
+            verify: _,
+            console: _,
+            agent_socket: _,
+            emulated: _,
+            json,
+            budget,
+            component,
+            startup_timeout,
+            grace,
+            until_ready,
+            options,
+            command,
+        } = self;
+        let budget = budget.to_possible_value().map(|it| it.get_name().to_owned());
+        let values = [
             ("--budget", budget),
-            ("--in", self.component.map(|it| it.name().to_owned())),
-            ("--startup-timeout", Some(self.startup_timeout.to_string())),
-            ("--grace", Some(self.grace.to_string())),
+            ("--in", component.map(|it| it.name().to_owned())),
+            ("--startup-timeout", Some(startup_timeout.to_string())),
+            ("--grace", Some(grace.to_string())),
         ];
-        let flags =
-            [("--json", self.json), ("--until-ready", self.until_ready), ("--quiet", is_quiet())];
+        let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
         let mut words = vec!["boxlaunch".to_owned(), "run".to_owned()];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| (*it).to_owned()));
-        for (option, value) in options {
+        for (option, value) in values {
             words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
         }
+        words.extend(options.words());
         words.push(bundle.to_owned());
-        if !self.command.is_empty() {
+        if !command.is_empty() {
             words.push("--".to_owned());
-            words.extend_from_slice(&self.command);
+            words.extend_from_slice(command);
         }
         words
     }
@@ -117,6 +136,7 @@ const EXAMPLES: &str = "\
 Examples:
   boxlaunch run ./hello.box
   boxlaunch run ./hello.box -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --in agent --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./hello.box --json --verify -- true
 
@@ -142,7 +162,7 @@ fn component_name() -> impl TypedValueParser<Value = ComponentName> {
 }
 
 /// Reads a number of seconds, from `least` on.
-fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+pub(super) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
     move |text| {
         let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
         number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
@@ -166,7 +186,7 @@ impl Ending {
             Self::Ready => exit::DONE,
             Self::Agent(status) => *status,
             Self::Signal(signal) => signal_code(*signal),
-            Self::Command(report) => report.status,
+            Self::Command(report) => report.code(),
         }
     }
 }
@@ -282,8 +302,11 @@ fn serve(
         return session.wait_for_agent().map(Ending::Agent);
     }
     let mut output = if args.json { capture() } else { pass(screen) };
-    let exit = session.exec(component, args.command.clone(), &mut output)?;
-    Ok(Ending::Command(CommandReport::new(component, args.command.clone(), exit, &output)))
+    let (argv, input) = (args.command.clone(), args.options.input()?);
+    let exec = args.options.exec(component, argv.clone());
+    let started = Instant::now();
+    let exit = session.exec(exec, input, &mut output)?;
+    Ok(Ending::Command(CommandReport::new(component, argv, exit, started.elapsed(), &output)))
 }
 
 /// Returns the error of a start over its budget, whether its agent was ready too late or not yet.

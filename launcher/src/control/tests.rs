@@ -1,6 +1,7 @@
 use std::io::Write;
 
-use box_image::wire::{Failed, Output, Shutdown, Stream, Timing};
+use box_image::ComponentName;
+use box_image::wire::{Credit, Exec, Failed, Output, Shutdown, Stream, Timing};
 
 use super::*;
 
@@ -80,6 +81,21 @@ fn a_peer_without_the_nonce_is_refused() {
 fn an_init_of_another_protocol_is_named() {
     let error = outcome(&bytes_of(&[hello(&"ab".repeat(32), 7)])).unwrap_err();
     assert!(error.to_string().contains("the box's init speaks protocol 7"), "{error}");
+}
+
+#[test]
+fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know() {
+    let (mut guest, mut channel) = pair();
+    guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), PREVIOUS_PROTOCOL)])).unwrap();
+    assert!(channel.receive().unwrap());
+    assert_eq!(channel.message().unwrap(), None);
+    let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
+    channel.send(&HostMessage::Credit(Credit { id: 1, bytes: 1 })).unwrap();
+    let error = channel.send(&HostMessage::Exec(Exec { stdin: true, ..exec.clone() })).unwrap_err();
+    assert!(matches!(error, LaunchError::OlderBox(PREVIOUS_PROTOCOL)), "{error}");
+    let plain = HostMessage::Exec(exec);
+    channel.send(&plain).unwrap();
+    assert_eq!(HostMessage::read(&mut guest).unwrap(), Some(plain), "it is all that was sent");
 }
 
 #[test]

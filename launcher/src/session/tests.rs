@@ -34,6 +34,7 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
         agent_spoke: false,
+        agent_window: Window::default(),
         facts: RunFacts {
             verification: Verification { verified: Verified::Receipt, hashing: Duration::ZERO },
             phases: Phases::default(),

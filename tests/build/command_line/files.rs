@@ -225,5 +225,8 @@ fn the_boxfile_that_is_to_have_a_budget_is_read_before_anything_is_measured() {
     // Nothing could be measured: there is no kernel of a virtual host.
     let mut budget = checkout.boxbuild(&["budget", "test.box", "--write", "20%", "--offline"]);
     budget.args(["-f", "other.Boxfile"]).env("XDG_CACHE_HOME", checkout.path("none"));
-    insta::assert_snapshot!(Ran::of(&mut budget).notes, @"");
+    insta::assert_snapshot!(Ran::of(&mut budget).notes, @r#"
+    error: other.Boxfile is not a Boxfile of the box "test", or declares its budget in a form that cannot be replaced
+      = help: name the box's Boxfile with --file; or measure without --write, and write the budget yourself
+    "#);
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
+use box_image::accounts::ACCOUNTS_MAX;
 use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, ReadContent, Tree};
 use boxfile_spec::ConflictPolicy;
 
 use super::super::ComposeError;
-use super::super::user::ACCOUNTS_MAX;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
 use super::conflict::{Conflict, Note, Side};

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
         send(channel, &GuestMessage::Ready(timing))?;
         list(channel)?;
-        let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false };
+        let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false, timed_out: false };
         send(channel, &GuestMessage::Exited(exited))?;
         wait_for_shutdown(channel);
         Ok(())

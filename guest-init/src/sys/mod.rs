@@ -1,10 +1,12 @@
 //! The system calls that no safe wrapper covers. All unsafe code of the crate is here.
 //!
-//! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp and the time stamp
-//! counter; neither the standard library nor `nix` offers them. Each function is safe to call from
+//! JUSTIFICATION: PID 1 needs `clone3` into a cgroup, capabilities, seccomp, the time stamp
+//! counter and the terminals of commands; neither the standard library nor `nix` offers them. Each function is safe to call from
 //! a process with one thread, and every process of init's has one (the bridges start threads, but
 //! call nothing here afterwards).
 #![allow(unsafe_code)]
+
+pub mod terminal;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -140,14 +142,14 @@ pub fn accept(listener: BorrowedFd<'_>) -> nix::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Receives one packet and the file descriptors that came with it (two at most).
+/// Receives one packet and the file descriptors that came with it (three at most).
 ///
 /// Returns the packet's length; zero where the other side has hung up.
 ///
 /// # Errors
 /// The kernel's; `EMSGSIZE` for a packet longer than `buffer`.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = nix::cmsg_space!([RawFd; 2]);
+    let mut space = nix::cmsg_space!([RawFd; 3]);
     let mut iov = [io::IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut iov, Some(&mut space), flags)?;

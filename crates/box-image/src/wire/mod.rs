@@ -5,29 +5,44 @@
 //! ```text
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
-//! body:   JSON, but for Output: source u8, stream u8, then the bytes as they are
+//! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes
 //! ```
+//!
+//! **Flow control.** The VMM carries all connections of a box in one loop that a reader who does not read
+//! would stop. So the host reads this channel always, and what a program writes is bounded by a window:
+//! init sends at most [`WINDOW`] bytes of it, and then as many as the host has granted by
+//! [`HostMessage::Credit`]; meanwhile it does not read the program's pipes, and the program waits. In the
+//! other direction the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as init has
+//! granted. The end of input is a message, because libkrun makes a half-closed connection a closed one.
 //!
 //! The guest is hostile from the moment that it runs: a frame that is too long, of an unknown
 //! kind or malformed is an error, after which the reader hangs up. Guest → host frames carry data
 //! only, never a path or a command.
 
+mod frame;
+
 use std::io::{self, Read, Write};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::ComponentName;
+use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of another.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
+/// The version before it, whose boxes a host still runs: see [`HostMessage::since`].
+pub const PREVIOUS_PROTOCOL: u32 = 1;
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 1 and format epoch 2";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 2 and format epoch 2";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
 pub const MAX_OUTPUT: usize = 32 * 1024;
+/// The number of bytes that a program may write, on both streams together, before the host has granted more.
+pub const WINDOW: u32 = 256 * 1024;
+/// The number of bytes of input that the host may send before init has granted more.
+pub const INPUT_WINDOW: u32 = 64 * 1024;
 /// The `id` under which the agent's own end is reported; commands have ids from 1.
 pub const AGENT_ID: u32 = 0;
 
@@ -83,6 +98,8 @@ messages! {
         4 => Exited(Exited),
         /// The start, or a request, failed at a named step.
         5 => Failed(Failed),
+        /// A program has read some of its input.
+        6 => Credit(Credit),
     }
 }
 
@@ -142,6 +159,19 @@ pub struct Exited {
     pub status: u8,
     /// Whether the kernel's out-of-memory killer ended something in the component so far.
     pub oom_killed: bool,
+    /// Whether it was killed because its time was up.
+    #[serde(default)]
+    pub timed_out: bool,
+}
+
+/// More bytes that may be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credit {
+    /// [`AGENT_ID`] or the id of a command.
+    pub id: u8,
+    /// How many bytes more than before.
+    pub bytes: u32,
 }
 
 /// A step that failed.
@@ -163,20 +193,110 @@ messages! {
         66 => Signal(Signal),
         /// End everything and power off.
         67 => Shutdown(Shutdown),
+        /// Bytes for a command's standard input.
+        68 => Input(Input),
+        /// A command's standard input ends.
+        69 => InputEnd(InputEnd),
+        /// What a program wrote has been passed on; it may write as much again.
+        70 => Credit(Credit),
+        /// A command's terminal has another size.
+        71 => Resize(Resize),
     }
 }
 
-/// A command to run in a component.
+impl HostMessage {
+    /// Returns the protocol that has this message, of those that a host speaks.
+    pub fn since(&self) -> u32 {
+        match self {
+            Self::Exec(exec) if exec.is_plain() => PREVIOUS_PROTOCOL,
+            Self::Signal(_) | Self::Shutdown(_) => PREVIOUS_PROTOCOL,
+            Self::Exec(_) | Self::Input(_) | Self::InputEnd(_) => PROTOCOL,
+            Self::Credit(_) | Self::Resize(_) => PROTOCOL,
+        }
+    }
+}
+
+/// A command to run in a component. What it does not say is as the component's plan says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// From 1; [`Output`] and [`Exited`] name it.
+    /// From 1, and of no command that still runs; [`Output`] and [`Exited`] name it.
     pub id: u8,
     /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
-    /// The program and its arguments. The environment, user and working directory are the
-    /// component's.
+    /// The program and its arguments.
     pub argv: Vec<String>,
+    /// Variables, each as `NAME=VALUE`, over those of the component's environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<String>,
+    /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Whether [`HostMessage::Input`] brings its standard input, which is empty otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stdin: bool,
+    /// The size of the terminal that its standard streams are to be, if they are to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// After how many milliseconds it is killed, with all processes of its process group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Exec {
+    /// Returns a command that is as the component's plan says, and reads nothing.
+    pub fn new(id: u8, component: ComponentName, argv: Vec<String>) -> Self {
+        let (env, workdir, user, terminal, timeout_ms) = (Vec::new(), None, None, None, None);
+        Self { id, component, argv, env, workdir, user, stdin: false, terminal, timeout_ms }
+    }
+}
+
+impl Exec {
+    /// Returns whether it is in everything as the component's plan says.
+    fn is_plain(&self) -> bool {
+        let Self { id, component, argv, .. } = self;
+        *self == Self::new(*id, *component, argv.clone())
+    }
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalSize {
+    /// The number of lines.
+    pub rows: u16,
+    /// The number of characters in a line.
+    pub columns: u16,
+}
+
+/// The new size of a command's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resize {
+    /// The id of the command.
+    pub id: u8,
+    /// The size from now on.
+    pub size: TerminalSize,
+}
+
+/// Bytes for the standard input of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The id of the command.
+    pub id: u8,
+    /// At most [`MAX_OUTPUT`] bytes.
+    pub data: Vec<u8>,
+}
+
+/// The end of the standard input of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputEnd {
+    /// The id of the command.
+    pub id: u8,
 }
 
 /// A signal for a program.
@@ -197,152 +317,5 @@ pub struct Shutdown {
     pub grace_ms: u32,
 }
 
-/// The body of a frame, after its kind.
-trait Body: Sized {
-    fn encode(&self) -> io::Result<Vec<u8>>;
-    fn decode(body: Vec<u8>) -> io::Result<Self>;
-}
-
-impl<T: Serialize + DeserializeOwned> Body for T {
-    fn encode(&self) -> io::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(self)?)
-    }
-
-    fn decode(body: Vec<u8>) -> io::Result<Self> {
-        // Not as serde_json converts it: JSON that ends early is not the end of the stream.
-        serde_json::from_slice(&body).map_err(|error| invalid(&error.to_string()))
-    }
-}
-
-impl Body for Output {
-    fn encode(&self) -> io::Result<Vec<u8>> {
-        let stream = match self.stream {
-            Stream::Stdout => 1,
-            Stream::Stderr => 2,
-        };
-        Ok([&[self.id, stream], self.data.as_slice()].concat())
-    }
-
-    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
-        let &[id, stream, ..] = body.as_slice() else {
-            return Err(invalid("an output frame without its source"));
-        };
-        let stream = match stream {
-            1 => Stream::Stdout,
-            2 => Stream::Stderr,
-            _ => return Err(invalid("an output frame of an unknown stream")),
-        };
-        body.drain(..2);
-        Ok(Self { id, stream, data: body })
-    }
-}
-
-fn invalid(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
-}
-
-/// Writes a frame with one call, so that a packet carries it whole.
-fn write_frame(writer: &mut impl Write, kind: u8, body: &[u8]) -> io::Result<()> {
-    let length = body.len() + 1;
-    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
-    if length > MAX_FRAME {
-        return Err(too_long());
-    }
-    let prefix = u32::try_from(length).map_err(|_| too_long())?.to_le_bytes();
-    writer.write_all(&[prefix.as_slice(), &[kind], body].concat())
-}
-
-fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
-    let Some(prefix) = read_prefix(reader)? else { return Ok(None) };
-    let length = usize::try_from(u32::from_le_bytes(prefix)).unwrap_or(usize::MAX);
-    if length == 0 || length > MAX_FRAME {
-        return Err(invalid(&format!("a frame of {length} bytes")));
-    }
-    let mut frame = vec![0; length];
-    reader.read_exact(&mut frame)?;
-    Ok(Some((frame[0], frame.split_off(1))))
-}
-
-/// Reads the length field, or nothing where the stream ends before its first byte.
-fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; 4]>> {
-    let mut prefix = Vec::new();
-    reader.take(4).read_to_end(&mut prefix)?;
-    match <[u8; 4]>::try_from(prefix) {
-        Ok(prefix) => Ok(Some(prefix)),
-        Err(prefix) if prefix.is_empty() => Ok(None),
-        Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn round_trip(message: &GuestMessage) -> GuestMessage {
-        let mut bytes = Vec::new();
-        message.write(&mut bytes).unwrap();
-        GuestMessage::read(&mut bytes.as_slice()).unwrap().unwrap()
-    }
-
-    #[test]
-    fn the_mark_of_box_init_names_the_versions() {
-        let epoch = crate::manifest::FORMAT_EPOCH;
-        let mark = format!("boxbuild box-init for protocol {PROTOCOL} and format epoch {epoch}");
-        assert_eq!(INIT_MARK, mark);
-    }
-
-    #[test]
-    fn guest_messages_read_back() {
-        let timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
-        for message in [
-            GuestMessage::Hello(Hello { protocol: PROTOCOL, nonce: "n".into() }),
-            GuestMessage::Ready(timing),
-            GuestMessage::Output(Output { id: 3, stream: Stream::Stderr, data: vec![0, 255] }),
-            GuestMessage::Exited(Exited { id: 1, status: 137, oom_killed: true }),
-            GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
-        ] {
-            assert_eq!(round_trip(&message), message);
-        }
-    }
-
-    #[test]
-    fn host_messages_read_back() {
-        let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
-        for message in [
-            HostMessage::Exec(Exec { id: 1, component: ComponentName::Business, argv }),
-            HostMessage::Signal(Signal { id: AGENT_ID, signal: 15 }),
-            HostMessage::Shutdown(Shutdown { grace_ms: 2000 }),
-        ] {
-            let mut bytes = Vec::new();
-            message.write(&mut bytes).unwrap();
-            assert_eq!(HostMessage::read(&mut bytes.as_slice()).unwrap(), Some(message));
-        }
-    }
-
-    #[test]
-    fn a_frame_over_the_limit_is_refused_before_it_is_read() {
-        let huge = u32::MAX.to_le_bytes();
-        let error = GuestMessage::read(&mut huge.as_slice()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        let data = vec![0; MAX_FRAME];
-        let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
-        let error = message.write(&mut Vec::new()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-    }
-
-    #[test]
-    fn the_largest_output_fits() {
-        let data = vec![7; MAX_OUTPUT];
-        let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
-        assert_eq!(round_trip(&message), message);
-    }
-
-    proptest! {
-        #[test]
-        fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            drop(GuestMessage::read(&mut bytes.as_slice()));
-            drop(HostMessage::read(&mut bytes.as_slice()));
-        }
-    }
-}
+mod tests;

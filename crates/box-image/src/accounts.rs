@@ -1,0 +1,150 @@
+//! Users by name: the numbers that an image's files of accounts give them.
+//!
+//! Rule: OCI image-spec config.md, "User": `user`, `uid`, `user:group`, `uid:gid`, `uid:group`,
+//! `user:gid`. Files: passwd(5), group(5).
+
+use crate::User;
+use crate::rules::{GROUP, PASSWD};
+
+/// The most bytes of a file of accounts that are read: far above any real one.
+pub const ACCOUNTS_MAX: u64 = 4 << 20;
+
+/// A user, and the home directory that `/etc/passwd` names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The numbers.
+    pub user: User,
+    /// An absolute path, if the file has one.
+    pub home: Option<String>,
+}
+
+/// A name that is in no file, or a number that no user can have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file} has no {name:?}")]
+pub struct Unknown {
+    /// The file that would have it: [`PASSWD`] or [`GROUP`].
+    pub file: &'static str,
+    /// The name or number that was asked for.
+    pub name: String,
+    /// The names that the file has.
+    pub names: Vec<String>,
+}
+
+/// Resolves a user by the texts of `/etc/passwd` and `/etc/group`; each is empty where the image has no such
+/// file. Lines that are malformed are skipped.
+///
+/// # Errors
+/// A name that the files lack. A number needs no line.
+pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unknown> {
+    let (passwd, group) = (lines(passwd), lines(group));
+    let (user, named_group) = wanted.split_once(':').unwrap_or((wanted, ""));
+    let unknown = |file| {
+        let (lines, name) = if file == GROUP { (&group, named_group) } else { (&passwd, user) };
+        let names = lines.iter().map(|line| line.name.to_owned()).collect();
+        Unknown { file, name: name.to_owned(), names }
+    };
+    let named_group = Some(named_group).filter(|group| !group.is_empty());
+    let user = if user.is_empty() { "0" } else { user };
+    let number: Option<u32> = user.parse().ok();
+    let is_wanted = |it: &&Line<'_>| it.name == user || number.is_some() && it.number(0) == number;
+    let entry = passwd.iter().find(is_wanted);
+    let uid = entry.and_then(|it| it.number(0)).or(number).ok_or_else(|| unknown(PASSWD))?;
+    let gid = match named_group {
+        None => entry.and_then(|it| it.number(1)).unwrap_or(0),
+        Some(name) => group_id(name, &group).ok_or_else(|| unknown(GROUP))?,
+    };
+    let groups = match (entry, named_group) {
+        (Some(entry), None) => supplementary(entry.name, gid, &group),
+        _ => Vec::new(),
+    };
+    let home = entry.and_then(|it| it.rest.get(3)).filter(|home| home.starts_with('/'));
+    // The kernel reads this number as "leave it as it is" (setuid(2)).
+    if uid == u32::MAX || gid == u32::MAX {
+        return Err(unknown(PASSWD));
+    }
+    Ok(Account { user: User { uid, gid, groups }, home: home.map(|it| (*it).to_owned()) })
+}
+
+fn group_id(name: &str, group: &[Line<'_>]) -> Option<u32> {
+    let entry = group.iter().find(|it| it.name == name);
+    entry.and_then(|it| it.number(0)).or_else(|| name.parse().ok())
+}
+
+/// Returns the further groups that list the user as a member.
+fn supplementary(user: &str, primary: u32, group: &[Line<'_>]) -> Vec<u32> {
+    let lists =
+        |it: &&Line<'_>| it.rest.get(1).is_some_and(|list| list.split(',').any(|it| it == user));
+    let mut ids: Vec<u32> = group.iter().filter(lists).filter_map(|it| it.number(0)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.retain(|id| *id != primary);
+    ids
+}
+
+/// A line of passwd or group: the name, and the fields after the password.
+struct Line<'t> {
+    name: &'t str,
+    rest: Vec<&'t str>,
+}
+
+impl Line<'_> {
+    fn number(&self, field: usize) -> Option<u32> {
+        self.rest.get(field)?.parse().ok()
+    }
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    text.lines().filter_map(line).collect()
+}
+
+fn line(text: &str) -> Option<Line<'_>> {
+    let mut fields = text.split(':');
+    let name = fields.next().filter(|name| !name.is_empty())?;
+    // Without the password.
+    Some(Line { name, rest: fields.skip(1).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD_TEXT: &str = "broken\nroot:x:0:0:root:/root:/bin/sh\napp:x:1000:100::/home/app:\n";
+    const GROUP_TEXT: &str = "root:x:0:\nusers:x:100:app\naudio:x:29:other,app\n";
+
+    fn resolved(wanted: &str) -> Result<Account, Unknown> {
+        resolve(wanted, PASSWD_TEXT, GROUP_TEXT)
+    }
+
+    fn user(uid: u32, gid: u32, groups: &[u32]) -> User {
+        User { uid, gid, groups: groups.to_vec() }
+    }
+
+    #[test]
+    fn names_and_numbers_resolve_as_the_files_say() {
+        let cases = [
+            ("", user(0, 0, &[])),
+            ("app", user(1000, 100, &[29])),
+            ("1000", user(1000, 100, &[29])),
+            ("app:audio", user(1000, 29, &[])),
+            ("app:7", user(1000, 7, &[])),
+            ("4242", user(4242, 0, &[])),
+            ("4242:users", user(4242, 100, &[])),
+            ("1000:", user(1000, 100, &[29])),
+        ];
+        for (wanted, expected) in cases {
+            assert_eq!(resolved(wanted).unwrap().user, expected, "{wanted}");
+        }
+        assert_eq!(resolved("app").unwrap().home.as_deref(), Some("/home/app"));
+        assert_eq!(resolved("4242").unwrap().home, None);
+        assert_eq!(resolve("7:8", "", "").unwrap().user, user(7, 8, &[]));
+    }
+
+    #[test]
+    fn unknown_names_are_errors() {
+        let unknown = resolved("nobody").unwrap_err();
+        assert_eq!(unknown.to_string(), "/etc/passwd has no \"nobody\"");
+        assert_eq!(unknown.names, ["broken", "root", "app"]);
+        assert_eq!(resolved("4294967295").unwrap_err().file, PASSWD);
+        assert_eq!(resolved("app:none").unwrap_err().file, GROUP);
+    }
+}

@@ -1,0 +1,101 @@
+//! Frames: the length, the kind and the body of each message.
+
+use std::io::{self, Read, Write};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Input, MAX_FRAME, Output, Stream};
+
+/// The body of a frame, after its kind.
+pub(super) trait Body: Sized {
+    fn encode(&self) -> io::Result<Vec<u8>>;
+    fn decode(body: Vec<u8>) -> io::Result<Self>;
+}
+
+impl<T: Serialize + DeserializeOwned> Body for T {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(self)?)
+    }
+
+    fn decode(body: Vec<u8>) -> io::Result<Self> {
+        // Not as serde_json converts it: JSON that ends early is not the end of the stream.
+        serde_json::from_slice(&body).map_err(|error| invalid(&error.to_string()))
+    }
+}
+
+impl Body for Output {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        let stream = match self.stream {
+            Stream::Stdout => 1,
+            Stream::Stderr => 2,
+        };
+        Ok([&[self.id, stream], self.data.as_slice()].concat())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let &[id, stream, ..] = body.as_slice() else {
+            return Err(invalid("an output frame without its source"));
+        };
+        let stream = match stream {
+            1 => Stream::Stdout,
+            2 => Stream::Stderr,
+            _ => return Err(invalid("an output frame of an unknown stream")),
+        };
+        body.drain(..2);
+        Ok(Self { id, stream, data: body })
+    }
+}
+
+impl Body for Input {
+    fn encode(&self) -> io::Result<Vec<u8>> {
+        Ok([&[self.id], self.data.as_slice()].concat())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let Some(&id) = body.first() else {
+            return Err(invalid("an input frame without its target"));
+        };
+        body.drain(..1);
+        Ok(Self { id, data: body })
+    }
+}
+
+/// Returns the error of a malformed frame.
+pub(super) fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// Writes a frame with one call, so that a packet carries it whole.
+pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &[u8]) -> io::Result<()> {
+    let length = body.len() + 1;
+    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
+    if length > MAX_FRAME {
+        return Err(too_long());
+    }
+    let prefix = u32::try_from(length).map_err(|_| too_long())?.to_le_bytes();
+    writer.write_all(&[prefix.as_slice(), &[kind], body].concat())
+}
+
+/// Reads a frame, or returns `None` where the stream ends before it.
+pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u8>)>> {
+    let Some(prefix) = read_prefix(reader)? else { return Ok(None) };
+    let length = usize::try_from(u32::from_le_bytes(prefix)).unwrap_or(usize::MAX);
+    if length == 0 || length > MAX_FRAME {
+        return Err(invalid(&format!("a frame of {length} bytes")));
+    }
+    let mut frame = vec![0; length];
+    reader.read_exact(&mut frame)?;
+    Ok(Some((frame[0], frame.split_off(1))))
+}
+
+/// Reads the length field, or nothing where the stream ends before its first byte.
+fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; 4]>> {
+    let mut prefix = Vec::new();
+    reader.take(4).read_to_end(&mut prefix)?;
+    match <[u8; 4]>::try_from(prefix) {
+        Ok(prefix) => Ok(Some(prefix)),
+        Err(prefix) if prefix.is_empty() => Ok(None),
+        Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}

@@ -1,0 +1,94 @@
+//! Frames round-trip, and hostile ones are refused.
+
+use super::*;
+use proptest::prelude::*;
+
+fn round_trip(message: &GuestMessage) -> GuestMessage {
+    let mut bytes = Vec::new();
+    message.write(&mut bytes).unwrap();
+    GuestMessage::read(&mut bytes.as_slice()).unwrap().unwrap()
+}
+
+#[test]
+fn the_mark_of_box_init_names_the_versions() {
+    let epoch = crate::manifest::FORMAT_EPOCH;
+    let mark = format!("boxbuild box-init for protocol {PROTOCOL} and format epoch {epoch}");
+    assert_eq!(INIT_MARK, mark);
+}
+
+#[test]
+fn guest_messages_read_back() {
+    let timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
+    for message in [
+        GuestMessage::Hello(Hello { protocol: PROTOCOL, nonce: "n".into() }),
+        GuestMessage::Ready(timing),
+        GuestMessage::Output(Output { id: 3, stream: Stream::Stderr, data: vec![0, 255] }),
+        GuestMessage::Exited(Exited { id: 1, status: 137, oom_killed: true, timed_out: true }),
+        GuestMessage::Credit(Credit { id: 255, bytes: u32::MAX }),
+        GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
+    ] {
+        assert_eq!(round_trip(&message), message);
+    }
+}
+
+#[test]
+fn host_messages_read_back_and_name_their_protocol() {
+    let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
+    let exec = Exec::new(1, ComponentName::Business, argv);
+    let size = TerminalSize { rows: 24, columns: 80 };
+    for (message, since) in [
+        (HostMessage::Exec(exec.clone()), 1),
+        (HostMessage::Exec(Exec { env: vec!["A=b".into()], ..exec.clone() }), 2),
+        (HostMessage::Exec(Exec { user: Some("0".into()), ..exec.clone() }), 2),
+        (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
+        (HostMessage::Signal(Signal { id: AGENT_ID, signal: 15 }), 1),
+        (HostMessage::Shutdown(Shutdown { grace_ms: 2000 }), 1),
+        (HostMessage::Input(Input { id: 9, data: vec![0, 255] }), 2),
+        (HostMessage::InputEnd(InputEnd { id: 9 }), 2),
+        (HostMessage::Credit(Credit { id: 9, bytes: 1 }), 2),
+        (HostMessage::Resize(Resize { id: 9, size }), 2),
+    ] {
+        assert_eq!(message.since(), since, "{message:?}");
+        let mut bytes = Vec::new();
+        message.write(&mut bytes).unwrap();
+        assert_eq!(HostMessage::read(&mut bytes.as_slice()).unwrap(), Some(message));
+    }
+}
+
+/// An init of the protocol before this one refuses members that it does not know.
+#[test]
+fn a_plain_command_is_as_the_previous_protocol_has_it_and_so_is_an_end() {
+    let exec = Exec::new(1, ComponentName::Agent, vec!["true".into()]);
+    let json = serde_json::to_string(&exec).unwrap();
+    assert_eq!(json, r#"{"id":1,"component":"agent","argv":["true"]}"#);
+    let ended: Exited = serde_json::from_str(r#"{"id":1,"status":3,"oom_killed":false}"#).unwrap();
+    assert_eq!(ended, Exited { id: 1, status: 3, oom_killed: false, timed_out: false });
+}
+
+#[test]
+fn a_frame_over_the_limit_is_refused_before_it_is_read() {
+    let huge = u32::MAX.to_le_bytes();
+    let error = GuestMessage::read(&mut huge.as_slice()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    let data = vec![0; MAX_FRAME];
+    let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
+    let error = message.write(&mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn the_largest_output_and_input_fit() {
+    let data = vec![7; MAX_OUTPUT];
+    let stream = Stream::Stdout;
+    let message = GuestMessage::Output(Output { id: 0, stream, data: data.clone() });
+    assert_eq!(round_trip(&message), message);
+    HostMessage::Input(Input { id: 0, data }).write(&mut Vec::new()).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        drop(GuestMessage::read(&mut bytes.as_slice()));
+        drop(HostMessage::read(&mut bytes.as_slice()));
+    }
+}

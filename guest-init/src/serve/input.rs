@@ -1,0 +1,158 @@
+//! A program's standard input: what the host has sent and the program has not read yet.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// The character that ends the input of a terminal (termios(3), `VEOF`).
+const END_OF_INPUT: u8 = 4;
+
+/// The end of a pipe or of a terminal that does not block, and the bytes for it.
+#[derive(Debug)]
+pub(crate) struct Input {
+    state: State,
+    waiting: Vec<u8>,
+    /// Whether nothing comes after what waits.
+    ends: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The terminal is still to come.
+    Awaited,
+    Pipe(File),
+    Terminal(File),
+    /// Nobody reads any more; what comes is dropped.
+    Closed,
+}
+
+impl Input {
+    /// Wraps the end of a pipe; without one, a terminal is to come.
+    pub(crate) fn new(pipe: Option<File>) -> Self {
+        let state = pipe.map_or(State::Awaited, State::Pipe);
+        Self { state, waiting: Vec::new(), ends: false }
+    }
+
+    /// Takes the terminal.
+    pub(crate) fn connect(&mut self, terminal: File) {
+        self.state = State::Terminal(terminal);
+    }
+
+    /// Takes bytes from the host.
+    pub(crate) fn push(&mut self, data: &[u8]) {
+        if !self.ends {
+            self.waiting.extend_from_slice(data);
+        }
+    }
+
+    /// Notes that no more bytes come.
+    pub(crate) fn end(&mut self) {
+        self.ends = true;
+    }
+
+    /// Returns the file for which bytes, or the end, are waiting.
+    pub(crate) fn pending(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Pipe(file) | State::Terminal(file) if self.has_work() => Some(file.as_fd()),
+            _ => None,
+        }
+    }
+
+    const fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || self.ends
+    }
+
+    /// Writes what the file takes; returns how many bytes have gone, for which the host may send others.
+    pub(crate) fn write(&mut self) -> u32 {
+        let taken = match &mut self.state {
+            State::Awaited => 0,
+            State::Closed => self.waiting.len(),
+            State::Pipe(file) | State::Terminal(file) => match file.write(&self.waiting) {
+                Ok(length) => length,
+                Err(error) if is_temporary(error.kind()) => 0,
+                Err(_) => {
+                    self.state = State::Closed;
+                    self.waiting.len()
+                }
+            },
+        };
+        self.waiting.drain(..taken);
+        if self.ends && self.waiting.is_empty() {
+            self.finish();
+        }
+        u32::try_from(taken).unwrap_or(u32::MAX)
+    }
+
+    fn finish(&mut self) {
+        match std::mem::replace(&mut self.state, State::Closed) {
+            // A terminal's programs see an end where a line begins with this character.
+            State::Terminal(mut terminal) => drop(terminal.write(&[END_OF_INPUT])),
+            State::Awaited => self.state = State::Awaited,
+            State::Pipe(_) | State::Closed => {}
+        }
+    }
+}
+
+fn is_temporary(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::fd::OwnedFd;
+
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+    use super::*;
+
+    /// Returns an input, and the end that a program reads.
+    fn input() -> (Input, File) {
+        let (theirs, ours) = std::io::pipe().unwrap();
+        fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        (Input::new(Some(OwnedFd::from(ours).into())), OwnedFd::from(theirs).into())
+    }
+
+    #[test]
+    fn what_a_program_does_not_read_waits_and_the_end_comes_after_it() {
+        let (mut input, mut program) = input();
+        assert!(input.pending().is_none());
+        let sent = vec![7; 100_000];
+        input.push(&sent);
+        input.end();
+        let first = input.write();
+        assert!((1..100_000).contains(&first), "a pipe holds 64 KiB: {first}");
+        assert_eq!(input.write(), 0);
+        let mut got = vec![0; first as usize];
+        program.read_exact(&mut got).unwrap();
+        assert_eq!(first + input.write(), 100_000);
+        assert!(input.pending().is_none(), "it is closed");
+        program.read_to_end(&mut got).unwrap();
+        assert_eq!(got, sent);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_dropped() {
+        let (mut input, program) = input();
+        drop(program);
+        input.push(b"first");
+        assert_eq!(input.write(), 5);
+        input.push(b"second");
+        assert_eq!(input.write(), 6);
+        assert!(input.pending().is_none());
+    }
+
+    #[test]
+    fn a_terminal_that_is_still_to_come_gets_all_and_the_end_as_a_character() {
+        let mut input = Input::new(None);
+        input.push(b"typed early");
+        assert_eq!(input.write(), 0);
+        let (mut program, ours) = std::io::pipe().unwrap();
+        input.connect(OwnedFd::from(ours).into());
+        input.end();
+        assert_eq!(input.write(), 11);
+        let mut got = Vec::new();
+        program.read_to_end(&mut got).unwrap();
+        assert_eq!(got, b"typed early\x04");
+    }
+}

@@ -1,0 +1,94 @@
+//! The options of a command that runs in a box.
+
+use std::env;
+use std::io::stdin;
+use std::os::fd::AsFd as _;
+
+use box_image::ComponentName;
+use box_image::wire::Exec;
+use boxlaunch::LaunchError;
+use boxlaunch::input::Input;
+
+use super::run::seconds;
+
+/// How CMD runs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Options of CMD")]
+pub(crate) struct CommandOptions {
+    /// Pass this program's standard input on to CMD, which has an empty one otherwise.
+    #[arg(short, long, requires = "command")]
+    pub(super) interactive: bool,
+    /// Set a variable in CMD's environment; a NAME alone has the value that it has here.
+    #[arg(short, long = "env", value_name = "NAME=VALUE", requires = "command")]
+    #[arg(value_parser = variable)]
+    env: Vec<String>,
+    /// The working directory of CMD [default: the component's].
+    #[arg(short, long, value_name = "DIR", requires = "command", value_parser = directory)]
+    workdir: Option<String>,
+    /// The user that CMD runs as, and its group: names of the component, or numbers [default: the component's].
+    #[arg(short, long, value_name = "USER[:GROUP]", requires = "command")]
+    user: Option<String>,
+    /// Kill CMD, and the processes of its group, when it has run for so long; the exit code is then 124.
+    #[arg(long, value_name = "SECONDS", requires = "command")]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
+    timeout: Option<u32>,
+}
+
+impl CommandOptions {
+    /// Returns the request for a command.
+    pub(super) fn exec(&self, component: ComponentName, argv: Vec<String>) -> Exec {
+        Exec {
+            env: self.env.iter().filter_map(|it| with_value(it)).collect(),
+            workdir: self.workdir.clone(),
+            user: self.user.clone(),
+            timeout_ms: self.timeout.map(|it| u64::from(it) * 1000),
+            ..Exec::new(0, component, argv)
+        }
+    }
+
+    /// Returns what the command reads.
+    ///
+    /// # Errors
+    /// Standard input is closed.
+    pub(super) fn input(&self) -> Result<Option<Input>, LaunchError> {
+        let own = || stdin().as_fd().try_clone_to_owned();
+        let action = "use the standard input";
+        let input = self.interactive.then(own).transpose();
+        input
+            .map(|file| file.map(Input::new))
+            .map_err(|source| LaunchError::System { action, source })
+    }
+
+    /// Returns the same options as words of a command line.
+    pub(super) fn words(&self) -> Vec<String> {
+        let Self { interactive, env, workdir, user, timeout } = self;
+        let mut words = Vec::new();
+        words.extend(interactive.then(|| "--interactive".to_owned()));
+        words.extend(env.iter().filter_map(|it| with_value(it)).map(|it| format!("--env={it}")));
+        words.extend(workdir.iter().map(|it| format!("--workdir={it}")));
+        words.extend(user.iter().map(|it| format!("--user={it}")));
+        words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
+        words
+    }
+}
+
+/// Returns a variable with its value; `None` where it has none here, either.
+fn with_value(variable: &str) -> Option<String> {
+    if variable.contains('=') {
+        return Some(variable.to_owned());
+    }
+    Some(format!("{variable}={}", env::var(variable).ok()?))
+}
+
+/// Reads a variable of the command line.
+fn variable(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() || text.starts_with('=') {
+        return Err("write NAME=VALUE, or NAME");
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads a directory in the box.
+fn directory(text: &str) -> Result<String, &'static str> {
+    if text.starts_with('/') { Ok(text.to_owned()) } else { Err("write a path that starts with /") }
+}

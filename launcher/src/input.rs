@@ -1,0 +1,85 @@
+//! This program's standard input, for a command in the box that reads it.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use box_image::wire::{INPUT_WINDOW, MAX_OUTPUT};
+
+/// A file whose bytes go to a command, as far as the command reads them.
+#[derive(Debug)]
+pub struct Input {
+    file: File,
+    /// How many bytes init still takes.
+    credit: usize,
+    ended: bool,
+}
+
+impl Input {
+    /// Takes the file, such as a copy of standard input. It may block: it is read where poll(2) says that it
+    /// has something.
+    pub fn new(file: impl Into<OwnedFd>) -> Self {
+        Self { file: File::from(file.into()), credit: INPUT_WINDOW as usize, ended: false }
+    }
+
+    /// Returns the file where something of it can be sent.
+    pub(crate) fn wanted(&self) -> Option<BorrowedFd<'_>> {
+        (self.credit > 0 && !self.ended).then(|| self.file.as_fd())
+    }
+
+    /// Lets more be sent.
+    pub(crate) fn grant(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes as usize).min(INPUT_WINDOW as usize);
+    }
+
+    /// Reads what is there; returns nothing at the end of the file, which comes once, or `None` where there
+    /// was nothing after all.
+    ///
+    /// # Errors
+    /// The file's.
+    pub(crate) fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut data = vec![0; self.credit.min(MAX_OUTPUT)];
+        match self.file.read(&mut data) {
+            Ok(length) => {
+                self.ended = length == 0;
+                self.credit -= length;
+                data.truncate(length);
+                Ok(Some(data))
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_init_takes_and_the_end_comes_once() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut input = Input::new(reader);
+        let mut sent = 0;
+        while input.wanted().is_some() {
+            writer.write_all(&[7; MAX_OUTPUT]).unwrap();
+            sent += input.read().unwrap().unwrap().len();
+        }
+        assert_eq!(sent, INPUT_WINDOW as usize);
+        input.grant(5);
+        writer.write_all(b"1234567").unwrap();
+        assert_eq!(input.read().unwrap().unwrap(), b"12345");
+        assert!(input.wanted().is_none());
+        input.grant(u32::MAX);
+        drop(writer);
+        assert_eq!(input.read().unwrap().unwrap(), b"67");
+        assert_eq!(input.read().unwrap().unwrap(), b"");
+        assert!(input.wanted().is_none(), "it has ended");
+    }
+}

@@ -1,0 +1,108 @@
+//! A command in a box: its environment, directory and user, what it reads and how long it may take.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+use crate::schema::assert_fits;
+
+/// Says what the options are for.
+const SAY: &str = r#"echo "$A|$HOME|$GIVEN|$NOT_GIVEN"; pwd; id -u; id -g; cat; tty"#;
+/// Copies three mebibytes into a box and out again: many times the windows of both directions.
+const COPY: &str = "head -c 3145728 /dev/urandom >/tmp/sent; \
+    boxlaunch run -i /hello -- cat </tmp/sent >/tmp/got; echo $?; cmp /tmp/sent /tmp/got && echo same";
+/// Reads nothing for a while, which holds the program in the box back and nothing else.
+const SLOW_READER: &str =
+    "boxlaunch run /hello -- sh -c 'yes | head -c 2000000' | { sleep 3; wc -c; }";
+/// Ends before it has read what comes.
+const SHORT: &str = "yes | boxlaunch run -i /hello -- head -n 2; echo $?";
+/// Starts a process of its group, and outlives its time.
+const ENDLESS: &str = "sleep 1000 & echo started; sleep 1000; echo never";
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let boxfile = hello_checkout(dir.path());
+    fs::write(dir.path().join("Boxfile"), boxfile).unwrap();
+    let hello = dir.path().join("hello.box");
+    bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &hello);
+    let options = "-e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp";
+    let run = |options: &str, command: &str| {
+        format!("boxlaunch run --json {options} /hello -- {command}")
+    };
+    let said = run(&format!("-i -u nobody {options}"), &format!("sh -c '{SAY}'"));
+    let said = format!("printf in | GIVEN=here {said}");
+    Scenario::default()
+        .step("verify", "boxlaunch verify /hello")
+        .script(9, "said", &said)
+        .step("number", &run("-u 4242:7", "id"))
+        .step("nobody", &run("--user none", "true"))
+        .step("nowhere", &run("--workdir /none", "true"))
+        .step("late", &run("--timeout 2", &format!("sh -c '{ENDLESS}'")))
+        .script(20, "copy", COPY)
+        .script(20, "slow", SLOW_READER)
+        .script(20, "short", SHORT)
+        .start(&tools.host.clone().disk(hello, "/hello"))
+});
+
+/// Returns the report of the command of a run that ended with a status.
+#[track_caller]
+fn command(name: &str, status: i32) -> Value {
+    let step = &STEPS[name];
+    assert_eq!(step.status, status, "{step:?}");
+    let report = step.json();
+    assert_fits("run", &report);
+    report["command"].clone()
+}
+
+#[track_caller]
+fn stdout(name: &str) -> &'static str {
+    let step = &STEPS[name];
+    assert_eq!(step.status, 0, "{step:?}");
+    &step.stdout
+}
+
+#[test]
+fn environment_directory_user_and_input_are_as_asked_for() {
+    let said = command("said", 1);
+    assert_eq!(said["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
+    assert!(said["duration_ms"].as_f64().unwrap() > 0.0, "{said}");
+    let numbers = command("number", 0);
+    assert_eq!(numbers["stdout"], "uid=4242 gid=7\n");
+}
+
+#[test]
+fn what_cannot_be_is_said_by_name() {
+    let nobody = command("nobody", 126);
+    assert_eq!(nobody["stderr"], "find the user: /etc/passwd has no \"none\"\n");
+    let nowhere = command("nowhere", 126);
+    let why = "enter the working directory /none: ENOENT: No such file or directory\n";
+    assert_eq!(nowhere["stderr"], why);
+}
+
+#[test]
+fn a_command_and_its_group_are_killed_when_its_time_is_up() {
+    let late = command("late", 124);
+    assert_eq!((&late["stdout"], &late["status"]), (&"started\n".into(), &137.into()));
+    assert_eq!(late["timed_out"], true);
+    let taken = late["duration_ms"].as_f64().unwrap();
+    assert!((2000.0..2200.0).contains(&taken), "{taken}");
+}
+
+#[test]
+fn more_than_the_windows_goes_in_and_comes_out() {
+    assert_eq!(stdout("copy"), "0\nsame\n");
+}
+
+#[test]
+fn a_reader_who_waits_loses_nothing() {
+    assert_eq!(stdout("slow"), "2000000\n");
+}
+
+#[test]
+fn a_command_may_end_before_its_input() {
+    assert_eq!(stdout("short"), "y\ny\n0\n");
+}
