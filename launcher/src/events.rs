@@ -1,14 +1,14 @@
 //! The events of a running machine, one at a time.
 //!
 //! One thread waits on everything at once: the listener or the control channel, the VMM process's
-//! log, the signals, and the input of a command. The log ends when the process does.
+//! log, the signals, and the input and the terminal of a command. The log ends when the process does.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{GuestMessage, HostMessage};
+use box_image::wire::{GuestMessage, HostMessage, TerminalSize};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::LaunchError;
@@ -16,6 +16,7 @@ use crate::console::Console;
 use crate::control::{CHUNK, Channel, Listener, Nonce};
 use crate::input::Input;
 use crate::signals::StopSignals;
+use crate::tty::Tty;
 use crate::vmm::Vmm;
 
 /// Something that happened.
@@ -31,6 +32,8 @@ pub(crate) enum Event {
     Signal(i32),
     /// Bytes for the command came; none at the end of its input, which comes once.
     Input(Vec<u8>),
+    /// The terminal that the command has got has this size now.
+    Resized(TerminalSize),
     /// The deadline has passed.
     Deadline,
 }
@@ -52,6 +55,8 @@ pub(crate) struct Events<'a> {
     pub(crate) signals: &'a StopSignals,
     /// What the command reads.
     pub(crate) input: Option<Input>,
+    /// Where it shows what it writes, if that is a terminal.
+    pub(crate) tty: Option<Tty>,
 }
 
 /// Which of the sources have something.
@@ -61,6 +66,7 @@ struct Sources {
     log: bool,
     signals: bool,
     input: bool,
+    tty: bool,
 }
 
 impl<'a> Events<'a> {
@@ -72,7 +78,7 @@ impl<'a> Events<'a> {
         signals: &'a StopSignals,
     ) -> Self {
         let control = Control::Awaited(listener, nonce);
-        Self { vmm, control, console, signals, input: None }
+        Self { vmm, control, console, signals, input: None, tty: None }
     }
 
     /// Sends a request to init.
@@ -135,7 +141,13 @@ impl<'a> Events<'a> {
         if ready.control {
             return self.read_control();
         }
-        if ready.input { self.read_input() } else { Ok(None) }
+        if ready.input {
+            return self.read_input();
+        }
+        Ok(self.tty.as_ref().filter(|_| ready.tty).map(|tty| {
+            tty.clear_resized();
+            Event::Resized(tty.size())
+        }))
     }
 
     fn wait(&mut self, patience: Option<Duration>) -> Result<Sources, LaunchError> {
@@ -148,15 +160,18 @@ impl<'a> Events<'a> {
         let fallback = self.signals.as_fd();
         let log = self.vmm.log_fd();
         let input = self.input.as_ref().and_then(Input::wanted);
-        let mut fds = [control, log, Some(fallback), input]
+        let tty = self.tty.as_ref().map(Tty::as_fd);
+        let mut fds = [control, log, Some(fallback), input, tty]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
         match poll(&mut fds, timeout(patience)) {
             Err(nix::Error::EINTR) => return Ok(Sources::default()),
             polled => polled.map_err(LaunchError::system("wait for the machine"))?,
         };
-        let [on_control, on_log, signals, on_input] = fds.map(|fd| fd.any().unwrap_or(true));
+        let [on_control, on_log, signals, on_input, on_tty] =
+            fds.map(|fd| fd.any().unwrap_or(true));
         let (control, log) = (control.is_some() && on_control, log.is_some() && on_log);
-        Ok(Sources { control, log, signals, input: input.is_some() && on_input })
+        let (input, tty) = (input.is_some() && on_input, tty.is_some() && on_tty);
+        Ok(Sources { control, log, signals, input, tty })
     }
 
     fn read_control(&mut self) -> Result<Option<Event>, LaunchError> {

@@ -27,6 +27,7 @@ pub mod report;
 pub mod runtime_dir;
 pub mod session;
 pub mod signals;
+pub mod tty;
 pub mod verify;
 pub mod vmm;
 

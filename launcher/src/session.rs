@@ -13,7 +13,7 @@ use box_image::secrets::mask_words;
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{
     self, AGENT_ID, Credit, Exec, Exited, Failed, GuestMessage, HostMessage, InputEnd, Output,
-    Shutdown, WINDOW,
+    Resize, Shutdown, WINDOW,
 };
 use box_layout::OpenBox;
 use nix::unistd::{AccessFlags, access};
@@ -31,6 +31,7 @@ use crate::receipt::Receipts;
 use crate::report::RunFacts;
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::signals::StopSignals;
+use crate::tty::Tty;
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
 
@@ -229,7 +230,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs a command until it ends; its id is this session's to give.
+    /// Runs a command until it ends; its id is this session's to give. With a terminal it gets one of its own of
+    /// the same size, whose keys come as the input.
     ///
     /// # Errors
     /// When init cannot run it, the machine ends first, or a signal asks for the end.
@@ -237,12 +239,14 @@ impl<'a> Session<'a> {
         &mut self,
         exec: Exec,
         input: Option<Input>,
+        tty: Option<Tty>,
         output: &mut Route,
     ) -> Result<Exited, RunFailure> {
-        let request = HostMessage::Exec(Exec { id: COMMAND_ID, stdin: input.is_some(), ..exec });
-        self.events.input = input;
+        let (stdin, terminal) = (input.is_some(), tty.as_ref().map(Tty::size));
+        let request = HostMessage::Exec(Exec { id: COMMAND_ID, stdin, terminal, ..exec });
+        (self.events.input, self.events.tty) = (input, tty);
         let ended = self.events.send(&request).and_then(|()| self.await_command(output));
-        self.events.input = None;
+        (self.events.input, self.events.tty) = (None, None);
         ended.map_err(|error| self.failure(error))
     }
 
@@ -262,6 +266,9 @@ impl<'a> Session<'a> {
                     self.events.input.iter_mut().for_each(|input| input.grant(bytes));
                 }
                 Event::Input(data) => self.send_input(data)?,
+                Event::Resized(size) => {
+                    self.events.send(&HostMessage::Resize(Resize { id: COMMAND_ID, size }))?;
+                }
                 Event::Message(message) => self.agent_message(message)?,
                 event => return Err(self.ended(event, "before the command did")),
             }
@@ -302,7 +309,7 @@ impl<'a> Session<'a> {
             match self.events.next(Some(deadline))? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output)?,
                 Event::Message(GuestMessage::Exited(exit)) => self.note_exit(exit),
-                Event::Message(_) | Event::Input(_) => {}
+                Event::Message(_) | Event::Input(_) | Event::Resized(_) => {}
                 Event::HungUp | Event::VmmEnded(_) | Event::Signal(_) | Event::Deadline => break,
             }
         }
@@ -367,7 +374,7 @@ impl<'a> Session<'a> {
                 Some(ended @ Event::VmmEnded(_)) => self.ended(ended, when),
                 _ => LaunchError::Protocol(format!("init closed it {when}")),
             },
-            Event::Message(_) | Event::Deadline | Event::Input(_) => {
+            Event::Message(_) | Event::Deadline | Event::Input(_) | Event::Resized(_) => {
                 LaunchError::Protocol("an event is lost".to_owned())
             }
         }
@@ -379,7 +386,7 @@ impl<'a> Session<'a> {
         loop {
             match self.events.next(Some(deadline)).ok()? {
                 Event::Message(GuestMessage::Output(output)) => self.agent_wrote(&output).ok()?,
-                Event::Message(_) | Event::HungUp | Event::Input(_) => {}
+                Event::Message(_) | Event::HungUp | Event::Input(_) | Event::Resized(_) => {}
                 event => return Some(event),
             }
         }

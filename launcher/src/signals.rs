@@ -17,13 +17,14 @@ pub struct StopSignals {
 
 impl StopSignals {
     /// Blocks the signals in this thread, and so in the threads and programs that it starts later;
-    /// see [`unblock`].
+    /// see [`unblock`]. So that none of these threads takes it, SIGWINCH is blocked, too: see [`resizes`].
     ///
     /// # Errors
     /// When the kernel refuses.
     pub fn block() -> Result<Self, LaunchError> {
         let set = stop_signals();
-        set.thread_block().map_err(LaunchError::system("block signals"))?;
+        let blocked: SigSet = set.iter().chain([Signal::SIGWINCH]).collect();
+        blocked.thread_block().map_err(LaunchError::system("block signals"))?;
         SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map(|fd| Self { fd, taken: Cell::new(false) })
             .map_err(LaunchError::system("wait for signals"))
@@ -45,13 +46,24 @@ impl StopSignals {
     }
 }
 
+/// Returns what is readable when the size of this program's terminal has changed. The signal is blocked: see
+/// [`StopSignals::block`].
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn resizes() -> nix::Result<SignalFd> {
+    let changed: SigSet = [Signal::SIGWINCH].into_iter().collect();
+    SignalFd::with_flags(&changed, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
 /// Lets signals end this thread's process again, in a program that was started by one that had
 /// blocked them.
 ///
 /// # Errors
 /// When the kernel refuses.
 pub fn unblock() -> Result<(), LaunchError> {
-    stop_signals().thread_unblock().map_err(LaunchError::system("unblock signals"))
+    let blocked: SigSet = stop_signals().iter().chain([Signal::SIGWINCH]).collect();
+    blocked.thread_unblock().map_err(LaunchError::system("unblock signals"))
 }
 
 /// Returns the signals, but for those that the caller had set to be ignored: nohup(1) does so with

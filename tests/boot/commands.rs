@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use testkit::prerequisites::with_program;
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
@@ -22,6 +24,27 @@ const SHORT: &str = "yes | boxlaunch run -i /hello -- head -n 2; echo $?";
 /// Starts a process of its group, and outlives its time.
 const ENDLESS: &str = "sleep 1000 & echo started; sleep 1000; echo never";
 
+/// Runs a command with a terminal of its own: script(1) makes it. Its size changes after a while, and keys
+/// are typed meanwhile.
+const TERMINAL: &str = r#"
+cat >/tmp/box <<'END'
+stty rows 33 cols 99
+{ sleep 3; stty rows 44 cols 55 </dev/tty; } &
+boxlaunch run -it -u nobody -w /tmp /hello -- sh
+echo "status $?, $(stty -a | grep -c ' icanon')"
+END
+{
+    sleep 2; printf 'tty; stty size; id -u; test -w /dev/tty && echo writable; echo $TERM\n'
+    sleep 2; printf 'stty size; trap "echo caught" INT; sleep 1000\n'
+    sleep 1; printf '\003'
+    sleep 1; printf 'echo $((6 * 7))\n'
+    sleep 1; printf 'exit 5\n'
+    sleep 3
+} | script -qec "sh /tmp/box" /dev/null
+"#;
+/// Asks for a terminal where there is none.
+const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -30,6 +53,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let hello = dir.path().join("hello.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &hello);
     let options = "-e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp";
+    // bsdutils is essential in Debian.
+    let host = with_program(tools.host.clone(), Path::new("/usr/bin/script"), "/usr/bin/script");
+    let host = host.unwrap();
     let run = |options: &str, command: &str| {
         format!("boxlaunch run --json {options} /hello -- {command}")
     };
@@ -45,7 +71,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "copy", COPY)
         .script(20, "slow", SLOW_READER)
         .script(20, "short", SHORT)
-        .start(&tools.host.clone().disk(hello, "/hello"))
+        .script(20, "terminal", TERMINAL)
+        .script(5, "no-terminal", NO_TERMINAL)
+        .start(&host.disk(hello, "/hello"))
 });
 
 /// Returns the report of the command of a run that ended with a status.
@@ -105,4 +133,29 @@ fn a_reader_who_waits_loses_nothing() {
 #[test]
 fn a_command_may_end_before_its_input() {
     assert_eq!(stdout("short"), "y\ny\n0\n");
+}
+
+#[test]
+fn a_command_has_a_terminal_with_its_keys_and_its_size() {
+    let shown = stdout("terminal").replace('\r', "");
+    println!("{shown}");
+    let lines: Vec<&str> = shown.lines().collect();
+    let after = |line: &str, count| {
+        let start = lines.iter().position(|it| it.contains(line)).unwrap() + 1;
+        lines[start..start + count].to_vec()
+    };
+    let first = after("tty; stty size; id -u", 5);
+    assert_eq!(first, ["/dev/pts/0", "33 99", "65534", "writable", "xterm"]);
+    assert_eq!(after("sleep 1000", 1), ["44 55"], "it was resized");
+    assert!(lines.iter().any(|it| it.contains("caught")), "Ctrl-C went to the program");
+    assert_eq!(after("echo $((6 * 7))", 1), ["42"]);
+    assert!(shown.ends_with("status 5, 1\n"), "the terminal is as it was before");
+}
+
+#[test]
+fn no_terminal_is_no_surprise() {
+    let step = &STEPS["no-terminal"];
+    let error = "error: standard input is not a terminal, which --tty would give to CMD\n";
+    assert_eq!(step.status, 2, "{step:?}");
+    assert!(step.stderr.starts_with(error), "{step:?}");
 }

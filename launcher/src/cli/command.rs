@@ -1,14 +1,16 @@
 //! The options of a command that runs in a box.
 
 use std::env;
-use std::io::stdin;
-use std::os::fd::AsFd as _;
+use std::io::{IsTerminal as _, stdin};
+use std::os::fd::{AsFd as _, OwnedFd};
 
-use box_image::ComponentName;
 use box_image::wire::Exec;
+use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
 use boxlaunch::input::Input;
+use boxlaunch::tty::Tty;
 
+use super::error::CommandError;
 use super::run::seconds;
 
 /// How CMD runs.
@@ -18,6 +20,9 @@ pub(crate) struct CommandOptions {
     /// Pass this program's standard input on to CMD, which has an empty one otherwise.
     #[arg(short, long, requires = "command")]
     pub(super) interactive: bool,
+    /// Give CMD a terminal, which is this one: its keys, its size. With -i.
+    #[arg(short, long, requires_all = ["command", "interactive"], conflicts_with = "json")]
+    pub(super) tty: bool,
     /// Set a variable in CMD's environment; a NAME alone has the value that it has here.
     #[arg(short, long = "env", value_name = "NAME=VALUE", requires = "command")]
     #[arg(value_parser = variable)]
@@ -51,17 +56,37 @@ impl CommandOptions {
     /// # Errors
     /// Standard input is closed.
     pub(super) fn input(&self) -> Result<Option<Input>, LaunchError> {
-        let own = || stdin().as_fd().try_clone_to_owned();
-        let action = "use the standard input";
-        let input = self.interactive.then(own).transpose();
-        input
-            .map(|file| file.map(Input::new))
-            .map_err(|source| LaunchError::System { action, source })
+        self.interactive.then(|| own_input().map(Input::new)).transpose()
+    }
+
+    /// Checks that there is a terminal where the command is to have it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn check(&self) -> Result<(), CommandError> {
+        if self.tty && !stdin().is_terminal() {
+            let help = "leave out --tty; -i alone passes standard input on";
+            let message = "standard input is not a terminal, which --tty would give to CMD";
+            return Err(CommandError::new((ErrorCode::Usage, help), message));
+        }
+        Ok(())
+    }
+
+    /// Takes this program's terminal over, where the command is to have it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn terminal(&self) -> Result<Option<Tty>, LaunchError> {
+        if !self.tty {
+            return Ok(None);
+        }
+        let action = "take over the terminal";
+        Tty::take(own_input()?).map_err(|source| LaunchError::System { action, source })
     }
 
     /// Returns the same options as words of a command line.
     pub(super) fn words(&self) -> Vec<String> {
-        let Self { interactive, env, workdir, user, timeout } = self;
+        let Self { interactive, tty: _, env, workdir, user, timeout } = self;
         let mut words = Vec::new();
         words.extend(interactive.then(|| "--interactive".to_owned()));
         words.extend(env.iter().filter_map(|it| with_value(it)).map(|it| format!("--env={it}")));
@@ -70,6 +95,13 @@ impl CommandOptions {
         words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
         words
     }
+}
+
+/// Returns this program's standard input.
+fn own_input() -> Result<OwnedFd, LaunchError> {
+    let action = "use the standard input";
+    let own = stdin().as_fd().try_clone_to_owned();
+    own.map_err(|source| LaunchError::System { action, source })
 }
 
 /// Returns a variable with its value; `None` where it has none here, either.

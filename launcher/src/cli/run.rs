@@ -136,6 +136,7 @@ const EXAMPLES: &str = "\
 Examples:
   boxlaunch run ./hello.box
   boxlaunch run ./hello.box -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./hello.box -it -- sh
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --in agent --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./hello.box --json --verify -- true
@@ -249,6 +250,7 @@ fn boot(
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
     // A session does so, too.
     boxlaunch::check_enforced(opened)?;
+    args.options.check()?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
@@ -305,7 +307,7 @@ fn serve(
     let (argv, input) = (args.command.clone(), args.options.input()?);
     let exec = args.options.exec(component, argv.clone());
     let started = Instant::now();
-    let exit = session.exec(exec, input, &mut output)?;
+    let exit = session.exec(exec, input, args.options.terminal()?, &mut output)?;
     Ok(Ending::Command(CommandReport::new(component, argv, exit, started.elapsed(), &output)))
 }
 
@@ -363,6 +365,8 @@ fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchErro
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => capture(),
+        // Its lines would lie across what the command shows.
+        _ if args.options.tty => capture(),
         (false, true) => pass(screen),
         (false, false) => Route::Prefix(Prefixed::new("agent | ", screen.program_stderr())),
     }
