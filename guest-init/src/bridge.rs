@@ -34,8 +34,9 @@ const BACKLOG: i32 = 64;
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// The stack of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
-/// `nobody`, by convention.
-const NOBODY: u32 = 65_534;
+/// A user and a group of the bridge's own, so that nobody else may signal it: no image has accounts up here, and the two
+/// numbers above have a meaning of their own.
+const OWN: u32 = u32::MAX - 2;
 
 /// Starts the bridge of a component that has a port. It listens before this returns.
 ///
@@ -73,7 +74,7 @@ fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), 
     }
     sys::set_nice(0).step("reset the priority")?;
     caps::bound(0)?;
-    spawn::become_user(&User { uid: NOBODY, gid: NOBODY, groups: Vec::new() })?;
+    spawn::become_user(&User { uid: OWN, gid: OWN, groups: Vec::new() })?;
     caps::reduce(0)?;
     set_no_new_privs().step("set no_new_privs")
 }

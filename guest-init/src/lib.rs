@@ -45,7 +45,8 @@ use time::Clock;
 /// waiting, nor shall the kernel's own late work, which continues while init starts.
 const FIRST_IN_LINE: i32 = -20;
 /// The saved group of init, of the holders and of the health checks: `nogroup`, by convention. A workload of root
-/// can set the limits of a process whose three groups are all its own (prlimit(2)), and so end it.
+/// can set the limits of a process whose three groups are all its own (prlimit(2)), and so end it. It can still lower
+/// the priority of its own holder, which delays its own component.
 const SAVED_GROUP: u32 = 65_534;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
@@ -120,7 +121,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     for (component, (_, plan)) in components.iter().zip(plan.components()) {
         bridges.extend(bridge::start(component, plan)?);
     }
-    serve::run(serve::Machine { clock, plan: &plan, channel, components, bridges, signals })
+    serve::run(serve::Machine { clock, channel, components, bridges, signals })
 }
 
 /// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the

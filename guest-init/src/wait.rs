@@ -1,5 +1,6 @@
 //! Waits for child processes and reports how they ended.
 
+use std::io;
 use std::time::Instant;
 
 use nix::libc;
@@ -44,6 +45,11 @@ pub(crate) fn timeout(deadline: Option<Instant>) -> PollTimeout {
     let Some(deadline) = deadline else { return PollTimeout::NONE };
     let left = deadline.saturating_duration_since(Instant::now());
     PollTimeout::try_from(left.as_nanos().div_ceil(1_000_000)).unwrap_or(PollTimeout::MAX)
+}
+
+/// Returns whether a file that does not block may be tried again.
+pub(crate) fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Turns the kernel's status of an ended process into the one that is reported.

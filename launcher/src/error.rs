@@ -85,6 +85,9 @@ pub enum LaunchError {
     /// A signal asked for the end.
     #[error("stopped by {}", signal_name(*.0))]
     Signal(i32),
+    /// The input of a command could not be read.
+    #[error("cannot read the standard input: {0}")]
+    Input(#[source] io::Error),
     /// A program's output could not be passed on.
     #[error("cannot pass on the program's output: {0}")]
     Output(#[source] io::Error),

@@ -53,7 +53,7 @@ pub(crate) struct Events<'a> {
     control: Control,
     pub(crate) console: Console,
     pub(crate) signals: &'a StopSignals,
-    /// What the command reads.
+    /// The standard input of the command.
     pub(crate) input: Option<Input>,
     /// Where it shows what it writes, if that is a terminal.
     pub(crate) tty: Option<Tty>,
@@ -193,7 +193,7 @@ impl<'a> Events<'a> {
 
     fn read_input(&mut self) -> Result<Option<Event>, LaunchError> {
         let read = self.input.as_mut().map_or(Ok(None), Input::read);
-        Ok(read.map_err(LaunchError::system("read the standard input"))?.map(Event::Input))
+        Ok(read.map_err(LaunchError::Input)?.map(Event::Input))
     }
 
     fn read_log(&mut self) -> Result<(), LaunchError> {

@@ -254,9 +254,10 @@ impl<'a> Session<'a> {
         let mut window = Window::default();
         loop {
             match self.events.next(None)? {
-                Event::Message(GuestMessage::Output(Output { id: COMMAND_ID, stream, data })) => {
-                    output.write(stream, &data).map_err(|error| self.not_written(error))?;
-                    self.grant(COMMAND_ID, window.passed(data.len()))?;
+                Event::Message(GuestMessage::Output(wrote)) if wrote.id == COMMAND_ID => {
+                    let written = output.write(wrote.stream, &wrote.data);
+                    written.map_err(|error| self.not_written(error))?;
+                    self.grant(COMMAND_ID, window.passed(&wrote));
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id == u32::from(COMMAND_ID) => {
                     let finished = output.finish().map_err(|error| self.not_written(error));
@@ -265,9 +266,9 @@ impl<'a> Session<'a> {
                 Event::Message(GuestMessage::Credit(Credit { id: COMMAND_ID, bytes })) => {
                     self.events.input.iter_mut().for_each(|input| input.grant(bytes));
                 }
-                Event::Input(data) => self.send_input(data)?,
+                Event::Input(data) => self.send_input(data),
                 Event::Resized(size) => {
-                    self.events.send(&HostMessage::Resize(Resize { id: COMMAND_ID, size }))?;
+                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }));
                 }
                 Event::Message(message) => self.agent_message(message)?,
                 event => return Err(self.ended(event, "before the command did")),
@@ -276,18 +277,23 @@ impl<'a> Session<'a> {
     }
 
     /// Passes a part of the command's input on, or its end.
-    fn send_input(&mut self, data: Vec<u8>) -> Result<(), LaunchError> {
+    fn send_input(&mut self, data: Vec<u8>) {
         let id = COMMAND_ID;
-        self.events.send(&if data.is_empty() {
+        self.tell(&if data.is_empty() {
             HostMessage::InputEnd(InputEnd { id })
         } else {
             HostMessage::Input(wire::Input { id, data })
-        })
+        });
     }
 
     /// Lets a program write as much again as was passed on.
-    fn grant(&mut self, id: u8, bytes: Option<u32>) -> Result<(), LaunchError> {
-        bytes.map_or(Ok(()), |bytes| self.events.send(&HostMessage::Credit(Credit { id, bytes })))
+    fn grant(&mut self, id: u8, bytes: Option<u32>) {
+        bytes.into_iter().for_each(|bytes| self.tell(&HostMessage::Credit(Credit { id, bytes })));
+    }
+
+    /// Sends what an init that is gone need not know: the next event says why it is, after all that it has sent.
+    fn tell(&mut self, message: &HostMessage) {
+        drop(self.events.send(message));
     }
 
     /// Ends the programs, with `grace` between the request and the killing. Init hangs up once they have ended and
@@ -332,17 +338,18 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Passes the agent's output on; what a command writes after its end is dropped.
+    /// Passes the agent's output on. What a command writes that nobody waits for any more is dropped, but
+    /// granted: its end comes after all that it has written.
     fn agent_wrote(&mut self, output: &Output) -> Result<(), LaunchError> {
         if u32::from(output.id) != AGENT_ID {
+            self.grant(output.id, Some(output.cost()));
             return Ok(());
         }
         self.agent_spoke |= !output.data.is_empty();
         let written = self.facts.agent_output.write(output.stream, &output.data);
         written.map_err(|error| self.not_written(error))?;
-        let passed = self.agent_window.passed(output.data.len());
-        // An init that is gone writes no more.
-        drop(self.grant(output.id, passed));
+        let passed = self.agent_window.passed(output);
+        self.grant(output.id, passed);
         Ok(())
     }
 
@@ -418,10 +425,10 @@ impl<'a> Session<'a> {
 struct Window(u32);
 
 impl Window {
-    /// Notes that so many bytes have been passed on; returns how many to grant: not each few, and long before the
+    /// Notes that an output has been passed on; returns how many bytes to grant: not each few, and long before the
     /// program would have to wait.
-    fn passed(&mut self, bytes: usize) -> Option<u32> {
-        self.0 = self.0.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+    fn passed(&mut self, output: &Output) -> Option<u32> {
+        self.0 = self.0.saturating_add(output.cost());
         (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
     }
 }

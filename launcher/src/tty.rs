@@ -23,7 +23,7 @@ pub struct Tty {
 }
 
 impl Tty {
-    /// Takes over a terminal; `None` where the file is none.
+    /// Takes over a terminal; returns `None` if the file is something else.
     ///
     /// # Errors
     /// The kernel's.
@@ -46,13 +46,13 @@ impl Tty {
         size.map_or(USUAL, |it| TerminalSize { rows: it.ws_row, columns: it.ws_col })
     }
 
-    /// Takes the signals that have told of another size.
+    /// Reads the signals for changes of the size.
     pub(crate) fn clear_resized(&self) {
         while let Ok(Some(_)) = self.resized.read_signal() {}
     }
 }
 
-/// What is readable when the size has changed.
+/// Becomes readable when the size has changed.
 impl AsFd for Tty {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.resized.as_fd()

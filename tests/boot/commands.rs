@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::prerequisites::with_program;
+use testkit::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
@@ -16,9 +16,20 @@ const SAY: &str = r#"echo "$A|$HOME|$GIVEN|$NOT_GIVEN"; pwd; id -u; id -g; cat; 
 /// Copies three mebibytes into a box and out again: many times the windows of both directions.
 const COPY: &str = "head -c 3145728 /dev/urandom >/tmp/sent; \
     boxlaunch run -i /hello -- cat </tmp/sent >/tmp/got; echo $?; cmp /tmp/sent /tmp/got && echo same";
-/// Reads nothing for a while, which holds the program in the box back and nothing else.
+/// Reads nothing for a while, which holds the program in the box back and nothing else: the agent answers.
 const SLOW_READER: &str =
-    "boxlaunch run /hello -- sh -c 'yes | head -c 2000000' | { sleep 3; wc -c; }";
+    "boxlaunch run --agent-socket /tmp/a /hello -- sh -c 'yes | head -c 2000000' | {
+    sleep 3; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; wc -c; }";
+/// The same with lines that are each a frame of their own.
+const LINES: &str = "boxlaunch run --agent-socket /tmp/a /hello -- \
+        sh -c 'i=0; while [ $i -lt 600 ]; do printf \"%512d\\n\" $i; i=$((i + 1)); done' | {
+    sleep 6; curl --silent --max-time 2 --unix-socket /tmp/a http://localhost/health; tail -n 1; }";
+/// Stops reading a program that continues to write.
+const ENOUGH: &str = "start=$EPOCHREALTIME; boxlaunch run /hello -- yes 2>/dev/null | head -n 1; \
+    end=$EPOCHREALTIME; echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000))";
+/// Opens its own standard streams by their names, as another user.
+const STREAMS: &str = "printf 'in\n' | boxlaunch run -i -u nobody /hello -- \
+    sh -c 'cat /dev/stdin; echo out >/dev/stdout; echo err >/dev/stderr' 2>&1 | grep -v '^agent'";
 /// Ends before it has read what comes.
 const SHORT: &str = "yes | boxlaunch run -i /hello -- head -n 2; echo $?";
 /// Starts a process of its group, and outlives its time.
@@ -42,7 +53,7 @@ END
     sleep 3
 } | script -qec "sh /tmp/box" /dev/null
 "#;
-/// Asks for a terminal where there is none.
+/// Asks for a terminal without having one.
 const NO_TERMINAL: &str = "boxlaunch run -it /hello -- sh </dev/null";
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -54,8 +65,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &hello);
     let options = "-e A=1 -e A=2 -e GIVEN -e NOT_GIVEN -w /tmp";
     // bsdutils is essential in Debian.
-    let host = with_program(tools.host.clone(), Path::new("/usr/bin/script"), "/usr/bin/script");
-    let host = host.unwrap();
+    packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
+    let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
+        let path = format!("/usr/bin/{name}");
+        with_program(host, Path::new(&path), &path).unwrap()
+    });
     let run = |options: &str, command: &str| {
         format!("boxlaunch run --json {options} /hello -- {command}")
     };
@@ -71,6 +85,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "copy", COPY)
         .script(20, "slow", SLOW_READER)
         .script(20, "short", SHORT)
+        .script(20, "lines", LINES)
+        .script(20, "enough", ENOUGH)
+        .script(20, "streams", STREAMS)
         .script(20, "terminal", TERMINAL)
         .script(5, "no-terminal", NO_TERMINAL)
         .start(&host.disk(hello, "/hello"))
@@ -127,7 +144,22 @@ fn more_than_the_windows_goes_in_and_comes_out() {
 
 #[test]
 fn a_reader_who_waits_loses_nothing() {
-    assert_eq!(stdout("slow"), "2000000\n");
+    assert_eq!(stdout("slow"), "{\"status\":\"HEALTHY\"}2000000\n");
+    let lines: Vec<&str> = stdout("lines").split_whitespace().collect();
+    assert_eq!(lines, ["{\"status\":\"HEALTHY\"}", "599"]);
+}
+
+#[test]
+fn a_reader_who_has_enough_ends_the_run_at_once() {
+    let (line, taken) = stdout("enough").trim().split_once('\n').unwrap();
+    assert_eq!(line, "y");
+    let taken: u32 = taken.parse().unwrap();
+    assert!(taken < 1500, "{taken} ms, and SIGTERM is enough");
+}
+
+#[test]
+fn another_user_may_open_the_streams_by_name() {
+    assert_eq!(stdout("streams"), "in\nout\nerr\n");
 }
 
 #[test]

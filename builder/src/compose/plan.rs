@@ -132,7 +132,7 @@ fn component_plan(
     };
     let account = resolve(name, user.unwrap_or_default(), span, &flat.tree, packs)?;
     let files = env.get(&flat.component);
-    let env = environment(config, account.home, [files, Some(&component.env)])?;
+    let env = environment(config, account.home(), [files, Some(&component.env)])?;
     let argv = argv(component, config);
     let declared = component.workdir.as_ref().map(|it| it.value.as_str());
     let workdir = declared.or(config.workdir()).unwrap_or("/").to_owned();
@@ -183,11 +183,11 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
 /// declared.
 fn environment(
     image: ImageConfig<'_>,
-    home: Option<String>,
+    home: &str,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
-    env.insert("HOME".to_owned(), home.unwrap_or_else(|| "/".to_owned()));
+    env.insert("HOME".to_owned(), home.to_owned());
     env.extend(image.env()?);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())

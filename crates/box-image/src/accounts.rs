@@ -18,6 +18,13 @@ pub struct Account {
     pub home: Option<String>,
 }
 
+impl Account {
+    /// Returns the value of `HOME` for the user.
+    pub fn home(&self) -> &str {
+        self.home.as_deref().unwrap_or("/")
+    }
+}
+
 /// A name that is in no file, or a number that no user can have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file} has no {name:?}")]
@@ -134,8 +141,8 @@ mod tests {
         for (wanted, expected) in cases {
             assert_eq!(resolved(wanted).unwrap().user, expected, "{wanted}");
         }
-        assert_eq!(resolved("app").unwrap().home.as_deref(), Some("/home/app"));
-        assert_eq!(resolved("4242").unwrap().home, None);
+        assert_eq!(resolved("app").unwrap().home(), "/home/app");
+        assert_eq!(resolved("4242").unwrap().home(), "/");
         assert_eq!(resolve("7:8", "", "").unwrap().user, user(7, 8, &[]));
     }
 

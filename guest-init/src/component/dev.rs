@@ -35,6 +35,10 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
+/// The options of a component's own terminals, of which there are few enough to leave some to the other component: the
+/// kernel has 4096 in all (`kernel.pty.max`).
+const PTS_OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620,gid=5,max=1024";
+
 /// Fills `/dev` at `dev`; `shm_bytes` is the size of `/dev/shm`.
 ///
 /// # Errors
@@ -51,7 +55,7 @@ pub(crate) fn build(dev: &Path, shm_bytes: u64) -> Result<(), InitError> {
     }
     let pts = dev.join("pts");
     std::fs::create_dir(&pts).step("make /dev/pts")?;
-    mount_fs("devpts", &pts, flags, "newinstance,ptmxmode=0666,mode=0620,gid=5")?;
+    mount_fs("devpts", &pts, flags, PTS_OPTIONS)?;
     let shm = dev.join("shm");
     std::fs::create_dir(&shm).step("make /dev/shm")?;
     let options = format!("mode=1777,size={shm_bytes}");

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use box_image::Health;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
@@ -80,8 +79,8 @@ fn succeeds(argv: &[String], base: Base<'_>) -> bool {
 /// Reaps a child that leads a process group; one that takes too long is killed with its group.
 fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
     if !ends_within(pid, timeout_ms).unwrap_or(false) {
-        // It is not reaped yet, so the number is still its own; it may end at this moment.
-        let _ = killpg(pid, Signal::SIGKILL);
+        // It is not reaped yet, so the number is still its own.
+        spawn::kill_group(pid);
     }
     waitpid(pid, None) == Ok(WaitStatus::Exited(pid, 0))
 }

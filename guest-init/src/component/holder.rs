@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -24,8 +23,9 @@ use crate::error::{InitError, Step as _};
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
-/// How long a process may take to become its program. A workload with the same user can stop it before that.
-const TO_BECOME: Duration = Duration::from_secs(5);
+/// How long a process may take to execute its program. A workload with the same user can stop it before that.
+const TO_START: Duration = Duration::from_secs(5);
+
 /// The arguments of a holder.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
@@ -62,7 +62,7 @@ struct Holder<'a> {
     pts: dev::Terminals,
     /// The running programs by process.
     programs: BTreeMap<Pid, u8>,
-    /// Those of which it is not known yet whether they became their programs.
+    /// Those that have not executed their programs yet, as far as is known.
     starting: Vec<Starting>,
     /// The process that checks the health.
     health: Option<Pid>,
@@ -73,8 +73,6 @@ struct Starting {
     pid: Pid,
     id: u8,
     report: Report,
-    /// Where it is explained why it did not get there.
-    stderr: OwnedFd,
     deadline: Instant,
 }
 
@@ -169,23 +167,27 @@ impl<'a> Holder<'a> {
     fn start(&mut self, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
         let workload = Workload::planned(&self.setting.plan.argv);
-        self.spawn(0, workload, streams)
+        self.spawn(0, workload, &streams)
     }
 
     /// Starts a process, whose way is watched from now on.
-    fn spawn(&mut self, id: u8, workload: Workload<'_>, streams: Streams) -> Result<(), InitError> {
-        let Spawned { pid, report } = spawn::spawn(self.base(), workload, &streams)?;
+    fn spawn(
+        &mut self,
+        id: u8,
+        workload: Workload<'_>,
+        streams: &Streams,
+    ) -> Result<(), InitError> {
+        let Spawned { pid, report } = spawn::spawn(self.base(), workload, streams)?;
         self.programs.insert(pid, id);
-        let (deadline, stderr) = (Instant::now() + TO_BECOME, streams.stderr);
-        self.starting.push(Starting { pid, id, report, stderr, deadline });
+        self.starting.push(Starting { pid, id, report, deadline: Instant::now() + TO_START });
         Ok(())
     }
 
-    /// Looks whether a process has become its program.
+    /// Looks whether a process has executed its program.
     fn look_at_start(&mut self, pid: Pid) -> Result<(), InitError> {
         let Some(index) = self.starting.iter().position(|it| it.pid == pid) else { return Ok(()) };
         let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
-        let Starting { id, stderr, .. } = self.starting.swap_remove(index);
+        let Starting { id, .. } = self.starting.swap_remove(index);
         match outcome {
             Outcome::Executed(at_ns) if id == 0 => {
                 self.report(&Event::Started { at_ns })?;
@@ -193,14 +195,11 @@ impl<'a> Holder<'a> {
             }
             Outcome::Executed(_) | Outcome::NotExecuted => Ok(()),
             Outcome::Failed(failed) if id == 0 => Err(failed.into()),
-            Outcome::Failed(failed) => {
-                explain(stderr, &InitError::from(failed).to_string());
-                Ok(())
-            }
+            Outcome::Failed(failed) => self.explain(id, &failed.into()),
         }
     }
 
-    /// Kills the processes that take too long to become their programs.
+    /// Kills the processes that take too long to execute their programs.
     fn kill_late_starts(&self) {
         let now = Instant::now();
         for late in self.starting.iter().filter(|it| it.deadline <= now) {
@@ -231,11 +230,9 @@ impl<'a> Holder<'a> {
         };
         let streams = match streams {
             Ok(streams) => streams,
-            Err(error) => return self.refuse(exec.id, None, &error),
+            Err(error) => return self.refuse(exec.id, &error),
         };
-        let stderr = streams.stderr.try_clone().ok();
-        self.spawn(exec.id, exec.into(), streams)
-            .or_else(|error| self.refuse(exec.id, stderr, &error))
+        self.spawn(exec.id, exec.into(), &streams).or_else(|error| self.refuse(exec.id, &error))
     }
 
     /// Makes a terminal; init gets one end of it, and a command the other.
@@ -249,9 +246,15 @@ impl<'a> Holder<'a> {
     }
 
     /// Reports a command that was not even started.
-    fn refuse(&self, id: u8, stderr: Option<OwnedFd>, why: &InitError) -> Result<(), InitError> {
-        stderr.into_iter().for_each(|stderr| explain(stderr, &why.to_string()));
+    fn refuse(&self, id: u8, why: &InitError) -> Result<(), InitError> {
+        self.explain(id, why)?;
         self.report(&Event::Exited { id, status: CANNOT_START })
+    }
+
+    /// Says why a command was not started. Its standard error would be a file of the workload's, which may never
+    /// take it.
+    fn explain(&self, id: u8, why: &InitError) -> Result<(), InitError> {
+        self.report(&Event::Explained { id, why: why.to_string() })
     }
 
     /// Passes a signal on. A program that has just ended needs none.
@@ -263,11 +266,7 @@ impl<'a> Holder<'a> {
 
     /// Kills a program and all processes of its group, whose number is the program's.
     fn kill(&self, id: u8) {
-        if let Some(pid) = self.process(id) {
-            // Before it is a group of its own it has no children.
-            let _ = signal::killpg(pid, Signal::SIGKILL);
-            let _ = signal::kill(pid, Signal::SIGKILL);
-        }
+        self.process(id).into_iter().for_each(spawn::kill_group);
     }
 
     fn process(&self, id: u8) -> Option<Pid> {
@@ -320,10 +319,4 @@ fn streams(fds: Vec<OwnedFd>) -> Result<Streams, String> {
         (Some(stderr), Some(stdout), stdin) => Ok(Streams { stdin, stdout, stderr }),
         _ => Err("its files were lost on the way".to_owned()),
     }
-}
-
-/// Writes to a command's standard error why it was not started.
-fn explain(stderr: OwnedFd, message: &str) {
-    // Where this cannot be written, the status still tells that the command did not start.
-    drop(writeln!(File::from(stderr), "{message}"));
 }

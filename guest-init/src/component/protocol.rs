@@ -47,6 +47,12 @@ pub(crate) enum Event {
     },
     /// A command's terminal. Brings the end that is not the command's.
     Terminal { id: u8 },
+    /// A command was not started; its end is another event.
+    Explained {
+        id: u8,
+        /// For people, without an end of line.
+        why: String,
+    },
     /// A program has ended.
     Exited {
         id: u8,

@@ -2,7 +2,7 @@
 //! privileges.
 
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use box_image::wire::{Exec, Failed};
@@ -11,8 +11,8 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_no_new_privs;
-use nix::sys::signal::SigSet;
-use nix::sys::stat::{Mode, umask};
+use nix::sys::signal::{self, SigSet, Signal};
+use nix::sys::stat::{Mode, SFlag, fstat, umask};
 use nix::unistd::{
     Gid, Pid, Uid, dup2_stderr, dup2_stdin, dup2_stdout, fchown, setgroups, setresgid, setresuid,
     setsid,
@@ -38,7 +38,7 @@ pub(crate) struct Base<'a> {
     pub(crate) null: &'a File,
 }
 
-/// What is special to one workload of a component.
+/// One workload of a component: a program, and how it differs from the plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Workload<'a> {
     /// The program and its arguments.
@@ -121,7 +121,7 @@ pub(crate) enum Outcome {
     Failed(Failed),
 }
 
-/// What a started process says until it becomes the program.
+/// The report of a started process, up to the execution of its program.
 ///
 /// A workload with the same user can stop the process in between, so nobody waits for it.
 #[derive(Debug)]
@@ -212,9 +212,8 @@ fn decode(report: &[u8]) -> Outcome {
 /// program. The order matters: what needs a privilege comes before that privilege goes, and the system
 /// call filter comes last.
 ///
-/// Other workloads may have run before, as root of this root: up to [`caps::reduce`] nothing is
-/// opened by a path that they can redirect, and the working directory only after it. The exception are
-/// the files of accounts, see [`account`].
+/// Other workloads may have run before, as root of this root: up to the first [`caps::reduce`] nothing is
+/// opened by a path that they can redirect.
 fn become_workload(
     base: Base<'_>,
     workload: Workload<'_>,
@@ -228,11 +227,8 @@ fn become_workload(
     connect_streams(streams, base.null).step("connect the standard streams")?;
     // Above all the leaf: its directory lies in init's mounts, out of this root.
     sys::close_all_but(&[report.as_fd()]).step("close the holder's files")?;
-    let named = workload.user.map(account::find).transpose()?;
-    let user = named.as_ref().map_or(&plan.user, |account| &account.user);
     if workload.has_terminal {
         sys::terminal::take_control_by(io::stdin().as_fd()).step("take the terminal")?;
-        fchown(io::stdin(), Some(Uid::from_raw(user.uid)), None).step("give the terminal away")?;
     }
     // Workloads cannot replace this one: /proc is a mount point, which nobody can rename or remove,
     // and to mount over it takes CAP_SYS_ADMIN, which they have in no namespace.
@@ -240,6 +236,10 @@ fn become_workload(
     sys::set_nice(0).step("reset the priority")?;
     rlimits::set(plan.rlimits)?;
     caps::bound(caps::kept())?;
+    caps::reduce(caps::kept())?;
+    let named = workload.user.map(account::find).transpose()?;
+    let user = named.as_ref().map_or(&plan.user, |account| &account.user);
+    give_streams_to(user).step("give the standard streams away")?;
     become_user(user)?;
     caps::reduce(caps::kept())?;
     workdir::enter(workload.workdir.unwrap_or(&plan.workdir))?;
@@ -248,7 +248,7 @@ fn become_workload(
     SigSet::empty().thread_set_mask().step("unblock all signals")?;
     umask(Mode::from_bits_truncate(0o022));
     seccomp::install()?;
-    let home = named.and_then(|account| account.home).map(|home| format!("HOME={home}"));
+    let home = named.map(|account| format!("HOME={}", account.home()));
     let has_term = plan.env.iter().any(|it| it.starts_with("TERM="));
     let term = (workload.has_terminal && !has_term).then(|| TERM.to_owned());
     let given = term.iter().chain(&home).chain(workload.env);
@@ -266,11 +266,31 @@ fn environment<'a>(plan: &[String], given: impl Iterator<Item = &'a String>) -> 
     env
 }
 
+/// Lets a user open the standard streams again by their paths, such as `/dev/stdout`. The null device is everybody's.
+fn give_streams_to(user: &User) -> nix::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
+    for stream in [io::stdin().as_fd(), io::stdout().as_fd(), io::stderr().as_fd()] {
+        if stream.is_terminal() {
+            fchown(stream, Some(uid), None)?;
+        } else if SFlag::from_bits_truncate(fstat(stream)?.st_mode) == SFlag::S_IFIFO {
+            fchown(stream, Some(uid), Some(gid))?;
+        }
+    }
+    Ok(())
+}
+
 fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
     dup2_stdin(streams.stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd))?;
     dup2_stdout(&streams.stdout)?;
     dup2_stderr(&streams.stderr)?;
     Ok(())
+}
+
+/// Kills a workload and all processes of its group, whose number is its own.
+pub(crate) fn kill_group(pid: Pid) {
+    // Before it leads a group it has no children, and it may end at this moment.
+    let _ = signal::killpg(pid, Signal::SIGKILL);
+    let _ = signal::kill(pid, Signal::SIGKILL);
 }
 
 /// Becomes `user`, for good.

@@ -3,8 +3,8 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
+use box_image::ComponentName;
 use box_image::wire::{Credit, Exec, Exited, GuestMessage, Input as Bytes, Output, Stream};
-use box_image::{ComponentName, ComponentPlan};
 
 use super::program::Program;
 use super::{AGENT, Agent, Server};
@@ -22,28 +22,28 @@ impl Server<'_> {
             drop(self.machine.channel.send_failed(&error));
             return Ok(());
         }
-        let component = exec.component.name();
-        let (Some((target, plan)), None) = (self.target(exec.component), &self.stop) else {
-            let reason = if self.stop.is_some() { "the box stops" } else { "the box has none" };
-            self.refuse(id, &format!("{component}: {reason}\n"));
+        let (Some(target), None) = (self.target(exec.component), &self.stop) else {
+            let reason = match &self.stop {
+                Some(_) => "the box is being stopped".to_owned(),
+                None => format!("the box has no {} component", exec.component.name()),
+            };
+            self.refuse(id, &reason);
             return Ok(());
         };
-        match start(target, plan, exec) {
+        match start(target, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
-            Err(error) => self.refuse(id, &format!("{error}\n")),
+            Err(error) => self.refuse(id, &error.to_string()),
         }
         Ok(())
     }
 
-    fn target(&self, name: ComponentName) -> Option<(&Component, &ComponentPlan)> {
-        let target = self.machine.components.iter().find(|it| it.name == name)?;
-        Some((target, self.machine.plan.component(name)?))
+    fn target(&self, name: ComponentName) -> Option<&Component> {
+        self.machine.components.iter().find(|it| it.name == name)
     }
 
     /// Reports a command that was not even tried.
     fn refuse(&mut self, id: u8, reason: &str) {
-        let data = reason.as_bytes().to_vec();
-        self.send(&GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
+        self.explain(id, reason);
         let (id, status) = (id.into(), CANNOT_START);
         self.send(&GuestMessage::Exited(Exited {
             id,
@@ -51,6 +51,12 @@ impl Server<'_> {
             oom_killed: false,
             timed_out: false,
         }));
+    }
+
+    /// Says why a command was not started, where it would say so itself: on its standard error.
+    pub(super) fn explain(&mut self, id: u8, why: &str) {
+        let data = format!("{why}\n").into_bytes();
+        self.send(&GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
     }
 
     /// Passes a signal on. A program that has just ended needs none.
@@ -76,8 +82,8 @@ impl Server<'_> {
     /// Sends a request to the holder of a program's component.
     fn ask_holder(&self, id: u8, request: &Request, step: &'static str) -> Result<(), InitError> {
         let Some(program) = self.programs.get(&id) else { return Ok(()) };
-        let target = self.machine.components.iter().find(|it| it.name == program.component);
-        target.map_or(Ok(()), |target| target.link.send(request, &[]).step(step))
+        self.target(program.component)
+            .map_or(Ok(()), |target| target.link.send(request, &[]).step(step))
     }
 
     /// Takes the terminal of a command; without it there is nobody to write to, or to read.
@@ -141,7 +147,7 @@ impl Server<'_> {
     }
 
     /// Reports the end of a program that has ended, after all that it has written.
-    fn conclude(&mut self, id: u8) {
+    pub(super) fn conclude(&mut self, id: u8) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(status) = program.status else { return };
         let mut outputs = Vec::new();
@@ -162,20 +168,20 @@ impl Server<'_> {
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
         }
-        let leaf = self.target(component).map(|(target, _)| &target.leaf);
+        let leaf = self.target(component).map(|target| &target.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
         self.send(&GuestMessage::Exited(Exited { id: id.into(), status, oom_killed, timed_out }));
     }
 }
 
 /// Asks a component's holder to run a command.
-fn start(target: &Component, plan: &ComponentPlan, exec: Exec) -> Result<Program, InitError> {
+fn start(target: &Component, exec: Exec) -> Result<Program, InitError> {
     let timeout = exec.timeout_ms.map(Duration::from_millis);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (mut program, streams) = if exec.terminal.is_some() {
         (Program::with_terminal(exec.component), None)
     } else {
-        let made = Program::with_pipes(exec.component, &plan.user, exec.stdin);
+        let made = Program::with_pipes(exec.component, exec.stdin);
         let (program, streams) = made.step("make the pipes")?;
         (program, Some(streams))
     };

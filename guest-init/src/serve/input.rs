@@ -1,8 +1,10 @@
 //! A program's standard input: what the host has sent and the program has not read yet.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd};
+
+use crate::wait::is_temporary;
 
 /// The character that ends the input of a terminal (termios(3), `VEOF`).
 const END_OF_INPUT: u8 = 4;
@@ -12,6 +14,8 @@ const END_OF_INPUT: u8 = 4;
 pub(crate) struct Input {
     state: State,
     waiting: Vec<u8>,
+    /// Whether what the host has sent so far ends within a line.
+    is_within_line: bool,
     /// Whether nothing comes after what waits.
     ends: bool,
 }
@@ -30,7 +34,7 @@ impl Input {
     /// Wraps the end of a pipe; without one, a terminal is to come.
     pub(crate) fn new(pipe: Option<File>) -> Self {
         let state = pipe.map_or(State::Awaited, State::Pipe);
-        Self { state, waiting: Vec::new(), ends: false }
+        Self { state, waiting: Vec::new(), is_within_line: false, ends: false }
     }
 
     /// Takes the terminal.
@@ -40,13 +44,19 @@ impl Input {
 
     /// Takes bytes from the host.
     pub(crate) fn push(&mut self, data: &[u8]) {
-        if !self.ends {
+        if let (Some(last), false) = (data.last(), self.ends) {
             self.waiting.extend_from_slice(data);
+            self.is_within_line = *last != b'\n';
         }
     }
 
     /// Notes that no more bytes come.
     pub(crate) fn end(&mut self) {
+        if matches!(self.state, State::Awaited | State::Terminal(_)) && !self.ends {
+            // Within a line the first one only hands in what is there.
+            let count = if self.is_within_line { 2 } else { 1 };
+            self.waiting.extend(std::iter::repeat_n(END_OF_INPUT, count));
+        }
         self.ends = true;
     }
 
@@ -69,7 +79,7 @@ impl Input {
             State::Closed => self.waiting.len(),
             State::Pipe(file) | State::Terminal(file) => match file.write(&self.waiting) {
                 Ok(length) => length,
-                Err(error) if is_temporary(error.kind()) => 0,
+                Err(error) if is_temporary(&error) => 0,
                 Err(_) => {
                     self.state = State::Closed;
                     self.waiting.len()
@@ -77,24 +87,11 @@ impl Input {
             },
         };
         self.waiting.drain(..taken);
-        if self.ends && self.waiting.is_empty() {
-            self.finish();
+        if self.ends && self.waiting.is_empty() && !matches!(self.state, State::Awaited) {
+            self.state = State::Closed;
         }
         u32::try_from(taken).unwrap_or(u32::MAX)
     }
-
-    fn finish(&mut self) {
-        match std::mem::replace(&mut self.state, State::Closed) {
-            // A terminal's programs see an end where a line begins with this character.
-            State::Terminal(mut terminal) => drop(terminal.write(&[END_OF_INPUT])),
-            State::Awaited => self.state = State::Awaited,
-            State::Pipe(_) | State::Closed => {}
-        }
-    }
-}
-
-fn is_temporary(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]
@@ -150,9 +147,9 @@ mod tests {
         let (mut program, ours) = std::io::pipe().unwrap();
         input.connect(OwnedFd::from(ours).into());
         input.end();
-        assert_eq!(input.write(), 11);
+        assert_eq!(input.write(), 13);
         let mut got = Vec::new();
         program.read_to_end(&mut got).unwrap();
-        assert_eq!(got, b"typed early\x04");
+        assert_eq!(got, b"typed early\x04\x04");
     }
 }

@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use box_image::ComponentName;
 use box_image::wire::{AGENT_ID, GuestMessage, HostMessage, Resize, Stream};
-use box_image::{ComponentName, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
@@ -37,8 +37,6 @@ const AGENT: u8 = 0;
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) clock: Clock,
-    /// The plan of the box.
-    pub(crate) plan: &'a RunPlan,
     /// The connection to the launcher.
     pub(crate) channel: &'a mut Channel,
     /// The components that the box has, the agent first.
@@ -102,9 +100,8 @@ struct Server<'a> {
 
 impl Server<'_> {
     fn start_agent(&mut self) -> Result<(), InitError> {
-        let user = &self.machine.plan.agent.user;
-        let (program, streams) = Program::with_pipes(ComponentName::Agent, user, false)
-            .step("make the agent's pipes")?;
+        let (program, streams) =
+            Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         self.machine.components[0].link.send(&Request::Start, &fds).step("start the agent")?;
         self.programs.insert(AGENT, program);
@@ -191,7 +188,7 @@ impl Server<'_> {
             HostMessage::InputEnd(end) => self.end_input(end.id),
             HostMessage::Credit(credit) => self.grant(credit),
             HostMessage::Resize(Resize { id, size }) => {
-                self.programs.get(&id).iter().for_each(|program| program.resize(size));
+                self.programs.get_mut(&id).into_iter().for_each(|program| program.resize(size));
             }
         }
         Ok(())
@@ -206,6 +203,9 @@ impl Server<'_> {
 
     fn host_is_gone(&mut self) {
         self.host_gone = true;
+        // Nobody grants anything any more.
+        let ids: Vec<u8> = self.programs.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.conclude(id));
         self.begin_stop(Duration::ZERO);
     }
 
@@ -221,6 +221,7 @@ impl Server<'_> {
             Event::Exited { id, status } => self.program_has_ended(id, status),
             Event::Failed(failed) => return Err(failed.into()),
             Event::Terminal { id } => self.connect_terminal(id, fds),
+            Event::Explained { id, why } => self.explain(id, &why),
             Event::Prepared => {}
         }
         Ok(())

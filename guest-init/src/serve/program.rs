@@ -5,18 +5,17 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use box_image::wire::{MAX_OUTPUT, Output, Stream, TerminalSize, WINDOW};
-use box_image::{ComponentName, User};
+use box_image::ComponentName;
+use box_image::wire::{FRAME_COST, MAX_OUTPUT, Output, Stream, TerminalSize, WINDOW};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::unistd::{Gid, Uid, fchown, pipe2};
+use nix::unistd::pipe2;
 
 use super::input::Input;
 use crate::component::spawn::Streams;
-use crate::sys;
+use crate::{sys, wait};
 
-/// The most bytes that are read of an ended program's two pipes: none holds more than half of it
-/// (`/proc/sys/fs/pipe-max-size`).
-const DRAIN_MAX: usize = 2 * 1024 * 1024;
+/// The most bytes that are read of a pipe of an ended program: none holds more (`/proc/sys/fs/pipe-max-size`).
+const DRAIN_MAX: usize = 1024 * 1024;
 
 /// A program that runs, or that has ended and whose last output is on its way.
 #[derive(Debug)]
@@ -26,16 +25,18 @@ pub(crate) struct Program {
     pub(crate) input: Option<Input>,
     stdout: Option<File>,
     stderr: Option<File>,
-    /// The bytes that may still be sent.
-    credit: usize,
+    /// The size of its terminal, if that is still to come.
+    size: Option<TerminalSize>,
+    /// The part of the window that is left.
+    credit: u32,
     /// When it is to be killed.
     pub(crate) deadline: Option<Instant>,
     /// Whether it was, for that reason.
     pub(crate) timed_out: bool,
     /// Its status, once it has ended.
     pub(crate) status: Option<u8>,
-    /// The bytes that were read since then.
-    drained: usize,
+    /// The bytes that were read of each stream since then.
+    drained: [usize; 2],
 }
 
 impl Program {
@@ -45,36 +46,35 @@ impl Program {
             input: None,
             stdout: None,
             stderr: None,
-            credit: WINDOW as usize,
+            size: None,
+            credit: WINDOW,
             deadline: None,
             timed_out: false,
             status: None,
-            drained: 0,
+            drained: [0; 2],
         }
     }
 
-    /// Makes the pipes of a program that is to run as `user`, and their other ends for it.
+    /// Makes the pipes of a program, and their other ends for it.
     ///
     /// # Errors
     /// The kernel's.
     pub(crate) fn with_pipes(
         component: ComponentName,
-        user: &User,
         has_input: bool,
     ) -> nix::Result<(Self, Streams)> {
         let mut program = Self::new(component);
-        let (ours, stdout) = pipe(user)?;
-        program.stdout = Some(ours);
-        let (ours, stderr) = pipe(user)?;
-        program.stderr = Some(ours);
-        let stdin = if has_input {
-            let (stdin, ours) = input_pipe()?;
-            program.input = Some(Input::new(Some(ours)));
-            Some(stdin)
-        } else {
-            None
-        };
-        Ok((program, Streams { stdin, stdout, stderr }))
+        let (ours, stdout) = pipe2(OFlag::O_CLOEXEC)?;
+        program.stdout = Some(unblocked(ours)?);
+        let (ours, stderr) = pipe2(OFlag::O_CLOEXEC)?;
+        program.stderr = Some(unblocked(ours)?);
+        let mut streams = Streams { stdin: None, stdout, stderr };
+        if has_input {
+            let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
+            program.input = Some(Input::new(Some(unblocked(ours)?)));
+            streams.stdin = Some(theirs);
+        }
+        Ok((program, streams))
     }
 
     /// Returns a program whose terminal is still to come.
@@ -90,45 +90,52 @@ impl Program {
         let terminal = File::from(terminal);
         self.input.get_or_insert_with(|| Input::new(None)).connect(terminal.try_clone()?);
         self.stdout = Some(terminal);
+        self.size.take().into_iter().for_each(|size| self.resize(size));
         Ok(())
     }
 
-    /// Sets the size of its terminal, if it has one.
-    pub(crate) fn resize(&self, size: TerminalSize) {
-        if let (Some(terminal), None) = (&self.stdout, &self.stderr) {
-            // A pipe is none.
-            let _ = sys::terminal::set_size(terminal.as_fd(), size);
+    /// Sets the size of its terminal, as soon as it has it. A pipe has none.
+    pub(crate) fn resize(&mut self, size: TerminalSize) {
+        match &self.stdout {
+            Some(terminal) => drop(sys::terminal::set_size(terminal.as_fd(), size)),
+            None => self.size = Some(size),
         }
     }
 
     /// Returns the pipes from which something may be sent.
     pub(crate) fn outputs(&self) -> impl Iterator<Item = (Stream, BorrowedFd<'_>)> {
         let pipes = [(Stream::Stdout, &self.stdout), (Stream::Stderr, &self.stderr)];
-        let pipes = pipes.into_iter().filter(|_| self.credit > 0);
+        let pipes = pipes.into_iter().filter(|_| self.room() > 0);
         pipes.filter_map(|(stream, pipe)| Some((stream, pipe.as_ref()?.as_fd())))
     }
 
     /// Lets it send more.
     pub(crate) fn grant(&mut self, bytes: u32) {
-        self.credit = self.credit.saturating_add(bytes as usize).min(WINDOW as usize);
+        self.credit = self.credit.saturating_add(bytes).min(WINDOW);
+    }
+
+    /// Returns how many bytes the next frame may have.
+    fn room(&self) -> usize {
+        (self.credit.saturating_sub(FRAME_COST) as usize).min(MAX_OUTPUT)
     }
 
     /// Reads what is there, up to one frame and the credit; closes the pipe at its end.
     pub(crate) fn read(&mut self, id: u8, stream: Stream) -> Option<Output> {
+        let room = self.room();
         let slot = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let room = self.credit.min(MAX_OUTPUT);
         let pipe = slot.as_mut().filter(|_| room > 0)?;
         let mut data = vec![0; room];
         match pipe.read(&mut data) {
             Ok(length @ 1..) => {
                 data.truncate(length);
-                self.credit -= length;
-                Some(Output { id, stream, data })
+                let output = Output { id, stream, data };
+                self.credit = self.credit.saturating_sub(output.cost());
+                Some(output)
             }
-            Err(error) if is_temporary(&error) => None,
+            Err(error) if wait::is_temporary(&error) => None,
             // A terminal whose programs are gone has an error instead of an end.
             _ => {
                 *slot = None;
@@ -143,11 +150,11 @@ impl Program {
     /// Does not wait for their ends, as a process that it started may hold them open, and stops
     /// where that one writes without pause.
     pub(crate) fn drain(&mut self, id: u8) -> Option<Output> {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            if self.drained < DRAIN_MAX
+        for (index, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
+            if self.drained[index] < DRAIN_MAX
                 && let Some(output) = self.read(id, stream)
             {
-                self.drained += output.data.len();
+                self.drained[index] += output.data.len();
                 return Some(output);
             }
         }
@@ -156,28 +163,14 @@ impl Program {
 
     /// Returns whether there may be output that must not be sent yet.
     pub(crate) const fn is_held_back(&self) -> bool {
-        self.credit == 0 && (self.stdout.is_some() || self.stderr.is_some())
+        self.credit <= FRAME_COST && (self.stdout.is_some() || self.stderr.is_some())
     }
 }
 
-fn is_temporary(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-/// Makes a pipe that belongs to `user`, so that a program may reopen its own `/dev/stdout`.
-/// Only our end does not block.
-fn pipe(user: &User) -> nix::Result<(File, OwnedFd)> {
-    let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    fchown(&theirs, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
-    Ok((File::from(ours), theirs))
-}
-
-/// Makes a pipe for a program's input, of which only our end does not block.
-fn input_pipe() -> nix::Result<(OwnedFd, File)> {
-    let (theirs, ours) = pipe2(OFlag::O_CLOEXEC)?;
-    fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-    Ok((theirs, File::from(ours)))
+/// Returns the end of a pipe as a file that does not block.
+fn unblocked(end: OwnedFd) -> nix::Result<File> {
+    fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    Ok(File::from(end))
 }
 
 #[cfg(test)]
@@ -186,12 +179,7 @@ mod tests {
     use std::io::Write;
 
     fn program() -> (Program, Streams) {
-        let user = User {
-            uid: nix::unistd::getuid().as_raw(),
-            gid: nix::unistd::getgid().as_raw(),
-            groups: Vec::new(),
-        };
-        Program::with_pipes(ComponentName::Agent, &user, false).unwrap()
+        Program::with_pipes(ComponentName::Agent, false).unwrap()
     }
 
     #[test]
@@ -236,19 +224,17 @@ mod tests {
     fn without_credit_nothing_is_read_and_the_end_waits() {
         let (mut program, streams) = program();
         let mut stdout = File::from(streams.stdout);
-        let mut sent = 0;
-        while sent < WINDOW as usize {
+        while program.room() > 0 {
             stdout.write_all(&[7; MAX_OUTPUT]).unwrap();
-            sent += program.read(1, Stream::Stdout).unwrap().data.len();
+            program.read(1, Stream::Stdout).unwrap();
         }
-        stdout.write_all(b"more").unwrap();
         assert_eq!((program.read(1, Stream::Stdout), program.outputs().count()), (None, 0));
         assert_eq!(program.drain(1), None);
         assert!(program.is_held_back());
-        program.grant(3);
-        assert_eq!(program.drain(1).unwrap().data, b"mor");
+        program.grant(FRAME_COST + 3 - program.credit);
+        assert_eq!(program.drain(1).unwrap().data, [7; 3]);
         program.grant(u32::MAX);
-        assert_eq!(program.drain(1).unwrap().data, b"e");
+        assert!(program.drain(1).is_some());
         assert_eq!((program.drain(1), program.is_held_back()), (None, false));
     }
 }

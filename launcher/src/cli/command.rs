@@ -1,6 +1,6 @@
 //! The options of a command that runs in a box.
 
-use std::env;
+use std::env::{self, VarError};
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -59,10 +59,10 @@ impl CommandOptions {
         self.interactive.then(|| own_input().map(Input::new)).transpose()
     }
 
-    /// Checks that there is a terminal where the command is to have it.
+    /// Checks that standard input is a terminal, where the command is to have it.
     ///
     /// # Errors
-    /// There is none.
+    /// It is something else.
     pub(super) fn check(&self) -> Result<(), CommandError> {
         if self.tty && !stdin().is_terminal() {
             let help = "leave out --tty; -i alone passes standard input on";
@@ -116,6 +116,9 @@ fn with_value(variable: &str) -> Option<String> {
 fn variable(text: &str) -> Result<String, &'static str> {
     if text.is_empty() || text.starts_with('=') {
         return Err("write NAME=VALUE, or NAME");
+    }
+    if matches!(env::var(text), Err(VarError::NotUnicode(_))) {
+        return Err("its value here is not UTF-8");
     }
     Ok(text.to_owned())
 }

@@ -16,6 +16,7 @@ use super::terminal::{is_quiet, notice};
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const INTERACTIVE: &str = "--interactive";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -47,10 +48,13 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = [
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
-        ("--interactive", args.options.interactive),
+        (INTERACTIVE, args.options.interactive),
     ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
-    let help = "leave it out; with --json the report has what the programs wrote";
+    let help = match option {
+        INTERACTIVE => "leave it out; CMD may make its input itself",
+        _ => "leave it out; with --json the report has what the programs wrote",
+    };
     let message = format!(
         "{option} cannot be used with --emulated: the box runs in a machine within a machine"
     );

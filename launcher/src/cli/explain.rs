@@ -33,7 +33,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
         }
-        LaunchError::File { .. } | LaunchError::Output(_) => Io,
+        LaunchError::File { .. } | LaunchError::Input(_) | LaunchError::Output(_) => Io,
         LaunchError::SocketPath { .. } => Usage,
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) => GuestFailed,

@@ -8,9 +8,9 @@
 //! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes
 //! ```
 //!
-//! **Flow control.** The VMM carries all connections of a box in one loop that a reader who does not read
-//! would stop. So the host reads this channel always, and what a program writes is bounded by a window:
-//! init sends at most [`WINDOW`] bytes of it, and then as many as the host has granted by
+//! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
+//! is full. So what a program writes is bounded by a window that fits a socket: init sends at most
+//! [`WINDOW`] bytes of it, each frame counted as [`Output::cost`] says, and then as many as the host has granted by
 //! [`HostMessage::Credit`]; meanwhile it does not read the program's pipes, and the program waits. In the
 //! other direction the host sends at most [`INPUT_WINDOW`] bytes of input, and then as many as init has
 //! granted. The end of input is a message, because libkrun makes a half-closed connection a closed one.
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 
-/// The version of this protocol; a host refuses an init of another.
+/// The version of this protocol; a host refuses an init of another, but for [`PREVIOUS_PROTOCOL`].
 pub const PROTOCOL: u32 = 2;
 /// The version before it, whose boxes a host still runs: see [`HostMessage::since`].
 pub const PREVIOUS_PROTOCOL: u32 = 1;
@@ -39,8 +39,11 @@ pub const INIT_MARK: &str = "boxbuild box-init for protocol 2 and format epoch 2
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
 pub const MAX_OUTPUT: usize = 32 * 1024;
-/// The number of bytes that a program may write, on both streams together, before the host has granted more.
-pub const WINDOW: u32 = 256 * 1024;
+/// The number of bytes that a program may write, on both streams together, before the host has granted more. Those of
+/// the agent and of a command fit a Unix socket's buffer (`net.core.wmem_default`) together.
+pub const WINDOW: u32 = 64 * 1024;
+/// The cost of a frame beside its bytes; a socket's buffer counts no more for it.
+pub const FRAME_COST: u32 = 1024;
 /// The number of bytes of input that the host may send before init has granted more.
 pub const INPUT_WINDOW: u32 = 64 * 1024;
 /// The `id` under which the agent's own end is reported; commands have ids from 1.
@@ -139,6 +142,13 @@ pub struct Output {
     pub data: Vec<u8>,
 }
 
+impl Output {
+    /// Returns what the frame takes from its program's window, and what is to be granted again for it.
+    pub fn cost(&self) -> u32 {
+        FRAME_COST.saturating_add(u32::try_from(self.data.len()).unwrap_or(u32::MAX))
+    }
+}
+
 /// A standard stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -197,7 +207,7 @@ messages! {
         68 => Input(Input),
         /// A command's standard input ends.
         69 => InputEnd(InputEnd),
-        /// What a program wrote has been passed on; it may write as much again.
+        /// Output was passed on, and its program may write as much again.
         70 => Credit(Credit),
         /// A command's terminal has another size.
         71 => Resize(Resize),
@@ -252,9 +262,7 @@ impl Exec {
         let (env, workdir, user, terminal, timeout_ms) = (Vec::new(), None, None, None, None);
         Self { id, component, argv, env, workdir, user, stdin: false, terminal, timeout_ms }
     }
-}
 
-impl Exec {
     /// Returns whether it is in everything as the component's plan says.
     fn is_plain(&self) -> bool {
         let Self { id, component, argv, .. } = self;
