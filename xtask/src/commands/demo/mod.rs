@@ -31,7 +31,7 @@ pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
     let demo = Demo {
         kernel: setup::for_demo(&workspace)?,
-        artefacts: Artefacts::locate(&workspace, Profile::Release),
+        artefacts: Artefacts::locate(&workspace, Profile::Dev),
         bundle: workspace.target("demo/hello.box"),
         workspace,
     };
@@ -52,7 +52,8 @@ pub(crate) fn run() -> Outcome {
 }
 
 fn compile(workspace: &Workspace) -> Result<()> {
-    cargo::run(&mut Artefacts::builder_build(workspace, Profile::Release))?;
+    // Its optimized form takes minutes more to compile, and the example has little to build.
+    cargo::run(&mut Artefacts::builder_build(workspace, Profile::Dev))?;
     cargo::build_boxlaunch(workspace)?;
     cargo::run(&mut Artefacts::init_build(workspace))?;
     cargo::run(&mut Artefacts::static_build(workspace, &["hello-agent"]))
