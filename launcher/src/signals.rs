@@ -17,7 +17,7 @@ pub struct StopSignals {
 
 impl StopSignals {
     /// Blocks the signals in this thread, and so in the threads and programs that it starts later;
-    /// see [`unblock`]. So that none of these threads takes it, SIGWINCH is blocked, too: see [`resizes`].
+    /// see [`unblock`]. So that none of these threads takes it, SIGWINCH is blocked, too.
     ///
     /// # Errors
     /// When the kernel refuses.

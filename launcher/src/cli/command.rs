@@ -17,13 +17,13 @@ use super::run::seconds;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of CMD")]
 pub(crate) struct CommandOptions {
-    /// Pass this program's standard input on to CMD, which has an empty one otherwise.
+    /// Pass this program's standard input on to CMD, which has an empty one otherwise. Not with --emulated.
     #[arg(short, long, requires = "command")]
     pub(super) interactive: bool,
-    /// Give CMD a terminal, which is this one: its keys, its size. With -i.
+    /// Connect CMD to this terminal, its keys and its size. Needs -i, and is not for --json.
     #[arg(short, long, requires_all = ["command", "interactive"], conflicts_with = "json")]
     pub(super) tty: bool,
-    /// Set a variable in CMD's environment; a NAME alone has the value that it has here.
+    /// Set a variable in CMD's environment; a NAME alone has the value that it has here, if it has one.
     #[arg(short, long = "env", value_name = "NAME=VALUE", requires = "command")]
     #[arg(value_parser = variable)]
     env: Vec<String>,
@@ -31,9 +31,9 @@ pub(crate) struct CommandOptions {
     #[arg(short, long, value_name = "DIR", requires = "command", value_parser = directory)]
     workdir: Option<String>,
     /// The user that CMD runs as, and its group: names of the component, or numbers [default: the component's].
-    #[arg(short, long, value_name = "USER[:GROUP]", requires = "command")]
+    #[arg(short, long, value_name = "USER[:GROUP]", requires = "command", value_parser = user)]
     user: Option<String>,
-    /// Kill CMD, and the processes of its group, when it has run for so long; the exit code is then 124.
+    /// Kill CMD and its process group after so many seconds; the exit code is then 124.
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: Option<u32>,
@@ -123,7 +123,44 @@ fn variable(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
+/// Reads a user and a group of the command line.
+fn user(text: &str) -> Result<String, &'static str> {
+    let (user, group) = text.split_once(':').unwrap_or((text, "0"));
+    // An empty user would be root; the last number means "leave it as it is" to the kernel.
+    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < u32::MAX);
+    if user.is_empty() || group.is_empty() {
+        return Err("write USER or USER:GROUP, each a name or a number");
+    }
+    if is_beyond(user) || is_beyond(group) {
+        return Err("the numbers of users and groups go from 0 to 4294967294");
+    }
+    Ok(text.to_owned())
+}
+
 /// Reads a directory in the box.
 fn directory(text: &str) -> Result<String, &'static str> {
     if text.starts_with('/') { Ok(text.to_owned()) } else { Err("write a path that starts with /") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_and_none_is_root_by_accident() {
+        for good in ["app", "0", "1000:100", "app:audio", "4294967294"] {
+            assert_eq!(user(good).as_deref(), Ok(good));
+        }
+        for bad in ["", ":", ":app", "app:", "4294967295", "0:4294967295", "99999999999"] {
+            assert!(user(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn variables_have_a_name_and_directories_begin_at_the_root() {
+        assert_eq!(variable("A=b=c").as_deref(), Ok("A=b=c"));
+        assert!(variable("").is_err() && variable("=b").is_err());
+        assert!(directory("/tmp").is_ok() && directory("tmp").is_err() && directory("").is_err());
+    }
 }

@@ -51,10 +51,14 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
         (INTERACTIVE, args.options.interactive),
     ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
-    let help = match option {
-        INTERACTIVE => "leave it out; CMD may make its input itself",
-        _ => "leave it out; with --json the report has what the programs wrote",
-    };
+    if option == INTERACTIVE {
+        let help =
+            "let the command produce its input, as in `-- sh -c 'printf \"b\\na\\n\" | sort'`";
+        let message = "--interactive cannot be used with --emulated: standard input does not reach the \
+                       emulated machine";
+        return Err(CommandError::new((ErrorCode::Usage, help), message));
+    }
+    let help = "leave it out; with --json the report has what the programs wrote";
     let message = format!(
         "{option} cannot be used with --emulated: the box runs in a machine within a machine"
     );

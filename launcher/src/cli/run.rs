@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     budget: BudgetPolicy,
     /// The component to run CMD in [default: business where the box has one, else agent].
-    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", requires = "command")]
     component: Option<ComponentName>,
     /// Hash the box's files even if they have not changed since they were last hashed.
     #[arg(long)]
@@ -77,11 +77,11 @@ pub(crate) struct RunArgs {
     /// Stop the box as soon as its agent is ready, and exit with 0.
     #[arg(long, conflicts_with = "command")]
     until_ready: bool,
-    #[command(flatten)]
-    pub(super) options: CommandOptions,
     /// The command to run, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+    #[command(flatten)]
+    pub(super) options: CommandOptions,
 }
 
 impl RunArgs {
@@ -135,14 +135,15 @@ impl RunArgs {
 const EXAMPLES: &str = "\
 Examples:
   boxlaunch run ./hello.box
-  boxlaunch run ./hello.box -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./hello.box -- sh -c 'echo $((40 + 2))'
   boxlaunch run ./hello.box -it -- sh
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
-  boxlaunch run ./hello.box --in agent --budget report -- sh -c 'hostname; ls /a3s/skills'
+  boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
+  boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./hello.box --json --verify -- true
 
-Which files were hashed before, and whether this host's KVM works, is remembered in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else
-~/.local/state/boxbuild.";
+Which files were hashed before, and whether this host's KVM works, is remembered in $BOXLAUNCH_STATE,
+else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
 
 /// How to treat a start that takes longer than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -214,6 +215,7 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = boxlaunch::open(&args.directory)?;
     let component = checked(args, &opened)?;
+    args.options.check()?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
@@ -250,7 +252,6 @@ fn boot(
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
     // A session does so, too.
     boxlaunch::check_enforced(opened)?;
-    args.options.check()?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
