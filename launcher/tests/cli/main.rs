@@ -54,6 +54,13 @@ impl Scene {
     fn run(&self, args: &[&str]) -> Ended {
         ended(self.command(args))
     }
+
+    /// `boxlaunch ARGS BOX -- true`.
+    fn run_true(&self, args: &[&str]) -> Ended {
+        let mut command = self.command(args);
+        command.args(["--", "true"]);
+        ended(command)
+    }
 }
 
 fn boxlaunch(args: &[&str]) -> Command {
