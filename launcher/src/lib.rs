@@ -10,6 +10,7 @@
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
 
+mod agent_socket;
 pub mod clock;
 pub mod console;
 pub mod control;

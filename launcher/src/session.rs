@@ -3,7 +3,7 @@
 //! The caller decides what to do between these steps; [`Session::start`] returns when the agent is
 //! ready or its budget is used up, and dropping a session kills the machine and removes what the run left on the host.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use box_image::wire::{
     Resize, Shutdown, WINDOW,
 };
 use box_layout::OpenBox;
-use nix::unistd::{AccessFlags, access};
 
+use crate::agent_socket::{AgentSocket, agent_port};
 use crate::clock;
 use crate::console::Console;
 use crate::control::{Listener, Nonce};
@@ -29,11 +29,11 @@ use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
 use crate::report::RunFacts;
-use crate::runtime_dir::{RuntimeDir, checked_socket_path};
+use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 use crate::tty::Tty;
 use crate::verify::{self, Trust, Verification, Verified};
-use crate::vmm::{AgentPort, BlobFds, Vmm, VmmConfig};
+use crate::vmm::{BlobFds, Vmm, VmmConfig};
 
 /// The id of the command; a session runs one.
 const COMMAND_ID: u8 = 1;
@@ -149,7 +149,7 @@ impl<'a> Session<'a> {
             blobs: BlobFds::of(setup.opened),
             nonce: nonce.clone(),
             control_socket: listener.path().to_owned(),
-            agent: agent_socket.as_ref().map(|socket| socket.0.clone()),
+            agent: agent_socket.as_ref().map(|socket| socket.port().clone()),
         })?;
         let console = Console::new(setup.console);
         Ok(Self {
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
 
     /// Returns the socket that leads to the agent's port.
     pub fn agent_socket(&self) -> Option<&Path> {
-        self.agent_socket.as_ref().map(|socket| socket.0.socket.as_path())
+        self.agent_socket.as_ref().map(|socket| socket.port().socket.as_path())
     }
 
     /// Waits until the agent ends, and returns its status.
@@ -472,55 +472,6 @@ fn verified(setup: &Setup<'_>) -> Result<Verification, LaunchError> {
         setup.watch.see(Progress::Hashed(done.hashing));
     }
     Ok(done)
-}
-
-/// The agent's socket, which libkrun makes; removed when dropped.
-#[derive(Debug)]
-struct AgentSocket(AgentPort);
-
-impl AgentSocket {
-    /// Takes charge of a socket that libkrun is about to make.
-    fn new(agent: AgentPort) -> Result<Self, LaunchError> {
-        // Hashing takes time, in which another run may have made its socket here.
-        check_free(&agent.socket)?;
-        Ok(Self(agent))
-    }
-}
-
-/// Returns where the agent is reached: at `wanted`, else in the private directory.
-fn agent_port(
-    port: u16,
-    wanted: Option<PathBuf>,
-    runtime: &RuntimeDir,
-) -> Result<AgentPort, LaunchError> {
-    let Some(wanted) = wanted else {
-        return Ok(AgentPort { port, socket: runtime.socket("agent.sock")? });
-    };
-    let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
-    let socket = checked_socket_path(path)?;
-    check_free(&socket)?;
-    Ok(AgentPort { port, socket })
-}
-
-/// Checks that nothing is at the path of a socket, and that its directory can take one.
-fn check_free(socket: &Path) -> Result<(), LaunchError> {
-    may_be_made(socket).map_err(LaunchError::file("make the agent's socket", socket))
-}
-
-/// Checks that there is no file at a path, but a directory that one can be made in.
-fn may_be_made(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
-    }
-    let directory = path.parent().unwrap_or(path).join(".");
-    Ok(access(&directory, AccessFlags::W_OK)?)
-}
-
-impl Drop for AgentSocket {
-    fn drop(&mut self) {
-        // Before the guest has a vsock driver there is no file.
-        drop(fs::remove_file(&self.0.socket));
-    }
 }
 
 fn guest_error(failed: &Failed) -> LaunchError {

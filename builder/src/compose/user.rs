@@ -1,7 +1,6 @@
 //! The user that a component runs as: the names of an image's config become numbers.
 
-use box_image::accounts;
-use box_image::accounts::{ACCOUNTS_MAX, Account, Unknown};
+use box_image::accounts::{self, ACCOUNTS_MAX, Account, Unknown};
 use box_image::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
 use boxfile_spec::{Span, nearest};

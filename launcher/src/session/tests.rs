@@ -46,27 +46,6 @@ fn unread<'a>(made: &TestBox, signals: &'a Rc<StopSignals>) -> (Session<'a>, Pip
     (session, reader)
 }
 
-#[test]
-fn the_agents_socket_needs_a_free_place() {
-    let (made, runtime) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
-    let runtime = RuntimeDir::create(runtime.path()).unwrap();
-    let plan = |path: &str| agent_port(80, Some(made.path().join(path)), &runtime);
-    let free = plan("a.sock").unwrap();
-    assert_eq!(free.socket, made.path().join("a.sock"));
-    fs::write(&free.socket, "another run's").unwrap();
-    assert!(AgentSocket::new(free).is_err());
-    assert!(made.path().join("a.sock").exists());
-    for (path, reason) in [
-        ("index.json", "it exists already"),
-        ("missing/a.sock", "No such file or directory (os error 2)"),
-        ("index.json/a.sock", "Not a directory (os error 20)"),
-    ] {
-        let error = plan(path).unwrap_err().to_string();
-        let path = made.path().join(path);
-        assert_eq!(error, format!("cannot make the agent's socket {}: {reason}", path.display()));
-    }
-}
-
 fn interrupt() {
     pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
 }
