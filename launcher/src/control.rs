@@ -8,8 +8,8 @@
 use std::fmt;
 use std::fs::{self, Permissions};
 use std::hint::black_box;
-use std::io::{ErrorKind, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -19,11 +19,22 @@ use box_digest::hex;
 use box_image::wire::{GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream as Watched;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use crate::LaunchError;
+use crate::frames::Frames;
 
 /// How long a guest that does not read its requests is waited for.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long what init has still sent is read after it has stopped reading.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How many requests may wait for a guest that does not read them.
+const MAX_REQUESTS: usize = 4096;
+pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
 
@@ -91,17 +102,31 @@ impl Listener {
     /// # Errors
     /// When another process connected.
     pub fn accept(self, vmm: u32) -> Result<UnixStream, LaunchError> {
-        let action = "accept the control connection";
-        let (stream, _) = self.socket.accept().map_err(LaunchError::system(action))?;
-        let peer = getsockopt(&stream, PeerCredentials).map_err(LaunchError::system(action))?;
-        let peer = peer.pid();
-        if u32::try_from(peer) != Ok(vmm) {
-            let what = format!("process {peer}, not the VMM, connected first");
-            return Err(LaunchError::Protocol(what));
-        }
-        stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(LaunchError::system(action))?;
+        let (stream, _) = self.socket.accept().map_err(LaunchError::system(ACCEPT))?;
+        check_peer(&stream, vmm)?;
         Ok(stream)
     }
+
+    /// Returns the same socket for the current runtime to wait on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn watched(&self) -> io::Result<tokio::net::UnixListener> {
+        self.socket.set_nonblocking(true)?;
+        tokio::net::UnixListener::from_std(self.socket.try_clone()?)
+    }
+}
+
+/// Refuses a connection that does not come from the process `vmm`.
+///
+/// # Errors
+/// [`LaunchError::Protocol`].
+pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), LaunchError> {
+    let peer = getsockopt(stream, PeerCredentials).map_err(LaunchError::system(ACCEPT))?.pid();
+    if u32::try_from(peer) == Ok(vmm) {
+        return Ok(());
+    }
+    Err(LaunchError::Protocol(format!("process {peer}, not the VMM, connected first")))
 }
 
 impl Drop for Listener {
@@ -111,46 +136,48 @@ impl Drop for Listener {
     }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-/// An accepted control connection.
+/// An accepted control connection. Requests wait in a queue, so that a guest which reads nothing stops nothing else.
 #[derive(Debug)]
 pub struct Channel {
-    stream: UnixStream,
+    stream: OwnedReadHalf,
+    requests: mpsc::Sender<Vec<u8>>,
     nonce: Nonce,
-    received: Vec<u8>,
-    /// How much of `received` has been taken out.
-    taken: usize,
+    frames: Frames,
     /// The protocol that init speaks, once it has proved itself.
     protocol: Option<u32>,
 }
 
 impl Channel {
     /// Makes the channel of a connection; init has yet to prove itself.
-    pub const fn new(stream: UnixStream, nonce: Nonce) -> Self {
-        Self { stream, nonce, received: Vec::new(), taken: 0, protocol: None }
+    pub fn new(stream: Watched, nonce: Nonce) -> Self {
+        let (stream, writer) = stream.into_split();
+        let (requests, queue) = mpsc::channel(MAX_REQUESTS);
+        drop(tokio::spawn(write_requests(writer, queue)));
+        Self { stream, requests, nonce, frames: Frames::default(), protocol: None }
     }
 
-    /// Reads once what has arrived; false at the end of the stream.
+    /// Reads once what has arrived; false at the end of the stream. May be dropped at any time.
     ///
     /// # Errors
-    /// When the connection cannot be read, or ends inside a frame.
-    pub fn receive(&mut self) -> Result<bool, LaunchError> {
-        self.received.drain(..std::mem::take(&mut self.taken));
+    /// When the connection cannot be read, or ends inside a frame, or init reads its requests no more.
+    pub async fn receive(&mut self) -> Result<bool, LaunchError> {
         let mut chunk = [0; CHUNK];
-        match self.stream.read(&mut chunk) {
-            Ok(0) if !self.received.is_empty() => {
+        let received = tokio::select! {
+            biased;
+            received = self.stream.read(&mut chunk) => received,
+            () = is_not_read(&self.requests) => {
+                let error = io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
+                return Err(LaunchError::system("send a request to init")(error));
+            }
+        };
+        match received {
+            Ok(0) if self.frames.is_inside_frame() => {
                 Err(LaunchError::Protocol("it ended inside a frame".to_owned()))
             }
             Ok(length) => {
-                self.received.extend_from_slice(&chunk[..length]);
+                self.frames.push(&chunk[..length]);
                 Ok(length > 0)
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(false),
             Err(error) => Err(LaunchError::system("read the control channel")(error)),
         }
@@ -177,13 +204,22 @@ impl Channel {
     ///
     /// # Errors
     /// When the guest does not take it, or its init is too old to understand it.
-    pub fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
+    pub fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
         if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
             // Without windows there is nothing to grant.
             let is_needless = matches!(message, HostMessage::Credit(_));
             return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
         }
-        message.write(&mut self.stream).map_err(LaunchError::system("send a request to init"))
+        let action = "send a request to init";
+        let mut frame = Vec::new();
+        message.write(&mut frame).map_err(LaunchError::system(action))?;
+        let full = |_| io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
+        self.requests.try_send(frame).map_err(full).map_err(LaunchError::system(action))
+    }
+
+    /// Returns the protocol that init speaks, once it has proved itself.
+    pub(crate) const fn protocol(&self) -> Option<u32> {
+        self.protocol
     }
 
     fn check(&mut self, hello: &Hello) -> Result<(), LaunchError> {
@@ -197,23 +233,31 @@ impl Channel {
         Ok(())
     }
 
-    /// Reads the first frame, if all of it has arrived. A length that no frame has is an error at
-    /// once, not after it has been waited for.
     fn next_frame(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
-        let mut rest = &self.received[self.taken..];
-        match GuestMessage::read(&mut rest) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-            read => {
-                self.taken = self.received.len() - rest.len();
-                read.map_err(|error| LaunchError::Protocol(error.to_string()))
-            }
-        }
+        let frame = self.frames.next(|rest| GuestMessage::read(rest));
+        frame.map_err(|error| LaunchError::Protocol(error.to_string()))
     }
 }
 
-impl AsFd for Channel {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+/// Gives a connection to the runtime.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
+    stream.set_nonblocking(true)?;
+    Watched::from_std(stream)
+}
+
+/// Returns a while after the last request that init has taken. A connection that is at its end is read until then.
+async fn is_not_read(requests: &mpsc::Sender<Vec<u8>>) {
+    requests.closed().await;
+    sleep(SETTLE).await;
+}
+
+/// Writes the requests one by one, until the guest does not take one any more.
+async fn write_requests(mut stream: OwnedWriteHalf, mut queue: mpsc::Receiver<Vec<u8>>) {
+    while let Some(frame) = queue.recv().await {
+        let Ok(Ok(())) = timeout(WRITE_TIMEOUT, stream.write_all(&frame)).await else { return };
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use box_image::text::shown;
+use box_image::text::{shown, shown_lines};
 use box_image::wire::PROTOCOL;
 use box_image::{ComponentName, Unsupported};
 use box_layout::OpenError;
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::host::kvm_error::KvmError;
 use crate::krun::KrunError;
+use crate::output::Route;
 
 /// Why a box could not be opened, verified or run.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +86,27 @@ pub enum LaunchError {
     /// A signal asked for the end.
     #[error("stopped by {}", signal_name(*.0))]
     Signal(i32),
+    /// No box has this name.
+    #[error("there is no box with the name {0:?}")]
+    NoBox(String),
+    /// The box with this name does not run.
+    #[error("the box {0} is not running")]
+    NotRunning(String),
+    /// The box with this name runs.
+    #[error("the box {0} is running")]
+    StillRunning(String),
+    /// A box with this name exists already.
+    #[error("the name {0} is taken by another box")]
+    NameTaken(String),
+    /// A name that no box can have.
+    #[error("{0:?} cannot be the name of a box")]
+    BadName(String),
+    /// The supervisor of a box does not do what a client asks for.
+    #[error("the box's supervisor cannot {step}: {reason}")]
+    Refused { step: String, reason: String },
+    /// The box ended before the command in it did.
+    #[error("the box {0} ended before the command did")]
+    BoxEnded(String),
     /// The input of a command could not be read.
     #[error("cannot read the standard input: {0}")]
     Input(#[source] io::Error),
@@ -94,6 +116,11 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Returns whether the machine has said all that it will about this already.
+    pub(crate) const fn is_an_end(&self) -> bool {
+        matches!(self, Self::Signal(_) | Self::VmmEnded { .. } | Self::Kvm(_))
+    }
+
     /// Wraps an I/O error about a file.
     pub(crate) fn file(
         action: &'static str,
@@ -131,6 +158,15 @@ pub struct RunFailure {
     pub said: Vec<Said>,
 }
 
+impl RunFailure {
+    /// Adds the agent's output, where it was captured.
+    #[must_use]
+    pub fn with_output(mut self, output: &Route) -> Self {
+        self.said.insert(0, Said::output(output));
+        self
+    }
+}
+
 /// Words from the machine, safe for a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Said {
@@ -138,6 +174,15 @@ pub struct Said {
     pub source: &'static str,
     /// The words; may be empty.
     pub words: String,
+}
+
+impl Said {
+    /// Returns the captured output of an agent.
+    pub(crate) fn output(output: &Route) -> Self {
+        let captured = output.captured();
+        let words = shown_lines(&(captured.stdout() + &captured.stderr()));
+        Self { source: "the agent's output", words }
+    }
 }
 
 impl From<LaunchError> for RunFailure {

@@ -1,37 +1,41 @@
 //! Opens a box, verifies what it boots, starts it under libkrun and holds the start to its budget.
 //!
 //! Two processes run a box. The **supervisor** opens the box ([`open()`]), verifies its blobs
-//! ([`verify`]), keeps the control channel ([`control`]) and the guest's console ([`console`]),
-//! and drives the run ([`session`]). The **VMM** ([`vmm`]) is the same program started again: it
+//! ([`verify`]), starts the machine ([`machine`]) with its control channel ([`control`]) and its console ([`console`]),
+//! and serves its clients ([`supervisor`]) until it ends. The **VMM** ([`vmm`]) is the same program started again: it
 //! calls libkrun ([`krun`]), and becomes the virtual machine. It gets the blobs as open files,
 //! so that what was verified is what boots. Whether the host can run a machine at all is found out
 //! before that ([`host`]), by a guest of a hundred bytes.
+//!
+//! Commands find a running box by its record ([`boxes`]), and talk to its supervisor as [`client`]s.
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
 
 mod agent_socket;
+pub mod boxes;
+pub mod client;
 pub mod clock;
 pub mod console;
 pub mod control;
 mod elf;
 pub mod error;
-mod events;
 pub mod floor;
+mod frames;
 pub mod host;
 pub mod input;
 pub mod krun;
+pub mod machine;
 mod open;
 pub mod output;
 pub mod receipt;
 pub mod report;
 pub mod runtime_dir;
-pub mod session;
 pub mod signals;
+pub mod supervisor;
 pub mod tty;
 pub mod verify;
 pub mod vmm;
 
 pub use error::{LaunchError, RunFailure};
 pub use open::{check_enforced, check_owner, open};
-pub use session::{Session, Setup};

@@ -34,6 +34,8 @@ pub enum Route {
     Prefix(Prefixed),
     /// Into memory, bounded.
     Capture(Captured),
+    /// Nowhere: somebody else keeps it.
+    Nowhere,
 }
 
 impl Route {
@@ -50,6 +52,7 @@ impl Route {
                 captured.write(stream, data);
                 Ok(())
             }
+            (Self::Nowhere, _) => Ok(()),
         }
     }
 
@@ -60,7 +63,7 @@ impl Route {
     pub fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Prefix(lines) => lines.finish(),
-            Self::Pass { .. } | Self::Capture(_) => Ok(()),
+            Self::Pass { .. } | Self::Capture(_) | Self::Nowhere => Ok(()),
         }
     }
 
@@ -68,7 +71,7 @@ impl Route {
     pub fn captured(&self) -> Captured {
         match self {
             Self::Capture(captured) => captured.clone(),
-            Self::Pass { .. } | Self::Prefix(_) => Captured::default(),
+            Self::Pass { .. } | Self::Prefix(_) | Self::Nowhere => Captured::default(),
         }
     }
 }

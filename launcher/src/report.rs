@@ -40,7 +40,7 @@ pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
 }
 
 /// The facts of a run so far.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct RunFacts {
     /// How the box's blobs were verified.
     pub verification: Verification,
@@ -50,11 +50,14 @@ pub struct RunFacts {
     pub is_ready: bool,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
-    /// Where the agent's output goes.
-    pub agent_output: Route,
 }
 
 impl RunFacts {
+    /// Returns those of a machine that has not started.
+    pub fn new(verification: Verification) -> Self {
+        Self { verification, phases: Phases::default(), is_ready: false, agent_status: None }
+    }
+
     /// Returns whether it is known how long a phase took. The guest reports it with being ready.
     fn knows(&self, phase: Phase) -> bool {
         self.is_ready || phase == Phase::Total
@@ -125,11 +128,12 @@ pub fn run_report(
     digest: Digest,
     config: &BoxConfig,
     facts: &RunFacts,
+    agent_output: &Route,
     agent_socket: Option<&Path>,
 ) -> Value {
     let plan = &config.plan;
     let excess = plan.budget.overruns(&facts.phases);
-    let mut agent = json!(facts.agent_output.captured());
+    let mut agent = json!(agent_output.captured());
     agent["status"] = json!(facts.agent_status);
     json!({
         "box": digest,
@@ -174,8 +178,7 @@ mod tests {
         Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
 
     fn facts(verification: Verification, phases: Phases) -> RunFacts {
-        let agent_output = Route::Capture(Captured::default());
-        RunFacts { verification, phases, is_ready: true, agent_status: None, agent_output }
+        RunFacts { phases, is_ready: true, ..RunFacts::new(verification) }
     }
 
     #[test]
@@ -213,7 +216,8 @@ mod tests {
         let mut config = config();
         // Whatever the budget is: an agent that is not ready is not within it.
         config.plan.budget.total = None;
-        let report = run_report(Digest::from_bytes([1; 32]), &config, &facts, None);
+        let report =
+            run_report(Digest::from_bytes([1; 32]), &config, &facts, &Route::Nowhere, None);
         let phases =
             json!({"vmm": null, "kernel": null, "init": null, "ready": null, "total": 1000.25});
         assert_eq!(report["phases_ms"], phases);
@@ -239,8 +243,8 @@ mod tests {
         let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
         assert_eq!(command.code(), 3);
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
-        let facts = RunFacts { agent_output: output, ..facts(RECEIPT, TAKEN) };
-        let mut report = run_report(digest, &config, &facts, Some(socket));
+        let facts = facts(RECEIPT, TAKEN);
+        let mut report = run_report(digest, &config, &facts, &output, Some(socket));
         report["command"] = json!(command);
         let expected = serde_json::json!({
             "box": format!("sha256:{}", "01".repeat(32)),

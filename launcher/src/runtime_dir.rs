@@ -2,13 +2,17 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::LaunchError;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
 pub const MAX_SOCKET_PATH: usize = 107;
+
+/// The beginning of a directory's name.
+const PREFIX: &str = "boxlaunch-";
 
 /// A directory of mode 0700 with a name that nobody can guess; removed when dropped.
 #[derive(Debug)]
@@ -23,9 +27,14 @@ impl RuntimeDir {
     /// When it cannot be made.
     pub fn create(base: &Path) -> Result<Self, LaunchError> {
         let random = getrandom::u64().map_err(LaunchError::system("get random bytes"))?;
-        let path = base.join(format!("boxlaunch-{random:016x}"));
+        let path = base.join(format!("{PREFIX}{random:016x}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(LaunchError::file("make", &path))?;
         Ok(Self { path })
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the path of a socket in the directory.
@@ -41,6 +50,24 @@ impl Drop for RuntimeDir {
     fn drop(&mut self) {
         // Nothing can be done about a directory that stays; it holds no data.
         drop(fs::remove_dir_all(&self.path));
+    }
+}
+
+/// Removes a directory that a process which was killed has left; nothing that has another name, or is not this user's.
+pub(crate) fn remove_left(path: &Path) {
+    let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
+    let is_one = name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok());
+    let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == nix::unistd::geteuid().as_raw();
+    if is_one && fs::symlink_metadata(path).is_ok_and(is_ours) {
+        drop(fs::remove_dir_all(path));
+    }
+}
+
+/// Removes a socket that a process which was killed has left, unless somebody listens on it again.
+pub(crate) fn remove_socket(path: &Path) {
+    let is_socket = |it: fs::Metadata| it.file_type().is_socket();
+    if fs::symlink_metadata(path).is_ok_and(is_socket) && UnixStream::connect(path).is_err() {
+        drop(fs::remove_file(path));
     }
 }
 

@@ -8,6 +8,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::LaunchError;
 
+/// The size of what the descriptor says of a signal, which begins with its number (signalfd(2)).
+pub(crate) const SIGNAL_SIZE: usize = 128;
+
 /// SIGINT, SIGTERM and SIGHUP, which wait here until they are read.
 #[derive(Debug)]
 pub struct StopSignals {
@@ -38,6 +41,13 @@ impl StopSignals {
         let found = self.fd.read_signal().map_err(LaunchError::system("read a signal"))?;
         self.taken.set(self.taken.get() || found.is_some());
         Ok(found.map(|info| info.ssi_signo.cast_signed()))
+    }
+
+    /// Notes a signal that was read of the descriptor in another way, and returns its number.
+    pub(crate) fn take(&self, information: [u8; SIGNAL_SIZE]) -> i32 {
+        self.taken.set(true);
+        let [a, b, c, d, ..] = information;
+        i32::from_ne_bytes([a, b, c, d])
     }
 
     /// Returns whether a signal has been read.

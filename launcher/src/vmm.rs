@@ -9,7 +9,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -139,22 +139,9 @@ impl Vmm {
         self.child.id()
     }
 
-    /// Returns what becomes readable when libkrun or the guest's console has said something; `None`
-    /// after the end of it, which comes with that of the process.
-    pub fn log_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.child.stderr.as_ref().map(AsFd::as_fd)
-    }
-
-    /// Reads what libkrun and the guest's console said; nothing at its end.
-    ///
-    /// # Errors
-    /// The pipe's.
-    pub fn read_log(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.child.stderr.as_mut().map_or(Ok(0), |log| log.read(buffer))?;
-        if length == 0 {
-            self.child.stderr = None;
-        }
-        Ok(length)
+    /// Returns what libkrun and the guest's console say, once; its end comes with that of the process.
+    pub(crate) fn take_log(&mut self) -> Option<OwnedFd> {
+        self.child.stderr.take().map(OwnedFd::from)
     }
 
     /// Kills the process.

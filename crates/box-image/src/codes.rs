@@ -105,6 +105,11 @@ error_codes! {
     StoreDamaged "store-damaged" "The store lacks a blob, or holds a damaged one",
 
     BoxNotFound "box-not-found" "There is no box at the path",
+    NameNotFound "name-not-found" "No box that was started has this name",
+    NameTaken "name-taken" "Another box has this name",
+    NotRunning "not-running" "The box is not running",
+    StillRunning "still-running" "The box is still running",
+    BoxEnded "box-ended" "The box ended before the command in it did",
     BoxMalformed "box-malformed" "The box cannot be read",
     BoxDamaged "box-damaged" "A file of the box does not have the digest that the box names",
     BoxEpoch "box-epoch" "The box is of another format epoch",

@@ -40,6 +40,12 @@ pub(crate) struct CommandOptions {
 }
 
 impl CommandOptions {
+    /// Returns those of a shell for a person.
+    pub(super) fn of_shell(user: Option<String>) -> Self {
+        let (env, workdir, timeout) = (Vec::new(), None, None);
+        Self { interactive: true, tty: true, env, workdir, user, timeout }
+    }
+
     /// Returns the request for a command.
     pub(super) fn exec(&self, component: ComponentName, argv: Vec<String>) -> Exec {
         Exec {
@@ -124,7 +130,7 @@ fn variable(text: &str) -> Result<String, &'static str> {
 }
 
 /// Reads a user and a group of the command line.
-fn user(text: &str) -> Result<String, &'static str> {
+pub(super) fn user(text: &str) -> Result<String, &'static str> {
     let (user, group) = text.split_once(':').unwrap_or((text, "0"));
     // An empty user would be root; the last number means "leave it as it is" to the kernel.
     let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());

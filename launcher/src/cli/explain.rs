@@ -30,11 +30,17 @@ fn code(error: &LaunchError) -> ErrorCode {
             BoxUnsupported
         }
         LaunchError::NoComponent(_) => ComponentNotFound,
+        LaunchError::NoBox(_) => NameNotFound,
+        LaunchError::NotRunning(_) => NotRunning,
+        LaunchError::StillRunning(_) => StillRunning,
+        LaunchError::NameTaken(_) => NameTaken,
+        LaunchError::BoxEnded(_) => BoxEnded,
+        LaunchError::Refused { .. } => Busy,
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
         }
         LaunchError::File { .. } | LaunchError::Input(_) | LaunchError::Output(_) => Io,
-        LaunchError::SocketPath { .. } => Usage,
+        LaunchError::SocketPath { .. } | LaunchError::BadName(_) => Usage,
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
@@ -77,6 +83,18 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "it has written nothing: look at its program and arguments in the Boxfile, and give it \
              one that keeps running"
         }
+        LaunchError::NoBox(_) => "`boxlaunch ps -a` lists the boxes that were started",
+        LaunchError::NotRunning(_) => {
+            "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
+        }
+        LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",
+        LaunchError::NameTaken(_) => {
+            "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"
+        }
+        LaunchError::BadName(_) => {
+            "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit"
+        }
+        LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
         LaunchError::Timeout(_) => {
             "look at the agent's output and its health check; --console FILE keeps all that the \
              machine said, and --startup-timeout gives it more time"

@@ -1,12 +1,17 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod command;
+mod detach;
 mod doctor;
 mod emulated;
 mod error;
+mod exec;
 mod explain;
 mod generate;
 mod inspect;
+mod lifecycle;
+mod list;
+mod logs;
 mod paths;
 mod progress;
 mod run;
@@ -52,6 +57,15 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Ps(list::PsArgs),
+    Exec(exec::ExecArgs),
+    Shell(exec::ShellArgs),
+    Attach(lifecycle::AttachArgs),
+    Logs(logs::LogsArgs),
+    Stop(lifecycle::StopArgs),
+    Kill(lifecycle::KillArgs),
+    Wait(lifecycle::WaitArgs),
+    Rm(lifecycle::RmArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
     Doctor(doctor::DoctorArgs),
@@ -74,6 +88,15 @@ impl Command {
     fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
+            Self::Ps(args) => (list::ps(args), args.json),
+            Self::Exec(args) => (exec::exec(args), args.json),
+            Self::Shell(args) => (exec::shell(args), false),
+            Self::Attach(args) => (lifecycle::attach(args), false),
+            Self::Logs(args) => (logs::logs(args), args.json),
+            Self::Stop(args) => (lifecycle::stop(args), false),
+            Self::Kill(args) => (lifecycle::kill(args), false),
+            Self::Wait(args) => (lifecycle::wait(args), args.json),
+            Self::Rm(args) => (lifecycle::rm(args), false),
             Self::Verify(args) => (verify::verify(args), args.json),
             Self::Inspect(args) => (inspect::inspect(args), args.json),
             Self::Doctor(args) => (doctor::doctor(args), args.json),

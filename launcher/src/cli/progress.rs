@@ -1,7 +1,7 @@
 //! Shows how far a start is: while it lasts on a terminal, and once what the hashing took.
 
+use boxlaunch::machine::{Progress, Watch};
 use boxlaunch::report::shown_duration;
-use boxlaunch::session::{Progress, Watch};
 
 use super::screen::Screen;
 

@@ -5,17 +5,25 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use box_image::{ComponentName, ErrorCode, Phase, RunPlan, exit};
+use box_image::rules::MAX_CPUS;
+use box_image::wire::Follow;
+use box_image::{ComponentName, ErrorCode, Phase, RunPlan, Vm, exit};
 use box_layout::OpenBox;
+use boxlaunch::boxes::{Boxes, Entry, Record};
+use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::host;
+use boxlaunch::machine::Setup;
 use boxlaunch::output::{Captured, Prefixed, Route};
 use boxlaunch::receipt::Receipts;
-use boxlaunch::report::{CommandReport, budget_table, run_report};
+use boxlaunch::report::{CommandReport, RunFacts, budget_table, run_report};
+use boxlaunch::runtime_dir::RuntimeDir;
 use boxlaunch::signals::StopSignals;
+use boxlaunch::supervisor::{Started, Terms};
 use boxlaunch::verify::Trust;
-use boxlaunch::{LaunchError, RunFailure, Session, Setup};
+use boxlaunch::{LaunchError, RunFailure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use error_report::Problem;
@@ -23,12 +31,12 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
 use super::command::CommandOptions;
-use super::emulated;
 use super::error::{CommandError, signal_code};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, painted};
+use super::{detach, emulated};
 
 /// The longest timeout, in seconds: a day.
 const MAX_TIMEOUT: u32 = 24 * 60 * 60;
@@ -36,9 +44,10 @@ const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 /// Boots a box and runs its agent, or a command beside it.
 ///
 /// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With
-/// CMD, the command runs once the agent is ready, and the box is stopped after it. A signal (SIGINT,
-/// SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations that this
-/// version does not support is not started.
+/// CMD, the command runs once the agent is ready, and the box is stopped after it. With --detach,
+/// boxlaunch prints the box's name as soon as the agent is ready, and the box goes on by itself. A
+/// signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations
+/// that this version does not support is not started.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
@@ -48,6 +57,24 @@ pub(crate) struct RunArgs {
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Leave the box running once its agent is ready, and print its name.
+    #[arg(short, long, conflicts_with_all = ["command", "until_ready", "emulated"])]
+    pub(super) detach: bool,
+    /// Be the process that goes on.
+    #[arg(long, hide = true, requires = "detach")]
+    pub(super) detached: bool,
+    /// The name by which other commands know the box [default: the box's own with a random ending].
+    #[arg(long, value_name = "NAME")]
+    pub(super) name: Option<String>,
+    /// Remove the box's record and its log when it ends.
+    #[arg(long)]
+    pub(super) rm: bool,
+    /// The number of virtual CPUs [default: the box's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
+    cpus: Option<u8>,
+    /// The memory of the machine in MiB [default: the box's].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
+    memory: Option<u32>,
     /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     budget: BudgetPolicy,
@@ -94,6 +121,12 @@ impl RunArgs {
             console: _,
             agent_socket: _,
             emulated: _,
+            detach: _,
+            detached: _,
+            name: _,
+            rm: _,
+            cpus,
+            memory,
             json,
             budget,
             component,
@@ -109,6 +142,8 @@ impl RunArgs {
             ("--in", component.map(|it| it.name().to_owned())),
             ("--startup-timeout", Some(startup_timeout.to_string())),
             ("--grace", Some(grace.to_string())),
+            ("--cpus", cpus.map(|it| it.to_string())),
+            ("--memory", memory.map(|it| it.to_string())),
         ];
         let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
         let mut words = vec!["boxlaunch".to_owned(), "run".to_owned()];
@@ -130,6 +165,16 @@ impl RunArgs {
         let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
         total.filter(|_| self.budget == BudgetPolicy::Enforce)
     }
+
+    /// Returns the size of the machine.
+    pub(super) fn size(&self, plan: &RunPlan) -> Vm {
+        let Vm { cpus, memory_mib } = plan.vm;
+        Vm { cpus: self.cpus.unwrap_or(cpus), memory_mib: self.memory.unwrap_or(memory_mib) }
+    }
+
+    fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace.into())
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -141,6 +186,7 @@ Examples:
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./hello.box --json --verify -- true
+  boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 
 Which files were hashed before, and whether this host's KVM works, is remembered in $BOXLAUNCH_STATE,
 else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
@@ -157,7 +203,7 @@ enum BudgetPolicy {
 }
 
 /// Reads the name of a component.
-fn component_name() -> impl TypedValueParser<Value = ComponentName> {
+pub(super) fn component_name() -> impl TypedValueParser<Value = ComponentName> {
     let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
     PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
         .try_map(move |name| named(name).ok_or("there is no such component"))
@@ -199,6 +245,9 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
+    if args.detach && !args.detached {
+        return detach::run();
+    }
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
     let done = boot(args, started, &signals, &screen);
@@ -219,38 +268,203 @@ fn boot(
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
+    let runtime = RuntimeDir::create(&paths::runtime_base())?;
+    let record = Record::new(&opened, args.size(opened.plan()), runtime.path());
+    let record = Record { remove: args.rm, ..record };
+    let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
+    let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
-    let mut session = Session::start(Setup {
+    let log = entry.log()?;
+    let machine = Started::new(Setup {
         opened: &opened,
+        size: entry.record.vm,
         program: Path::new(SELF),
         receipts: &receipts,
         trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
-        runtime_base: paths::runtime_base(),
+        runtime,
         agent_socket: args.agent_socket.clone(),
         console: args.console.as_deref().map(create_console).transpose()?,
-        agent_output: agent_route(args, screen),
+        log,
+        agent_output: &mut agent_output,
         signals,
         started: started + tried,
         startup_timeout: Duration::from_secs(args.startup_timeout.into()),
         enforced_total: args.enforced_total(opened.plan()),
         watch: &watch,
-    })?;
-    let ending = match serve(args, opened.plan(), component, &mut session, screen) {
-        Err(RunFailure { error: LaunchError::Signal(signal), .. }) => Ok(Ending::Signal(signal)),
-        served => served,
+    });
+    let started = match machine {
+        Ok(started) => started,
+        Err(failure) => {
+            entry.end(None, Some(failure.to_string()))?;
+            return Err(failure.into());
+        }
     };
-    let stopped = session.stop(Duration::from_secs(args.grace.into()));
-    let ending = ending?;
-    let code = after_stop(ending.code(), stopped, screen)?;
-    conclude(args, &opened, &session, ending, screen)?;
-    Ok(code)
+    entry.update(|record| record.start(&started.machine))?;
+    let run = Run { args, opened: &opened, component, signals, screen };
+    run.serve(started, entry, agent_output)
+}
+
+/// A box that has started, and what is to be done with it.
+struct Run<'a> {
+    args: &'a RunArgs,
+    opened: &'a OpenBox,
+    component: ComponentName,
+    signals: &'a StopSignals,
+    screen: &'a Screen,
+}
+
+impl Run<'_> {
+    /// Does what the run is for, once the agent is ready, and stops the box; returns the exit code.
+    fn serve(
+        &self,
+        started: Started,
+        entry: Entry,
+        mut agent_output: Route,
+    ) -> Result<u8, CommandError> {
+        let (args, mut facts) = (self.args, started.machine.facts);
+        let over = self.over_budget(&facts);
+        let record = entry.record.clone();
+        let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
+        if args.detached && over.is_none() {
+            if !args.json {
+                self.screen.print(&format!("{}\n", record.name));
+            }
+            self.report(&record, &facts, &agent_output, Ending::Ready)?;
+            return detach::go_on(started, entry, terms, self.signals, self.screen);
+        }
+        let (stream, thread) = started.serve_beside(entry, terms)?;
+        let box_of = (record.name.as_str(), record.protocol.unwrap_or_default());
+        let mut client = Client::new(stream, box_of, Follow::Output, self.signals)?;
+        let ending = match over {
+            Some(problem) => Ok(Ending::OverBudget(problem)),
+            None => self.work(&mut client, &record, &facts, &mut agent_output),
+        };
+        let ending = match ending {
+            Err(LaunchError::Signal(signal)) => Ok(Ending::Signal(signal)),
+            ending => ending,
+        };
+        // With its agent the box ends by itself.
+        if !matches!(ending, Ok(Ending::Agent(_))) {
+            client.ask_to_stop(args.grace());
+        }
+        let stopped = ended(&mut client, thread, &mut agent_output);
+        facts.agent_status = client.agent_status;
+        let ending = match ending {
+            // The supervisor knows why.
+            Err(LaunchError::BoxEnded(_) | LaunchError::Refused { .. }) if stopped.is_err() => {
+                return stopped.map(|()| exit::FAILED).map_err(CommandError::from);
+            }
+            ending => ending?,
+        };
+        let code = after_stop(ending.code(), stopped, self.screen)?;
+        self.report(&record, &facts, &agent_output, ending)?;
+        Ok(code)
+    }
+
+    /// Shows what the start took where that is asked for; returns the error of one over its budget.
+    fn over_budget(&self, facts: &RunFacts) -> Option<Problem> {
+        let budget = &self.opened.plan().budget;
+        let over = !facts.is_ready || !budget.overruns(&facts.phases).is_empty();
+        match self.args.budget {
+            BudgetPolicy::Enforce if over => {
+                self.screen.notice(&budget_table(budget, facts));
+                let error = over_budget(facts.is_ready);
+                self.screen.notice(&(painted(&error.text()) + "\n"));
+                return Some(error);
+            }
+            BudgetPolicy::Report => self.screen.notice(&budget_table(budget, facts)),
+            BudgetPolicy::Enforce | BudgetPolicy::Off => {}
+        }
+        None
+    }
+
+    /// Does what the run is for.
+    fn work(
+        &self,
+        client: &mut Client<'_>,
+        record: &Record,
+        facts: &RunFacts,
+        agent_output: &mut Route,
+    ) -> Result<Ending, LaunchError> {
+        let args = self.args;
+        if args.command.is_empty() {
+            self.announce(record, facts);
+        }
+        if args.until_ready {
+            return Ok(Ending::Ready);
+        }
+        if args.command.is_empty() {
+            return client.wait_for_agent(agent_output).map(Ending::Agent);
+        }
+        let mut output = if args.json { capture() } else { pass(self.screen) };
+        let argv = args.command.clone();
+        let exec = args.options.exec(self.component, argv.clone());
+        let (input, tty) = (args.options.input()?, args.options.terminal()?);
+        let started = Instant::now();
+        let setup = CommandSetup { exec, input, tty, output: &mut output };
+        let exit = client.exec(setup, agent_output)?;
+        let taken = started.elapsed();
+        Ok(Ending::Command(CommandReport::new(self.component, argv, exit, taken, &output)))
+    }
+
+    /// Prints the report where one is asked for.
+    fn report(
+        &self,
+        record: &Record,
+        facts: &RunFacts,
+        agent_output: &Route,
+        ending: Ending,
+    ) -> Result<(), CommandError> {
+        if !self.args.json {
+            return Ok(());
+        }
+        let (digest, config) = (self.opened.digest, &self.opened.config);
+        let socket = record.agent_socket.as_deref();
+        let mut report = run_report(digest, config, facts, agent_output, socket);
+        report["name"] = json!(record.name);
+        match ending {
+            Ending::OverBudget(error) => report["errors"] = json!([error]),
+            Ending::Command(command) => report["command"] = json!(command),
+            Ending::Ready | Ending::Agent(_) | Ending::Signal(_) => {}
+        }
+        self.screen.print(&json_line(&report)?);
+        Ok(())
+    }
+
+    /// Says that the agent can be used, and where.
+    fn announce(&self, record: &Record, facts: &RunFacts) {
+        if self.args.json || is_quiet() {
+            return;
+        }
+        let socket = record.agent_socket.as_ref();
+        let socket = socket
+            .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
+        let (name, total) = (&record.name, facts.phases.total);
+        self.screen.notice(&format!("boxlaunch: {name} is ready after {total:.0} ms{socket}\n"));
+    }
+}
+
+/// Waits until the box has ended, and passes on what its agent still writes.
+fn ended(
+    client: &mut Client<'_>,
+    supervisor: JoinHandle<Result<(), RunFailure>>,
+    agent_output: &mut Route,
+) -> Result<(), RunFailure> {
+    let waited = client.wait_for_end(agent_output);
+    if waited.is_err() {
+        // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
+        drop(client.wait_for_end(&mut Route::Nowhere));
+    }
+    let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    served.map_err(|failure| failure.with_output(agent_output))?;
+    Ok(waited?)
 }
 
 /// Checks that the box can do what the command line asks for, before anything is made on the host.
 /// Returns the component that a command runs in.
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
-    // A session does so, too.
+    // The start does so, too.
     boxlaunch::check_enforced(opened)?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
@@ -276,42 +490,6 @@ fn after_stop(
     }
 }
 
-/// Does what the run is for, once the agent is ready.
-fn serve(
-    args: &RunArgs,
-    plan: &RunPlan,
-    component: ComponentName,
-    session: &mut Session<'_>,
-    screen: &Screen,
-) -> Result<Ending, RunFailure> {
-    let facts = &session.facts;
-    let over = !facts.is_ready || !plan.budget.overruns(&facts.phases).is_empty();
-    match args.budget {
-        BudgetPolicy::Enforce if over => {
-            screen.notice(&budget_table(&plan.budget, facts));
-            let error = over_budget(facts.is_ready);
-            screen.notice(&(painted(&error.text()) + "\n"));
-            return Ok(Ending::OverBudget(error));
-        }
-        BudgetPolicy::Report => screen.notice(&budget_table(&plan.budget, facts)),
-        BudgetPolicy::Enforce | BudgetPolicy::Off => {}
-    }
-    if args.until_ready {
-        announce(args, session, screen);
-        return Ok(Ending::Ready);
-    }
-    if args.command.is_empty() {
-        announce(args, session, screen);
-        return session.wait_for_agent().map(Ending::Agent);
-    }
-    let mut output = if args.json { capture() } else { pass(screen) };
-    let (argv, input) = (args.command.clone(), args.options.input()?);
-    let exec = args.options.exec(component, argv.clone());
-    let started = Instant::now();
-    let exit = session.exec(exec, input, args.options.terminal()?, &mut output)?;
-    Ok(Ending::Command(CommandReport::new(component, argv, exit, started.elapsed(), &output)))
-}
-
 /// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
 fn over_budget(was_ready: bool) -> Problem {
     if was_ready {
@@ -324,39 +502,6 @@ fn over_budget(was_ready: bool) -> Problem {
     Problem::new((ErrorCode::OverBudget, help), message)
 }
 
-/// Prints the report where one is asked for.
-fn conclude(
-    args: &RunArgs,
-    opened: &OpenBox,
-    session: &Session<'_>,
-    ending: Ending,
-    screen: &Screen,
-) -> Result<(), CommandError> {
-    if args.json {
-        let (digest, config, socket) = (opened.digest, &opened.config, session.agent_socket());
-        let mut report = run_report(digest, config, &session.facts, socket);
-        match ending {
-            Ending::OverBudget(error) => report["errors"] = json!([error]),
-            Ending::Command(command) => report["command"] = json!(command),
-            Ending::Ready | Ending::Agent(_) | Ending::Signal(_) => {}
-        }
-        screen.print(&json_line(&report)?);
-    }
-    Ok(())
-}
-
-/// Says that the agent can be used, and where.
-fn announce(args: &RunArgs, session: &Session<'_>, screen: &Screen) {
-    if args.json || is_quiet() {
-        return;
-    }
-    let socket = session
-        .agent_socket()
-        .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
-    screen
-        .notice(&format!("boxlaunch: ready after {:.0} ms{socket}\n", session.facts.phases.total));
-}
-
 fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
     let default = plan.business.as_ref().map_or(ComponentName::Agent, |_| ComponentName::Business);
     let wanted = args.component.unwrap_or(default);
@@ -366,6 +511,8 @@ fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchErro
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     match (args.json, args.command.is_empty()) {
         (true, _) => capture(),
+        // Whoever waits for the start sees it only if that fails.
+        _ if args.detached => capture(),
         // Its lines would lie across what the command shows.
         _ if args.options.tty => capture(),
         (false, true) => pass(screen),
@@ -373,11 +520,11 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     }
 }
 
-fn capture() -> Route {
+pub(super) fn capture() -> Route {
     Route::Capture(Captured::default())
 }
 
-fn pass(screen: &Screen) -> Route {
+pub(super) fn pass(screen: &Screen) -> Route {
     Route::Pass { stdout: screen.program_stdout(), stderr: screen.program_stderr() }
 }
 

@@ -3,13 +3,40 @@ use std::io::Write;
 use box_image::ComponentName;
 use box_image::wire::{Credit, Exec, Failed, Output, Shutdown, Stream, Timing};
 
+use tokio::runtime::{Builder, Runtime};
+
 use super::*;
 
 const TIMING: Timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
 
-fn pair() -> (UnixStream, Channel) {
-    let (guest, host) = UnixStream::pair().unwrap();
-    (guest, Channel::new(host, Nonce("ab".repeat(32))))
+/// A channel with the runtime that it needs, and the guest's end of it.
+struct Pair {
+    runtime: Runtime,
+    channel: Channel,
+    guest: UnixStream,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let (guest, host) = UnixStream::pair().unwrap();
+        Self::of(guest, host, Nonce("ab".repeat(32)))
+    }
+
+    fn of(guest: UnixStream, host: UnixStream, nonce: Nonce) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let channel = runtime.block_on(async { Channel::new(watched(host).unwrap(), nonce) });
+        Self { runtime, channel, guest }
+    }
+
+    fn receive(&mut self) -> Result<bool, LaunchError> {
+        self.runtime.block_on(self.channel.receive())
+    }
+
+    /// Returns what the guest has got.
+    fn sent(&self) -> Option<HostMessage> {
+        self.runtime.block_on(async { sleep(Duration::from_millis(1)).await });
+        HostMessage::read(&mut &self.guest).unwrap()
+    }
 }
 
 fn hello(nonce: &str, protocol: u32) -> GuestMessage {
@@ -22,13 +49,13 @@ fn good_hello() -> GuestMessage {
 
 /// Sends the bytes and returns what comes out of the channel until it is closed or fails.
 fn outcome(bytes: &[u8]) -> Result<Vec<GuestMessage>, LaunchError> {
-    let (mut guest, mut channel) = pair();
-    guest.write_all(bytes).unwrap();
-    drop(guest);
+    let mut pair = Pair::new();
+    pair.guest.write_all(bytes).unwrap();
+    pair.guest.shutdown(std::net::Shutdown::Both).unwrap();
     let mut messages = Vec::new();
     loop {
-        let more = channel.receive()?;
-        while let Some(message) = channel.message()? {
+        let more = pair.receive()?;
+        while let Some(message) = pair.channel.message()? {
             messages.push(message);
         }
         if !more {
@@ -59,13 +86,13 @@ fn init_is_heard_after_its_greeting() {
 
 #[test]
 fn frames_may_arrive_in_pieces() {
-    let (mut guest, mut channel) = pair();
+    let mut pair = Pair::new();
     for byte in bytes_of(&[good_hello(), GuestMessage::Ready(TIMING)]) {
-        assert_eq!(channel.message().unwrap(), None);
-        guest.write_all(&[byte]).unwrap();
-        assert!(channel.receive().unwrap());
+        assert_eq!(pair.channel.message().unwrap(), None);
+        pair.guest.write_all(&[byte]).unwrap();
+        assert!(pair.receive().unwrap());
     }
-    assert_eq!(channel.message().unwrap(), Some(GuestMessage::Ready(TIMING)));
+    assert_eq!(pair.channel.message().unwrap(), Some(GuestMessage::Ready(TIMING)));
 }
 
 #[test]
@@ -85,17 +112,18 @@ fn an_init_of_another_protocol_is_named() {
 
 #[test]
 fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know() {
-    let (mut guest, mut channel) = pair();
-    guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), PREVIOUS_PROTOCOL)])).unwrap();
-    assert!(channel.receive().unwrap());
-    assert_eq!(channel.message().unwrap(), None);
+    let mut pair = Pair::new();
+    pair.guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), PREVIOUS_PROTOCOL)])).unwrap();
+    assert!(pair.receive().unwrap());
+    assert_eq!(pair.channel.message().unwrap(), None);
     let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
+    let channel = &pair.channel;
     channel.send(&HostMessage::Credit(Credit { id: 1, bytes: 1 })).unwrap();
     let error = channel.send(&HostMessage::Exec(Exec { stdin: true, ..exec.clone() })).unwrap_err();
     assert!(matches!(error, LaunchError::OlderBox(PREVIOUS_PROTOCOL)), "{error}");
     let plain = HostMessage::Exec(exec);
     channel.send(&plain).unwrap();
-    assert_eq!(HostMessage::read(&mut guest).unwrap(), Some(plain), "it is all that was sent");
+    assert_eq!(pair.sent(), Some(plain), "it is all that was sent");
 }
 
 #[test]
@@ -134,10 +162,10 @@ fn only_the_vmm_may_connect_and_only_once() {
     let client = UnixStream::connect(&path).unwrap();
     let accepted = listener.accept(own).unwrap();
     assert!(UnixStream::connect(&path).is_err());
-    let mut channel = Channel::new(accepted, Nonce::random().unwrap());
+    let pair = Pair::of(client, accepted, Nonce::random().unwrap());
     let shutdown = HostMessage::Shutdown(Shutdown { grace_ms: 1 });
-    channel.send(&shutdown).unwrap();
-    assert_eq!(HostMessage::read(&mut &client).unwrap(), Some(shutdown));
+    pair.channel.send(&shutdown).unwrap();
+    assert_eq!(pair.sent(), Some(shutdown));
 }
 
 #[test]
@@ -147,4 +175,17 @@ fn nonces_differ_and_are_not_shown() {
     assert_eq!(one.text().len(), 64);
     assert!(one.matches(one.text()) && !one.matches(two.text()));
     assert_eq!(format!("{one:?}"), "Nonce(…)");
+}
+
+#[test]
+fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
+    let mut pair = Pair::new();
+    let input = box_image::wire::Input { id: 1, data: vec![0; box_image::wire::MAX_OUTPUT] };
+    let request = HostMessage::Input(input);
+    // More than a socket holds.
+    (0..100).for_each(|_| pair.channel.send(&request).unwrap());
+    pair.guest.write_all(&bytes_of(&[good_hello()])).unwrap();
+    assert!(pair.receive().unwrap());
+    let error = pair.receive().unwrap_err().to_string();
+    assert!(error.contains("does not read its requests"), "{error}");
 }

@@ -106,6 +106,10 @@ messages! {
     }
 }
 
+mod client;
+
+pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
+
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,0 +1,45 @@
+//! What the clients of a running box's supervisor say first, on the supervisor's Unix socket.
+//!
+//! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
+//! init: at most one command for each connection, whose id the supervisor chooses. The answers are
+//! [`GuestMessage`](super::GuestMessage)s, which name the agent by [`AGENT_ID`](super::AGENT_ID) and the command by
+//! any other id. Output needs no credit: what the client does not read, the supervisor grants to nobody.
+
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::frame::{Body, invalid, read_frame, write_frame};
+
+/// The version of the messages between a supervisor and its clients.
+pub const CLIENT_PROTOCOL: u32 = 1;
+
+messages! {
+    /// The messages that only clients send.
+    pub enum ClientMessage {
+        /// The first message of a connection.
+        129 => Greeting(Greeting),
+    }
+}
+
+/// Says which protocol a client speaks, and what it wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Greeting {
+    /// [`CLIENT_PROTOCOL`].
+    pub protocol: u32,
+    /// What it is told of the agent.
+    pub agent: Follow,
+}
+
+/// What a client is told of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Follow {
+    /// Nothing.
+    Nothing,
+    /// How it ends.
+    End,
+    /// What it writes from now on, and how it ends.
+    Output,
+}

@@ -1,0 +1,358 @@
+//! The boxes that this user has started: a record, a lock and a log of each.
+//!
+//! ```text
+//! <state>/boxes/                   0700
+//! <state>/boxes/.lock              held while a record is made, removed or swept
+//! <state>/boxes/NAME/record.json   what is known of the box
+//! <state>/boxes/NAME/lock          held by its supervisor; gone once the record says how it ended
+//! <state>/boxes/NAME/agent.log     what the agent wrote
+//! ```
+//!
+//! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
+//! it, notes the end, and removes what is left of the run.
+
+mod log;
+mod record;
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+use host_fs::publish::FileDraft;
+use host_fs::read::{Links, is_private, read_file};
+
+use crate::LaunchError;
+use crate::runtime_dir;
+
+pub use log::{AgentLog, LogReader, Logged};
+pub use record::{Record, State, since_epoch};
+
+/// The directory of the records in the state directory.
+const NAME: &str = "boxes";
+const LOCK: &str = "lock";
+const RECORD: &str = "record.json";
+/// The file that is locked while records come and go.
+const GLOBAL_LOCK: &str = ".lock";
+/// How long another command may hold it.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// How many records of boxes that have ended are kept.
+pub const MAX_ENDED: usize = 100;
+/// A record takes less, in bytes.
+const MAX_RECORD: u64 = 1 << 20;
+/// The greatest length of a name.
+const MAX_NAME: usize = 63;
+/// How often a free name is looked for.
+const TRIES: usize = 64;
+
+/// Returns whether a box can have this name: letters, digits, `_`, `.` and `-`, the first one a letter or a digit.
+pub fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(inner)
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+}
+
+/// The records in a state directory.
+#[derive(Debug, Clone)]
+pub struct Boxes {
+    directory: PathBuf,
+}
+
+impl Boxes {
+    /// Uses the records in `<state>/boxes`, which is made with the first.
+    pub fn new(state: &Path) -> Self {
+        Self { directory: state.join(NAME) }
+    }
+
+    /// Makes the record of a box that is about to start. Without a name of its own it gets one that begins with that
+    /// of the record. What dead boxes have left is swept, and the oldest records of more than [`MAX_ENDED`].
+    ///
+    /// # Errors
+    /// [`LaunchError::NameTaken`], [`LaunchError::BadName`], and when it cannot be written.
+    pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, LaunchError> {
+        if let Some(name) = name.filter(|it| !is_name(it)) {
+            return Err(LaunchError::BadName(name.to_owned()));
+        }
+        make_private(&self.directory)?;
+        let _guard = self.lock()?;
+        self.sweep()?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.free_name(&record.name)?,
+        };
+        let directory = self.directory.join(&name);
+        match DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                return Err(LaunchError::NameTaken(name));
+            }
+            made => made.map_err(LaunchError::file("make", &directory))?,
+        }
+        let entry = Entry::new(directory, Record { name, ..record })?;
+        self.prune()?;
+        Ok(entry)
+    }
+
+    /// Returns all records, the newest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn all(&self) -> Result<Vec<Record>, LaunchError> {
+        if !self.directory.exists() {
+            return Ok(Vec::new());
+        }
+        self.sweep_alone()?;
+        let mut records: Vec<_> = self
+            .names()?
+            .iter()
+            .filter_map(|name| self.record(name).transpose())
+            .collect::<Result<_, _>>()?;
+        records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
+        Ok(records)
+    }
+
+    /// Returns the record of the box with this name.
+    ///
+    /// # Errors
+    /// [`LaunchError::NoBox`], and when it cannot be read.
+    pub fn find(&self, name: &str) -> Result<Record, LaunchError> {
+        let none = || LaunchError::NoBox(name.to_owned());
+        if !is_name(name) || !self.directory.exists() {
+            return Err(none());
+        }
+        self.sweep_alone()?;
+        self.record(name)?.ok_or_else(none)
+    }
+
+    /// Removes the record of a box that has ended, and its log.
+    ///
+    /// # Errors
+    /// [`LaunchError::StillRunning`], [`LaunchError::NoBox`], and when it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), LaunchError> {
+        let record = self.find(name)?;
+        let _guard = self.lock()?;
+        let directory = self.directory.join(&record.name);
+        if directory.join(LOCK).exists() {
+            return Err(LaunchError::StillRunning(record.name));
+        }
+        remove(&directory)
+    }
+
+    /// Returns the log of a box's agent.
+    pub fn log(&self, name: &str) -> LogReader {
+        LogReader::new(&self.directory.join(name))
+    }
+
+    /// Returns the path of the directory with a box's record.
+    pub fn directory_of(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Keeps other commands from making and removing records until the result is dropped.
+    fn lock(&self) -> Result<File, LaunchError> {
+        let path = self.directory.join(GLOBAL_LOCK);
+        let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    sleep(Duration::from_millis(2));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let held =
+                        io::Error::new(ErrorKind::ResourceBusy, "another boxlaunch holds it");
+                    return Err(LaunchError::file("lock", &path)(held));
+                }
+                Err(TryLockError::Error(error)) => {
+                    return Err(LaunchError::file("lock", &path)(error));
+                }
+            }
+        }
+    }
+
+    fn sweep_alone(&self) -> Result<(), LaunchError> {
+        let _guard = self.lock()?;
+        self.sweep()
+    }
+
+    /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
+    fn sweep(&self) -> Result<(), LaunchError> {
+        for name in self.names()? {
+            let directory = self.directory.join(&name);
+            let Ok(lock) = File::open(directory.join(LOCK)) else { continue };
+            if lock.try_lock().is_ok() {
+                self.bury(&name, &directory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the end of one whose supervisor was killed.
+    fn bury(&self, name: &str, directory: &Path) -> Result<(), LaunchError> {
+        let Some(mut record) = self.record(name)? else { return remove(directory) };
+        runtime_dir::remove_left(&record.runtime);
+        if let Some(socket) = &record.agent_socket {
+            runtime_dir::remove_socket(socket);
+        }
+        if record.remove {
+            return remove(directory);
+        }
+        record.end(None, Some("its supervisor was killed".to_owned()));
+        write(directory, &record)?;
+        let lock = directory.join(LOCK);
+        fs::remove_file(&lock).map_err(LaunchError::file("remove", &lock))
+    }
+
+    /// Removes the oldest records of boxes that have ended. The lock is held.
+    fn prune(&self) -> Result<(), LaunchError> {
+        let names = self.names()?;
+        if names.len() <= MAX_ENDED {
+            return Ok(());
+        }
+        let age = |name: &String| {
+            let directory = self.directory.join(name);
+            let changed = fs::metadata(directory.join(RECORD)).and_then(|it| it.modified());
+            let has_ended = !directory.join(LOCK).exists();
+            has_ended.then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
+        };
+        let mut ended: Vec<_> = names.iter().filter_map(age).collect();
+        ended.sort();
+        let surplus = ended.len().saturating_sub(MAX_ENDED);
+        ended[..surplus].iter().try_for_each(|(_, directory)| remove(directory))
+    }
+
+    fn names(&self) -> Result<Vec<String>, LaunchError> {
+        let list = || -> io::Result<Vec<String>> {
+            let names = fs::read_dir(&self.directory)?;
+            let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
+            names.filter_map(Result::transpose).collect()
+        };
+        let mut names = list().map_err(LaunchError::file("list", &self.directory))?;
+        names.retain(|name| is_name(name));
+        Ok(names)
+    }
+
+    /// Reads a record; `None` where there is none, or none yet.
+    fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
+        let path = self.directory.join(name).join(RECORD);
+        match read_file(&path, Links::Refuse, MAX_RECORD) {
+            Err(error) if error.is_absent() => Ok(None),
+            read => {
+                let bytes = read.map_err(|error| LaunchError::file("read", &path)(error.into()))?;
+                let record = serde_json::from_slice(&bytes);
+                record.map(Some).map_err(|error| LaunchError::file("read", &path)(error.into()))
+            }
+        }
+    }
+
+    fn free_name(&self, base: &str) -> Result<String, LaunchError> {
+        let base = if is_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
+        for _ in 0..TRIES {
+            let random = getrandom::u32().map_err(LaunchError::system("get random bytes"))?;
+            let name = format!("{base}-{:04x}", random >> 16);
+            if !self.directory.join(&name).exists() {
+                return Ok(name);
+            }
+        }
+        Err(LaunchError::NameTaken(base.to_owned()))
+    }
+}
+
+/// The record of a box of this process, which is alive as long as this holds its lock.
+#[derive(Debug)]
+pub struct Entry {
+    directory: PathBuf,
+    /// What is known of the box.
+    pub record: Record,
+    _lock: File,
+}
+
+impl Entry {
+    fn new(directory: PathBuf, record: Record) -> Result<Self, LaunchError> {
+        let path = directory.join(LOCK);
+        let lock = private_file(&path).map_err(LaunchError::file("make", &path))?;
+        lock.lock().map_err(LaunchError::file("lock", &path))?;
+        write(&directory, &record)?;
+        Ok(Self { directory, record, _lock: lock })
+    }
+
+    /// Returns where the agent's output is kept.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn log(&self) -> Result<AgentLog, LaunchError> {
+        AgentLog::create(&self.directory)
+    }
+
+    /// Changes the record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), LaunchError> {
+        change(&mut self.record);
+        write(&self.directory, &self.record)
+    }
+
+    /// Notes how the box ended, or removes the record where that was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), LaunchError> {
+        if self.record.remove {
+            return remove(&self.directory);
+        }
+        self.record.end(status, error);
+        write(&self.directory, &self.record)?;
+        let lock = self.directory.join(LOCK);
+        fs::remove_file(&lock).map_err(LaunchError::file("remove", &lock))
+    }
+}
+
+/// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
+fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
+    let path = directory.join(RECORD);
+    let put = || -> io::Result<()> {
+        let draft = FileDraft::beside(&path, 0o600)?;
+        draft.file().write_all(&serde_json::to_vec(record)?)?;
+        draft.finish_over_unflushed(&path)
+    };
+    put().map_err(LaunchError::file("write", &path))
+}
+
+/// Opens a file of this user alone, which is made where it is missing.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Makes a directory of this user alone, and refuses one that others can change.
+fn make_private(path: &Path) -> Result<(), LaunchError> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(path).map_err(LaunchError::file("make", path))?;
+    let is_private = File::open(path).and_then(|it| is_private(&it));
+    if is_private.map_err(LaunchError::file("use", path))? {
+        return Ok(());
+    }
+    let others = io::Error::new(ErrorKind::PermissionDenied, "another user can change it");
+    Err(LaunchError::file("use", path)(others))
+}
+
+fn remove(directory: &Path) -> Result<(), LaunchError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(LaunchError::file("remove", directory)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the inode of a file, by which a log that was rotated is known.
+fn inode(file: &File) -> io::Result<u64> {
+    Ok(file.metadata()?.ino())
+}
+
+#[cfg(test)]
+mod tests;

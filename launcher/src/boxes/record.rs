@@ -1,0 +1,126 @@
+//! The record of a box.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use box_digest::Digest;
+use box_image::{ComponentName, Phases, Vm};
+use box_layout::OpenBox;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+
+/// What is known of a box. Times are in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Its name, which no other box of this user has.
+    pub name: String,
+    /// The digest of the box that runs.
+    #[serde(rename = "box")]
+    pub digest: Digest,
+    /// Where the box is.
+    pub directory: String,
+    /// Its components.
+    pub components: Vec<ComponentName>,
+    /// The size of its machine.
+    pub vm: Vm,
+    /// How far it is.
+    pub state: State,
+    /// The process id of its supervisor.
+    pub supervisor: u32,
+    /// The process id of its virtual machine, while it runs.
+    pub vmm: Option<u32>,
+    /// The version of the protocol that its init speaks, once it is ready.
+    pub protocol: Option<u32>,
+    /// The directory with its sockets.
+    pub runtime: PathBuf,
+    /// The socket that leads to the agent's port.
+    pub agent_socket: Option<PathBuf>,
+    /// When its start began.
+    pub created_ms: u64,
+    /// When its agent was ready.
+    pub ready_ms: Option<u64>,
+    /// When it ended.
+    pub ended_ms: Option<u64>,
+    /// How long each phase of its start took, in milliseconds.
+    pub phases_ms: Option<Phases>,
+    /// The exit status of its agent.
+    pub status: Option<u8>,
+    /// Why it ended, where it was not the agent's end, nor asked for.
+    pub error: Option<String>,
+    /// Whether the record goes when it ends.
+    pub remove: bool,
+}
+
+/// How far a box is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Its agent is not ready yet.
+    Starting,
+    /// Its agent is ready.
+    Running,
+    /// It has ended.
+    Ended,
+}
+
+impl State {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+impl Record {
+    /// Describes a box that is about to start, with its own name until it has got another.
+    pub fn new(opened: &OpenBox, vm: Vm, runtime: &Path) -> Self {
+        let plan = opened.plan();
+        Self {
+            name: plan.name.clone(),
+            digest: opened.digest,
+            directory: opened.directory.to_string_lossy().into_owned(),
+            components: plan.components().map(|(name, _)| name).collect(),
+            vm,
+            state: State::Starting,
+            supervisor: std::process::id(),
+            vmm: None,
+            protocol: None,
+            runtime: runtime.to_owned(),
+            agent_socket: None,
+            created_ms: since_epoch(),
+            ready_ms: None,
+            ended_ms: None,
+            phases_ms: None,
+            status: None,
+            error: None,
+            remove: false,
+        }
+    }
+
+    /// Notes that the agent is ready, or is not waited for any longer.
+    pub fn start(&mut self, machine: &Machine) {
+        let (vmm, protocol) = (Some(machine.vmm()), Some(machine.protocol()));
+        let ready_ms = machine.facts.is_ready.then(since_epoch);
+        let phases_ms = machine.facts.is_ready.then_some(machine.facts.phases);
+        let agent_socket = machine.agent_socket().map(Path::to_owned);
+        let state = State::Running;
+        *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
+    }
+
+    /// Notes the end.
+    pub(super) fn end(&mut self, status: Option<u8>, error: Option<String>) {
+        let (state, ended_ms) = (State::Ended, Some(since_epoch()));
+        *self =
+            Self { state, ended_ms, status, error, vmm: None, agent_socket: None, ..self.clone() };
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub fn since_epoch() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

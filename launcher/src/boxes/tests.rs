@@ -1,0 +1,171 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use box_image::wire::{Output, Stream};
+use testkit::test_box::{TestBox, config};
+
+use super::*;
+
+/// A state directory, and a box to have records of.
+struct Fixture {
+    state: tempfile::TempDir,
+    made: TestBox,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { state: tempfile::tempdir().unwrap(), made: TestBox::new(&config()) }
+    }
+
+    fn boxes(&self) -> Boxes {
+        Boxes::new(self.state.path())
+    }
+
+    fn record(&self) -> Record {
+        let opened = crate::open(self.made.path()).unwrap();
+        Record::new(&opened, opened.plan().vm, &self.state.path().join("none"))
+    }
+
+    fn create(&self, name: &str) -> Result<Entry, LaunchError> {
+        self.boxes().create(Some(name), self.record())
+    }
+}
+
+fn output(text: &[u8]) -> Output {
+    Output { id: 0, stream: Stream::Stdout, data: text.to_vec() }
+}
+
+#[test]
+fn a_name_is_for_one_box_until_its_record_is_removed() {
+    let made = Fixture::new();
+    let entry = made.create("one").unwrap();
+    assert!(matches!(made.create("one"), Err(LaunchError::NameTaken(_))));
+    assert_eq!(made.boxes().find("one").unwrap().state, State::Starting);
+    assert!(matches!(made.boxes().remove("one"), Err(LaunchError::StillRunning(_))));
+    entry.end(Some(3), None).unwrap();
+    let ended = made.boxes().find("one").unwrap();
+    assert_eq!((ended.state, ended.status, ended.error), (State::Ended, Some(3), None));
+    assert!(matches!(made.create("one"), Err(LaunchError::NameTaken(_))));
+    made.boxes().remove("one").unwrap();
+    assert!(matches!(made.boxes().find("one"), Err(LaunchError::NoBox(_))));
+    made.create("one").unwrap();
+}
+
+#[test]
+fn names_are_safe_in_paths() {
+    let made = Fixture::new();
+    for bad in ["", ".", "..", ".lock", "-a", "a/b", "a b", "ä", &"a".repeat(64)] {
+        assert!(matches!(made.create(bad), Err(LaunchError::BadName(_))), "{bad}");
+        assert!(matches!(made.boxes().find(bad), Err(LaunchError::NoBox(_))), "{bad}");
+    }
+    for good in ["a", "7", "My_box-1.2", &"a".repeat(63)] {
+        made.create(good).unwrap();
+    }
+}
+
+#[test]
+fn a_box_without_a_name_gets_its_own_with_an_ending() {
+    let made = Fixture::new();
+    let names = [(), ()].map(|()| {
+        let entry = made.boxes().create(None, made.record()).unwrap();
+        entry.record.name
+    });
+    assert_ne!(names[0], names[1]);
+    assert!(names.iter().all(|name| name.starts_with("test-") && name.len() == 9), "{names:?}");
+    let odd = Record { name: "/etc".to_owned(), ..made.record() };
+    assert!(made.boxes().create(None, odd).unwrap().record.name.starts_with("box-"));
+}
+
+#[test]
+fn what_a_killed_supervisor_left_is_swept() {
+    let made = Fixture::new();
+    let runtime = runtime_dir::RuntimeDir::create(made.state.path()).unwrap();
+    let record = Record { runtime: runtime.path().to_owned(), ..made.record() };
+    let entry = made.boxes().create(Some("killed"), record).unwrap();
+    let gone = Record { remove: true, ..made.record() };
+    let removed = made.boxes().create(Some("removed"), gone).unwrap();
+    assert_eq!(made.boxes().all().unwrap().len(), 2);
+    let path = runtime.path().to_owned();
+    std::mem::forget(runtime);
+    // The kernel drops the locks of a process that ends.
+    drop((entry, removed));
+    let left = made.boxes().all().unwrap();
+    assert_eq!(left.len(), 1);
+    let why = left[0].error.as_deref();
+    assert_eq!((left[0].state, why), (State::Ended, Some("its supervisor was killed")));
+    assert!(!path.exists());
+}
+
+#[test]
+fn only_a_directory_of_a_run_is_swept() {
+    let made = Fixture::new();
+    let precious = made.state.path().join("boxlaunch-precious");
+    fs::create_dir(&precious).unwrap();
+    let record = Record { runtime: precious.clone(), ..made.record() };
+    drop(made.boxes().create(Some("odd"), record).unwrap());
+    assert_eq!(made.boxes().find("odd").unwrap().state, State::Ended);
+    assert!(precious.exists());
+}
+
+#[test]
+fn the_oldest_records_of_too_many_go() {
+    let made = Fixture::new();
+    let running = made.create("running").unwrap();
+    for number in 0..MAX_ENDED + 3 {
+        made.create(&format!("b{number}")).unwrap().end(Some(0), None).unwrap();
+    }
+    made.create("last").unwrap().end(Some(0), None).unwrap();
+    let names: Vec<_> = made.boxes().all().unwrap().into_iter().map(|it| it.name).collect();
+    assert!(names.len() <= MAX_ENDED + 2, "{}", names.len());
+    let has = |name: &str| names.iter().any(|it| it == name);
+    assert!(has("running") && has("last") && has("b102") && !has("b0"), "{names:?}");
+    drop(running);
+}
+
+#[test]
+fn a_directory_that_others_can_change_is_not_used() {
+    let made = Fixture::new();
+    made.create("one").unwrap();
+    let directory = made.state.path().join(NAME);
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(made.create("two").unwrap_err().to_string().contains("another user can change it"));
+}
+
+#[test]
+fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
+    let made = Fixture::new();
+    let mut log = made.create("one").unwrap().log().unwrap();
+    let mut reader = made.boxes().log("one");
+    assert_eq!(reader.next_entry().unwrap(), None);
+    log.write(&output(b"a\xff\n"));
+    log.write(&Output { stream: Stream::Stderr, ..output(b"b") });
+    let first = reader.next_entry().unwrap().unwrap();
+    assert_eq!((first.stream, first.data.as_slice()), (Stream::Stdout, &b"a\xff\n"[..]));
+    assert!(first.time_ms > 1_700_000_000_000);
+    assert_eq!(reader.next_entry().unwrap().unwrap().stream, Stream::Stderr);
+    assert_eq!(reader.next_entry().unwrap(), None);
+    log.write(&output(b"c"));
+    assert_eq!(reader.next_entry().unwrap().unwrap().data, b"c");
+}
+
+#[test]
+fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
+    let made = Fixture::new();
+    let entry = made.create("one").unwrap();
+    let (mut log, mut follower) = (entry.log().unwrap(), made.boxes().log("one"));
+    let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
+    let count = 3 * usize::try_from(log::MAX_FILE).unwrap() / piece.len();
+    let mut followed = 0;
+    for _ in 0..count {
+        log.write(&output(&piece));
+        followed += std::iter::from_fn(|| follower.next_entry().unwrap()).count();
+    }
+    assert_eq!(followed, count);
+    let mut late = made.boxes().log("one");
+    let kept = std::iter::from_fn(|| late.next_entry().unwrap()).count();
+    assert!((count / 3..count).contains(&kept), "{kept} of {count}");
+    let size: u64 = fs::read_dir(made.boxes().directory_of("one"))
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(size < 2 * log::MAX_FILE + 100_000, "{size}");
+}

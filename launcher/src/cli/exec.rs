@@ -1,0 +1,150 @@
+//! `boxlaunch exec` and `boxlaunch shell`: commands in a box that runs.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use box_image::ComponentName;
+use box_image::wire::{Exited, Follow};
+use boxlaunch::LaunchError;
+use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::client::{Client, CommandSetup};
+use boxlaunch::output::Route;
+use boxlaunch::report::CommandReport;
+use boxlaunch::signals::StopSignals;
+
+use super::command::CommandOptions;
+use super::error::CommandError;
+use super::paths;
+use super::run::{capture, component_name, pass};
+use super::screen::Screen;
+use super::terminal::json_line;
+
+/// Starts the best shell that there is.
+const SHELL: [&str; 3] =
+    ["/bin/sh", "-c", "if command -v bash >/dev/null 2>&1; then exec bash; else exec sh; fi"];
+
+/// Runs a command in a box that runs.
+///
+/// boxlaunch exits with the command's status. A first signal (SIGINT, SIGTERM, SIGHUP) is passed on to the
+/// command; with a second one, or when boxlaunch is killed, the command is killed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch exec hello ls -l /
+  boxlaunch exec -it hello -- sh
+  boxlaunch exec --in agent --json hello -- cat /etc/hostname")]
+pub(crate) struct ExecArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print one JSON object at the end, with the command's output in it.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The component to run CMD in [default: business where the box has one, else agent].
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    component: Option<ComponentName>,
+    /// The command to run, and its arguments.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<String>,
+    #[command(flatten)]
+    options: CommandOptions,
+}
+
+/// Opens a shell in a box that runs.
+///
+/// It is bash where the component has it, else sh.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch shell hello")]
+pub(crate) struct ShellArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The component [default: business where the box has one, else agent].
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
+    component: Option<ComponentName>,
+    /// The user, and the group: names of the component, or numbers [default: the component's].
+    #[arg(short, long, value_name = "USER[:GROUP]", value_parser = super::command::user)]
+    user: Option<String>,
+}
+
+/// What is run, and where.
+struct Request<'a> {
+    name: &'a str,
+    component: Option<ComponentName>,
+    command: Vec<String>,
+    options: &'a CommandOptions,
+    json: bool,
+}
+
+pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
+    let ExecArgs { name, component, options, json, .. } = args;
+    let command = args.command.clone();
+    run(&Request { name, component: *component, command, options, json: *json })
+}
+
+pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
+    let options = CommandOptions::of_shell(args.user.clone());
+    let command = SHELL.map(str::to_owned).to_vec();
+    let ShellArgs { name, component, .. } = args;
+    run(&Request { name, component: *component, command, options: &options, json: false })
+}
+
+fn run(request: &Request<'_>) -> Result<u8, CommandError> {
+    request.options.check()?;
+    let record = Boxes::new(&paths::state()?).find(request.name)?;
+    let signals = Rc::new(StopSignals::block()?);
+    let screen = Screen::new(&signals)?;
+    let done = run_in(&record, request, &signals, &screen);
+    let code = done.unwrap_or_else(|error| screen.report(&error, request.json));
+    Ok(screen.close(code))
+}
+
+/// Runs the command in the box of a record.
+fn run_in(
+    record: &Record,
+    request: &Request<'_>,
+    signals: &StopSignals,
+    screen: &Screen,
+) -> Result<u8, CommandError> {
+    let component = component(record, request.component)?;
+    let mut client = Client::connect(record, Follow::Nothing, signals)?;
+    let mut output = if request.json { capture() } else { pass(screen) };
+    let argv = request.command.clone();
+    let exec = request.options.exec(component, argv.clone());
+    let (input, tty) = (request.options.input()?, request.options.terminal()?);
+    let started = Instant::now();
+    let exit =
+        client.exec(CommandSetup { exec, input, tty, output: &mut output }, &mut Route::Nowhere);
+    let exit = after_signal(&mut client, exit, &mut output)?;
+    let report = CommandReport::new(component, argv, exit, started.elapsed(), &output);
+    if request.json {
+        screen.print(&json_line(&report)?);
+    }
+    Ok(report.code())
+}
+
+/// Passes a first signal on, and waits for what the command makes of it.
+fn after_signal(
+    client: &mut Client<'_>,
+    exit: Result<Exited, LaunchError>,
+    output: &mut Route,
+) -> Result<Exited, LaunchError> {
+    match exit {
+        Err(LaunchError::Signal(signal)) => {
+            client.ask_to_signal(false, signal);
+            client.wait_for_command(output, &mut Route::Nowhere)
+        }
+        exit => exit,
+    }
+}
+
+fn component(record: &Record, wanted: Option<ComponentName>) -> Result<ComponentName, LaunchError> {
+    let has = |name: &ComponentName| record.components.contains(name);
+    let default = Some(ComponentName::Business).filter(has).unwrap_or(ComponentName::Agent);
+    let wanted = wanted.unwrap_or(default);
+    Some(wanted).filter(has).ok_or(LaunchError::NoComponent(wanted))
+}

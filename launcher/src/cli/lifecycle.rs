@@ -1,0 +1,205 @@
+//! `boxlaunch stop`, `kill`, `wait`, `rm` and `attach`: boxes that run, by their names.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use box_image::exit;
+use box_image::wire::Follow;
+use boxlaunch::LaunchError;
+use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::client::Client;
+use boxlaunch::output::Route;
+use boxlaunch::signals::StopSignals;
+use nix::sys::signal::Signal;
+
+use super::error::{CommandError, signal_code};
+use super::paths;
+use super::run::{pass, seconds};
+use super::screen::Screen;
+use super::terminal::{is_quiet, json_line, notice, print};
+
+/// Stops boxes: asks their programs to end, and powers them off.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch stop hello")]
+pub(crate) struct StopArgs {
+    /// The boxes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// How long programs may take to end before they are killed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
+    grace: u32,
+}
+
+/// Sends a signal to the agents of boxes. A box ends with its agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello")]
+pub(crate) struct KillArgs {
+    /// The boxes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// The signal, by name or number.
+    #[arg(short, long, value_name = "SIGNAL", default_value = "KILL", value_parser = signal)]
+    signal: i32,
+}
+
+/// Waits until boxes have ended, and prints the exit status of each one's agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch wait hello")]
+pub(crate) struct WaitArgs {
+    /// The boxes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Print one JSON object with the boxes' records instead.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Removes the records and logs of boxes that have ended.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch rm hello")]
+pub(crate) struct RmArgs {
+    /// The boxes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Kill those that still run.
+    #[arg(short, long)]
+    force: bool,
+}
+
+/// Shows what the agent of a box writes from now on, until it ends.
+///
+/// boxlaunch exits with the agent's status then. A signal, such as that of Ctrl-C, ends this command only: the box goes
+/// on. While nothing reads this command's output, the agent waits.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch attach hello")]
+pub(crate) struct AttachArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+pub(crate) fn stop(args: &StopArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    each(&args.names, |name| {
+        let record = boxes.find(name)?;
+        end(&record, Duration::from_secs(args.grace.into()))?;
+        print(&format!("{name}\n"))
+    })
+}
+
+pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    let signals = StopSignals::block()?;
+    each(&args.names, |name| {
+        let mut client = Client::connect(&boxes.find(name)?, Follow::Nothing, &signals)?;
+        client.ask_to_signal(true, args.signal);
+        client.finish()?;
+        print(&format!("{name}\n"))
+    })
+}
+
+pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    let signals = StopSignals::block()?;
+    let mut records = Vec::new();
+    let code = each(&args.names, |name| {
+        let mut record = boxes.find(name)?;
+        if record.state != State::Ended {
+            let mut client = Client::connect(&record, Follow::End, &signals)?;
+            client.wait_for_end(&mut Route::Nowhere)?;
+            // With --rm there is no record any more, only what the supervisor has said.
+            let status = client.agent_status;
+            record = boxes.find(name).unwrap_or(Record { state: State::Ended, status, ..record });
+        }
+        if !args.json {
+            let status = record.status.map_or_else(|| "-".to_owned(), |it| it.to_string());
+            print(&format!("{status}\n"))?;
+        }
+        records.push(record);
+        Ok(())
+    })?;
+    if args.json {
+        print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
+    }
+    Ok(code)
+}
+
+pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    each(&args.names, |name| {
+        let record = boxes.find(name)?;
+        if args.force && record.state != State::Ended {
+            end(&record, Duration::ZERO)?;
+        }
+        match boxes.remove(name) {
+            // Its supervisor has removed it: it was started with --rm.
+            Err(LaunchError::NoBox(_)) if args.force && record.remove => {}
+            removed => removed?,
+        }
+        print(&format!("{name}\n"))
+    })
+}
+
+pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
+    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let signals = Rc::new(StopSignals::block()?);
+    let screen = Screen::new(&signals)?;
+    let mut output = pass(&screen);
+    let attached = Client::connect(&record, Follow::Output, &signals)
+        .and_then(|mut client| client.wait_for_agent(&mut output));
+    let code = match attached {
+        Ok(status) => status,
+        Err(LaunchError::Signal(signal)) => {
+            if !is_quiet() {
+                screen.notice(&format!("boxlaunch: {} goes on\n", record.name));
+            }
+            signal_code(signal)
+        }
+        Err(error) => screen.report(&error.into(), false),
+    };
+    Ok(screen.close(code))
+}
+
+/// Stops a box, and waits until everything of it is gone.
+fn end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
+    if record.state == State::Ended {
+        return Err(LaunchError::NotRunning(record.name.clone()));
+    }
+    let signals = StopSignals::block()?;
+    let mut client = Client::connect(record, Follow::End, &signals)?;
+    client.ask_to_stop(grace);
+    if grace.is_zero() {
+        // The second time, the machine is killed.
+        client.ask_to_stop(grace);
+    }
+    match client.wait_for_end(&mut Route::Nowhere) {
+        // It was to end, and its record says how.
+        Err(LaunchError::Refused { .. }) => Ok(()),
+        ended => ended,
+    }
+}
+
+/// Does something for each name; goes on after errors, and returns the first one's exit code.
+fn each(
+    names: &[String],
+    mut act: impl FnMut(&str) -> Result<(), CommandError>,
+) -> Result<u8, CommandError> {
+    let mut code = exit::DONE;
+    for name in names {
+        if let Err(error) = act(name) {
+            notice(&error.text());
+            code = if code == exit::DONE { error.exit } else { code };
+        }
+    }
+    Ok(code)
+}
+
+/// Reads a signal of the command line: `KILL`, `SIGKILL`, or `9`.
+fn signal(text: &str) -> Result<i32, &'static str> {
+    let name = text.to_ascii_uppercase();
+    let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
+    let number = text.parse().ok().and_then(|number: i32| Signal::try_from(number).ok());
+    let signal = number.or_else(|| name.parse().ok());
+    signal.map(|it| it as i32).ok_or("write a signal's name, such as TERM, or its number")
+}

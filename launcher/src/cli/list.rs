@@ -1,0 +1,105 @@
+//! `boxlaunch ps`, and `boxlaunch inspect` of a box that was started.
+
+use box_image::text::shown;
+use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
+
+use super::error::CommandError;
+use super::paths;
+use super::terminal::{json_line, print};
+
+/// Lists the boxes that run.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch ps
+  boxlaunch ps --all --json | jq '.boxes[] | {name, status}'
+  boxlaunch stop $(boxlaunch ps -n)")]
+pub(crate) struct PsArgs {
+    /// List those that have ended, too.
+    #[arg(short, long)]
+    all: bool,
+    /// Print names only.
+    #[arg(short, long, conflicts_with = "json")]
+    names: bool,
+    /// Print one JSON object with the boxes' records.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {
+    let mut records = Boxes::new(&paths::state()?).all()?;
+    records.retain(|record| args.all || record.state != State::Ended);
+    print(&if args.json {
+        json_line(&serde_json::json!({ "boxes": records }))?
+    } else if args.names {
+        records.iter().map(|record| format!("{}\n", record.name)).collect()
+    } else {
+        table(&records, since_epoch())
+    })?;
+    Ok(0)
+}
+
+/// Returns what a person reads of boxes.
+fn table(records: &[Record], now: u64) -> String {
+    let head = ["NAME", "BOX", "CREATED", "STATUS"].map(str::to_owned);
+    let row = |record: &Record| {
+        let digest = record.digest.hex()[..12].to_owned();
+        let created = format!("{} ago", ago(now.saturating_sub(record.created_ms)));
+        [record.name.clone(), digest, created, status(record, now)]
+    };
+    let rows: Vec<_> = std::iter::once(head).chain(records.iter().map(row)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths = [width(0), width(1), width(2)];
+    let line = |row: &[String; 4]| {
+        let [name, digest, created, status] = row;
+        let [a, b, c] = widths;
+        format!("{name:a$}   {digest:b$}   {created:c$}   {status}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Returns how far a box is, and how it has ended.
+fn status(record: &Record, now: u64) -> String {
+    let since = |time: Option<u64>| ago(now.saturating_sub(time.unwrap_or(now)));
+    match (record.state, &record.error, record.status) {
+        (State::Starting, ..) => "starting".to_owned(),
+        (State::Running, ..) => format!("running for {}", since(record.ready_ms)),
+        (State::Ended, Some(error), _) => {
+            format!("failed {} ago: {}", since(record.ended_ms), first_line(error))
+        }
+        (State::Ended, None, Some(status)) => {
+            format!("ended with {status} {} ago", since(record.ended_ms))
+        }
+        (State::Ended, None, None) => format!("stopped {} ago", since(record.ended_ms)),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    shown(text.lines().next().unwrap_or_default())
+}
+
+/// Writes a time in milliseconds in the unit that people use.
+fn ago(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
+    let (size, unit) =
+        units.into_iter().find(|(size, _)| seconds >= *size).unwrap_or((1, "second"));
+    let count = seconds / size;
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Describes a box that was started.
+pub(super) fn describe(record: &Record) -> String {
+    let now = since_epoch();
+    let text = |it: Option<String>| it.unwrap_or_else(|| "-".to_owned());
+    let vm = &record.vm;
+    let rows = [
+        ("name", record.name.clone()),
+        ("status", status(record, now)),
+        ("box", format!("{} in {}", record.digest, shown(&record.directory))),
+        ("machine", format!("{} CPUs, {} MiB", vm.cpus, vm.memory_mib)),
+        ("supervisor", record.supervisor.to_string()),
+        ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
+        ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
+    ];
+    rows.map(|(name, value)| format!("{name:<13}{value}\n")).concat()
+}

@@ -1,0 +1,376 @@
+//! A client of a box's supervisor: what `run`, `exec`, `attach` and `stop` are.
+//!
+//! One thread waits for everything at once: the supervisor, the signals, and the input and the terminal of a command.
+//! What it reads nobody else waits for, so that it may also wait for whoever reads its own output.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use box_image::wire::{
+    self, AGENT_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow, Greeting,
+    GuestMessage, HostMessage, InputEnd, Output, Resize, Shutdown, Signal, TerminalSize,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::boxes::Record;
+use crate::control::CHUNK;
+use crate::error::LaunchError;
+use crate::frames::Frames;
+use crate::input::Input;
+use crate::machine::not_written;
+use crate::output::Route;
+use crate::signals::StopSignals;
+use crate::supervisor::SOCKET;
+use crate::tty::Tty;
+
+/// The id under which this names its command; the supervisor knows which one it is.
+const COMMAND_ID: u8 = 1;
+
+/// A connection to a supervisor.
+#[derive(Debug)]
+pub struct Client<'a> {
+    stream: UnixStream,
+    frames: Frames,
+    signals: &'a StopSignals,
+    name: String,
+    /// The protocol that the box's init speaks.
+    protocol: u32,
+    input: Option<Input>,
+    tty: Option<Tty>,
+    /// The agent's exit status, once it has ended.
+    pub agent_status: Option<u8>,
+}
+
+/// A command for a client to run, with what it reads and where it writes.
+#[derive(Debug)]
+pub struct CommandSetup<'r> {
+    /// The command; its id is the client's to give.
+    pub exec: Exec,
+    /// What it reads.
+    pub input: Option<Input>,
+    /// The terminal that it gets, whose keys come as the input.
+    pub tty: Option<Tty>,
+    /// Where it writes.
+    pub output: &'r mut Route,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+enum Event {
+    Message(GuestMessage),
+    /// The supervisor has hung up.
+    HungUp,
+    /// A signal asks for the end.
+    Signal(i32),
+    /// Bytes for the command came; none at the end of its input, which comes once.
+    Input(Vec<u8>),
+    /// The terminal that the command has got has this size now.
+    Resized(TerminalSize),
+}
+
+impl<'a> Client<'a> {
+    /// Greets a supervisor over a connection to it.
+    ///
+    /// # Errors
+    /// When it hangs up.
+    pub fn new(
+        stream: UnixStream,
+        (name, protocol): (&str, u32),
+        agent: Follow,
+        signals: &'a StopSignals,
+    ) -> Result<Self, LaunchError> {
+        let (frames, name) = (Frames::default(), name.to_owned());
+        let mut client = Self {
+            stream,
+            frames,
+            signals,
+            name,
+            protocol,
+            input: None,
+            tty: None,
+            agent_status: None,
+        };
+        let mut greeting = Vec::new();
+        let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
+        message.write(&mut greeting).map_err(LaunchError::system("greet the supervisor"))?;
+        client.write(&greeting)?;
+        Ok(client)
+    }
+
+    /// Connects to the supervisor of a running box.
+    ///
+    /// # Errors
+    /// [`LaunchError::NotRunning`].
+    pub fn connect(
+        record: &Record,
+        agent: Follow,
+        signals: &'a StopSignals,
+    ) -> Result<Self, LaunchError> {
+        let gone = || LaunchError::NotRunning(record.name.clone());
+        let (Some(protocol), true) = (record.protocol, Path::is_dir(&record.runtime)) else {
+            return Err(gone());
+        };
+        let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
+        Self::new(stream, (&record.name, protocol), agent, signals)
+    }
+
+    /// Waits until the agent ends, and returns its status.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`], and [`LaunchError::BoxEnded`] when the box ends first.
+    pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, LaunchError> {
+        loop {
+            if let Some(status) = self.agent_status {
+                return Ok(status);
+            }
+            match self.next()? {
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
+    }
+
+    /// Runs a command until it ends. With a terminal it gets one of its own of the same size.
+    ///
+    /// # Errors
+    /// When init cannot run it, the box ends first, or a signal came: the command still runs then, and
+    /// [`Self::wait_for_command`] goes on with it.
+    pub fn exec(
+        &mut self,
+        setup: CommandSetup<'_>,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        let CommandSetup { exec, input, tty, output } = setup;
+        let (stdin, terminal) = (input.is_some(), tty.as_ref().map(Tty::size));
+        self.send(&HostMessage::Exec(Exec { id: COMMAND_ID, stdin, terminal, ..exec }))?;
+        (self.input, self.tty) = (input, tty);
+        self.wait_for_command(output, agent)
+    }
+
+    /// Waits until the command ends.
+    ///
+    /// # Errors
+    /// As of [`Self::exec`].
+    pub fn wait_for_command(
+        &mut self,
+        output: &mut Route,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        let ended = self.follow_command(output, agent);
+        if !matches!(ended, Err(LaunchError::Signal(_))) {
+            (self.input, self.tty) = (None, None);
+        }
+        ended
+    }
+
+    fn follow_command(
+        &mut self,
+        output: &mut Route,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        loop {
+            match self.next()? {
+                Event::Message(GuestMessage::Output(wrote)) if u32::from(wrote.id) != AGENT_ID => {
+                    self.pass_on(&wrote, output)?;
+                }
+                Event::Message(GuestMessage::Exited(exit)) if exit.id != AGENT_ID => {
+                    output.finish().map_err(|error| not_written(error, self.signals))?;
+                    return Ok(exit);
+                }
+                Event::Message(GuestMessage::Credit(credit)) => {
+                    self.input.iter_mut().for_each(|input| input.grant(credit.bytes));
+                }
+                Event::Input(data) => self.send_input(data),
+                Event::Resized(size) => {
+                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }))
+                }
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// Passes a part of the command's input on, or its end.
+    fn send_input(&mut self, data: Vec<u8>) {
+        let id = COMMAND_ID;
+        self.tell(&if data.is_empty() {
+            HostMessage::InputEnd(InputEnd { id })
+        } else {
+            HostMessage::Input(wire::Input { id, data })
+        });
+    }
+
+    /// Asks for the end of the box; asked a second time, the supervisor does not wait for it.
+    pub fn ask_to_stop(&mut self, grace: Duration) {
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        self.tell(&HostMessage::Shutdown(Shutdown { grace_ms }));
+    }
+
+    /// Sends a signal to the agent, or to this client's command.
+    pub fn ask_to_signal(&mut self, is_for_agent: bool, signal: i32) {
+        let id = if is_for_agent { AGENT_ID } else { COMMAND_ID.into() };
+        self.tell(&HostMessage::Signal(Signal { id, signal }));
+    }
+
+    /// Waits until the supervisor has done everything, and hangs up. A signal asks for the end at once.
+    ///
+    /// # Errors
+    /// When the agent's last output cannot be passed on, or the box failed.
+    pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), LaunchError> {
+        loop {
+            match self.next()? {
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(_) => self.ask_to_stop(Duration::ZERO),
+                Event::HungUp => {
+                    return agent.finish().map_err(|error| not_written(error, self.signals));
+                }
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
+    }
+
+    /// Says that this client asks for nothing more, and waits until the supervisor has done what it was asked for.
+    ///
+    /// # Errors
+    /// The supervisor's reason not to do it.
+    pub fn finish(mut self) -> Result<(), LaunchError> {
+        drop(self.stream.shutdown(std::net::Shutdown::Write));
+        self.wait_for_end(&mut Route::Nowhere)
+    }
+
+    /// Handles a message that is not about the command.
+    fn agent_message(
+        &mut self,
+        message: GuestMessage,
+        agent: &mut Route,
+    ) -> Result<(), LaunchError> {
+        match message {
+            GuestMessage::Output(wrote) if u32::from(wrote.id) == AGENT_ID => {
+                self.pass_on(&wrote, agent)
+            }
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
+                self.agent_status = Some(exit.status);
+                Ok(())
+            }
+            GuestMessage::Failed(Failed { step, message }) => {
+                Err(LaunchError::Refused { step, reason: message })
+            }
+            // What the command still writes after its end was not waited for.
+            _ => Ok(()),
+        }
+    }
+
+    fn pass_on(&self, wrote: &Output, output: &mut Route) -> Result<(), LaunchError> {
+        let written = output.write(wrote.stream, &wrote.data);
+        written.map_err(|error| not_written(error, self.signals))
+    }
+
+    fn ended(&self) -> LaunchError {
+        LaunchError::BoxEnded(self.name.clone())
+    }
+
+    /// Sends a message to the supervisor.
+    fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
+        if message.since() > self.protocol {
+            return Err(LaunchError::OlderBox(self.protocol));
+        }
+        let mut frame = Vec::new();
+        message
+            .write(&mut frame)
+            .map_err(LaunchError::system("send a request to the supervisor"))?;
+        self.write(&frame)
+    }
+
+    fn write(&mut self, frame: &[u8]) -> Result<(), LaunchError> {
+        let written = self.stream.write_all(frame);
+        written.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.ended(),
+            _ => LaunchError::system("send a request to the supervisor")(error),
+        })
+    }
+
+    /// Sends what a supervisor that is gone need not know: that is what comes next.
+    fn tell(&mut self, message: &HostMessage) {
+        drop(self.send(message));
+    }
+
+    /// Waits for the next event.
+    fn next(&mut self) -> Result<Event, LaunchError> {
+        loop {
+            let message = self.frames.next(|rest| GuestMessage::read(rest));
+            let misused = |error: io::Error| LaunchError::Protocol(error.to_string());
+            if let Some(message) = message.map_err(misused)? {
+                return Ok(Event::Message(message));
+            }
+            let ready = self.wait()?;
+            if let Some(event) = self.take(&ready)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Reads from the sources that have something.
+    fn take(&mut self, ready: &Sources) -> Result<Option<Event>, LaunchError> {
+        if ready.signals
+            && let Some(signal) = self.signals.next()?
+        {
+            return Ok(Some(Event::Signal(signal)));
+        }
+        if ready.supervisor {
+            return self.receive();
+        }
+        if ready.input {
+            let read = self.input.as_mut().map_or(Ok(None), Input::read);
+            return Ok(read.map_err(LaunchError::Input)?.map(Event::Input));
+        }
+        Ok(self.tty.as_ref().filter(|_| ready.tty).map(|tty| {
+            tty.clear_resized();
+            Event::Resized(tty.size())
+        }))
+    }
+
+    fn wait(&self) -> Result<Sources, LaunchError> {
+        let fallback = self.signals.as_fd();
+        let input = self.input.as_ref().and_then(Input::wanted);
+        let tty = self.tty.as_ref().map(Tty::as_fd);
+        // The signals stand in for a source that is closed, whose answer is then not looked at.
+        let mut fds = [Some(self.stream.as_fd()), Some(fallback), input, tty]
+            .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(nix::Error::EINTR) => return Ok(Sources::default()),
+            polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
+        };
+        let [supervisor, signals, on_input, on_tty] = fds.map(|fd| fd.any().unwrap_or(true));
+        let (input, tty) = (input.is_some() && on_input, tty.is_some() && on_tty);
+        Ok(Sources { supervisor, signals, input, tty })
+    }
+
+    fn receive(&mut self) -> Result<Option<Event>, LaunchError> {
+        let mut chunk = [0; CHUNK];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => Ok(Some(Event::HungUp)),
+            Ok(length) => {
+                self.frames.push(&chunk[..length]);
+                Ok(None)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Some(Event::HungUp)),
+            Err(error) => Err(LaunchError::system("read what the supervisor says")(error)),
+        }
+    }
+}
+
+/// Which of the sources have something.
+#[derive(Debug, Default)]
+struct Sources {
+    supervisor: bool,
+    signals: bool,
+    input: bool,
+    tty: bool,
+}

@@ -1,0 +1,407 @@
+//! The machine of a box: its start, until the agent is ready.
+//!
+//! [`Machine::start`] returns when the agent is ready or its budget is used up; what comes after that is the
+//! [`supervisor`](crate::supervisor)'s. Dropping a machine kills it, and removes its sockets.
+
+pub(crate) mod events;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use box_image::Vm as Size;
+use box_image::secrets::mask_words;
+use box_image::text::shown;
+use box_image::wire::{
+    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, WINDOW,
+};
+use box_layout::OpenBox;
+
+use crate::agent_socket::{AgentSocket, agent_port};
+use crate::boxes::AgentLog;
+use crate::clock;
+use crate::console::Console;
+use crate::control::{Listener, Nonce};
+use crate::error::{LaunchError, RunFailure, Said};
+use crate::host::kvm_error::KvmError;
+use crate::open::check_enforced;
+use crate::output::Route;
+use crate::receipt::Receipts;
+use crate::report::RunFacts;
+use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
+use crate::verify::{self, Trust, Verification, Verified};
+use crate::vmm::{BlobFds, Vmm, VmmConfig};
+use events::{Event, Events, WatchedSignals};
+
+/// How often somebody who watches a start is shown the time.
+const LOOK: Duration = Duration::from_secs(1);
+/// Only this much of a guest's message is shown, in bytes.
+const MAX_SHOWN: usize = 4096;
+
+/// The arguments of [`Machine::start`].
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The box.
+    pub opened: &'a OpenBox,
+    /// The machine's size, which is the box's unless somebody asked for another.
+    pub size: Size,
+    /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
+    pub program: &'a Path,
+    /// The receipts of earlier verifications.
+    pub receipts: &'a Receipts,
+    /// Whether they are used.
+    pub trust: Trust,
+    /// The run's private directory.
+    pub runtime: RuntimeDir,
+    /// Where the agent's socket is made; by default in the private directory.
+    pub agent_socket: Option<PathBuf>,
+    /// The file for the start of the console.
+    pub console: Option<File>,
+    /// Where the agent's output is kept.
+    pub log: AgentLog,
+    /// What else is done with it until the agent is ready.
+    pub agent_output: &'a mut Route,
+    /// The signals that end the start early.
+    pub signals: &'a StopSignals,
+    /// When the program started, without what it did only this time. The hashing of blobs is no part of
+    /// the start either: the clock is set forward by what it took.
+    pub started: Instant,
+    /// How long the start may take before it is an error.
+    pub startup_timeout: Duration,
+    /// How long the start may take before [`Machine::start`] returns without a ready agent.
+    pub enforced_total: Option<Duration>,
+    /// Sees how far the start is.
+    pub watch: &'a dyn Watch,
+}
+
+/// How far a start is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// The box's files are verified now, which takes seconds where large ones have to be hashed.
+    Verifying,
+    /// They had to be hashed, which took this long.
+    Hashed(Duration),
+    /// The machine was started; this much of the start's time has passed.
+    Starting(Duration),
+    /// The start has ended, well or not.
+    Ended,
+}
+
+/// Sees how far a start is, to show it to a person.
+pub trait Watch: std::fmt::Debug {
+    /// Is called at each step, and about once a second while the machine starts.
+    fn see(&self, progress: Progress);
+}
+
+/// A started machine.
+#[derive(Debug)]
+pub struct Machine {
+    // Dropped in this order: the machine ends before its directory is removed.
+    pub(crate) events: Events,
+    agent_socket: Option<AgentSocket>,
+    _runtime: RuntimeDir,
+    agent_argv: Vec<String>,
+    /// Whether the agent has written anything.
+    agent_spoke: bool,
+    agent_window: Window,
+    pub(crate) log: AgentLog,
+    /// The facts of the run so far.
+    pub facts: RunFacts,
+}
+
+impl Machine {
+    /// Verifies the box, boots it, and returns when its agent is ready; see
+    /// [`RunFacts::is_ready`] for when it is not. Belongs to the runtime that it is called in.
+    ///
+    /// # Errors
+    /// When the plan declares what this version does not enforce, a blob differs, or the start fails,
+    /// takes too long or is ended by a signal. That the host can run machines at all, the caller
+    /// has made sure of ([`crate::host::ensure_kvm`]).
+    pub async fn start(mut setup: Setup<'_>) -> Result<Self, RunFailure> {
+        check_enforced(setup.opened)?;
+        let prepared = prepare(&mut setup).inspect_err(|_| setup.watch.see(Progress::Ended));
+        let Prepared { verification, events, agent_socket } = prepared?;
+        let plan = setup.opened.plan();
+        setup.started += verification.hashing;
+        let (limits, signals) = (Limits::of(&setup), WatchedSignals::new(setup.signals)?);
+        let (output, watch) = (setup.agent_output, setup.watch);
+        let mut machine = Self {
+            events,
+            agent_socket,
+            _runtime: setup.runtime,
+            agent_argv: plan.agent.argv.clone(),
+            agent_spoke: false,
+            agent_window: Window::default(),
+            log: setup.log,
+            facts: RunFacts::new(verification),
+        };
+        let ready = machine.await_ready(limits, watch, output, &signals).await;
+        watch.see(Progress::Ended);
+        match ready {
+            Ok(()) => Ok(machine),
+            Err(error) => Err(machine.failure(error, output).await),
+        }
+    }
+
+    /// Waits until the agent is ready or the enforced total has passed, and notes what was taken.
+    async fn await_ready(
+        &mut self,
+        limits: Limits,
+        watch: &dyn Watch,
+        output: &mut Route,
+        signals: &WatchedSignals<'_>,
+    ) -> Result<(), LaunchError> {
+        let started = limits.started;
+        loop {
+            watch.see(Progress::Starting(started.elapsed()));
+            let next_look = Instant::now() + LOOK;
+            let deadline = next_look.min(started + limits.first());
+            match self.events.next(Some(deadline), Some(signals)).await? {
+                Event::Message(GuestMessage::Ready(timing)) => {
+                    self.facts.phases = clock::phases(started.elapsed(), &timing);
+                    self.facts.is_ready = true;
+                    return Ok(());
+                }
+                Event::Message(message) => self.starting(message, output, signals.signals)?,
+                Event::Deadline => {
+                    let taken = started.elapsed();
+                    if limits.is_over_budget(taken)? {
+                        self.facts.phases = clock::unready(taken);
+                        return Ok(());
+                    }
+                }
+                event => return Err(self.ended(event, "before the agent was ready", output).await),
+            }
+        }
+    }
+
+    /// Handles a message that comes before the agent is ready.
+    fn starting(
+        &mut self,
+        message: GuestMessage,
+        output: &mut Route,
+        signals: &StopSignals,
+    ) -> Result<(), LaunchError> {
+        match message {
+            GuestMessage::Output(wrote) => {
+                self.agent_wrote(&wrote, output).map_err(|error| not_written(error, signals))
+            }
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit.status)),
+            GuestMessage::Failed(failed) => Err(guest_error(&failed)),
+            // The channel lets no greeting through, and there is no command.
+            _ => Ok(()),
+        }
+    }
+
+    fn agent_ended(&self, status: u8) -> LaunchError {
+        let mut argv = self.agent_argv.clone();
+        mask_words(&mut argv);
+        LaunchError::AgentEnded { status, argv: argv.join(" "), was_silent: !self.agent_spoke }
+    }
+
+    /// Returns the socket that leads to the agent's port.
+    pub fn agent_socket(&self) -> Option<&Path> {
+        self.agent_socket.as_ref().map(|socket| socket.port().socket.as_path())
+    }
+
+    /// Returns the process id of the VMM.
+    pub fn vmm(&self) -> u32 {
+        self.events.vmm_pid()
+    }
+
+    /// Returns the protocol that the box's init speaks.
+    pub fn protocol(&self) -> u32 {
+        self.events.protocol().unwrap_or(PREVIOUS_PROTOCOL)
+    }
+
+    /// Keeps the agent's output, and passes it on.
+    fn agent_wrote(&mut self, wrote: &Output, output: &mut Route) -> io::Result<()> {
+        self.agent_spoke |= !wrote.data.is_empty();
+        self.log.write(wrote);
+        output.write(wrote.stream, &wrote.data)?;
+        let passed = self.agent_window.passed(wrote.cost());
+        passed.into_iter().for_each(|bytes| self.grant(wrote.id, bytes));
+        Ok(())
+    }
+
+    /// Lets a program write as much again as was passed on.
+    pub(crate) fn grant(&self, id: u8, bytes: u32) {
+        self.tell(&HostMessage::Credit(Credit { id, bytes }));
+    }
+
+    /// Sends what an init that is gone need not know: the next event says why it is, after all that it has sent.
+    pub(crate) fn tell(&self, message: &HostMessage) {
+        drop(self.events.send(message));
+    }
+
+    /// Explains an event that ends a start early.
+    async fn ended(&mut self, event: Event, when: &'static str, output: &mut Route) -> LaunchError {
+        let mut said = Vec::new();
+        let error = explain_end(&mut self.events, event, when, &mut |it| said.push(it)).await;
+        self.take_rest(said, output);
+        error
+    }
+
+    /// Keeps what the agent has written while the machine was about to end.
+    fn take_rest(&mut self, messages: Vec<GuestMessage>, output: &mut Route) {
+        for message in messages {
+            if let GuestMessage::Output(wrote) = message {
+                // The error at hand matters more than one of writing this.
+                drop(self.agent_wrote(&wrote, output));
+            }
+        }
+    }
+
+    /// Puts to an error what helps to understand it: the console's end and the agent's output.
+    async fn failure(&mut self, error: LaunchError, output: &mut Route) -> RunFailure {
+        if !error.is_an_end() {
+            let mut said = Vec::new();
+            self.events.settle(&mut |it| said.push(it)).await;
+            self.take_rest(said, output);
+        }
+        // The error at hand matters more than one while the last half line is written.
+        drop(output.finish());
+        let said = vec![Said::output(output), self.console_end()];
+        RunFailure { error, said }
+    }
+
+    /// Returns the end of the console.
+    pub(crate) fn console_end(&self) -> Said {
+        let words = self.events.console.tail();
+        Said { source: "the end of the machine's console", words }
+    }
+}
+
+/// Explains an event that ends a machine before its time; `each` is called with what init has still sent.
+pub(crate) async fn explain_end(
+    events: &mut Events,
+    event: Event,
+    when: &'static str,
+    each: &mut dyn FnMut(GuestMessage),
+) -> LaunchError {
+    let event = match event {
+        Event::HungUp => match events.settle(each).await {
+            Some(ended @ Event::VmmEnded(_)) => ended,
+            _ => return LaunchError::Protocol(format!("init closed it {when}")),
+        },
+        event => event,
+    };
+    match event {
+        Event::Signal(signal) => LaunchError::Signal(signal),
+        Event::VmmEnded(_) if events.console.kvm_gave_up() => KvmError::Kernel.into(),
+        Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
+        Event::Message(_) | Event::Deadline | Event::HungUp => {
+            LaunchError::Protocol("an event is lost".to_owned())
+        }
+    }
+}
+
+/// How much of a program's output has been passed on, and not granted again.
+#[derive(Debug, Default)]
+pub(crate) struct Window(u32);
+
+impl Window {
+    /// Notes that an output of this cost has been passed on; returns how many bytes to grant: not each few, and long
+    /// before the program would have to wait.
+    pub(crate) fn passed(&mut self, cost: u32) -> Option<u32> {
+        self.0 = self.0.saturating_add(cost);
+        (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
+    }
+}
+
+/// How long a start may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    started: Instant,
+    timeout: Duration,
+    total: Option<Duration>,
+}
+
+impl Limits {
+    const fn of(setup: &Setup<'_>) -> Self {
+        let (started, timeout) = (setup.started, setup.startup_timeout);
+        Self { started, timeout, total: setup.enforced_total }
+    }
+
+    /// Returns the limit that is reached first.
+    fn first(self) -> Duration {
+        self.total.map_or(self.timeout, |total| total.min(self.timeout))
+    }
+
+    /// Returns `true` if a start without a ready agent has taken longer than the budget's total.
+    ///
+    /// # Errors
+    /// [`LaunchError::Timeout`] if it has taken longer than the timeout.
+    fn is_over_budget(self, taken: Duration) -> Result<bool, LaunchError> {
+        if self.total.is_some_and(|total| taken >= total) {
+            return Ok(true);
+        }
+        let timeout = self.timeout;
+        if taken >= timeout { Err(LaunchError::Timeout(timeout.as_secs())) } else { Ok(false) }
+    }
+}
+
+/// Explains why output was not passed on: a signal ends the wait for the reader.
+pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> LaunchError {
+    if error.kind() != io::ErrorKind::WouldBlock {
+        return LaunchError::Output(error);
+    }
+    match signals.next() {
+        Ok(Some(signal)) => LaunchError::Signal(signal),
+        Ok(None) => LaunchError::Output(error),
+        Err(error) => error,
+    }
+}
+
+/// A VMM process that has got its box.
+#[derive(Debug)]
+struct Prepared {
+    verification: Verification,
+    events: Events,
+    agent_socket: Option<AgentSocket>,
+}
+
+/// Verifies the box and starts the VMM process, with the same open files.
+fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
+    let (runtime, wanted) = (&setup.runtime, setup.agent_socket.clone());
+    let port = setup.opened.plan().agent.port;
+    let agent = port.map(|it| agent_port(it, wanted, runtime)).transpose()?;
+    let listener = Listener::bind(runtime.socket("control.sock")?)?;
+    let verification = verified(setup)?;
+    let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
+    let nonce = Nonce::random()?;
+    let agent_socket = agent.map(AgentSocket::new).transpose()?;
+    vmm.configure(&VmmConfig {
+        supervisor: nix::unistd::getpid().as_raw(),
+        size: setup.size,
+        blobs: BlobFds::of(setup.opened),
+        nonce: nonce.clone(),
+        control_socket: listener.path().to_owned(),
+        agent: agent_socket.as_ref().map(|socket| socket.port().clone()),
+    })?;
+    let console = Console::new(setup.console.take());
+    let events = Events::new(vmm, listener, nonce, console)?;
+    Ok(Prepared { verification, events, agent_socket })
+}
+
+/// Verifies the blobs of a box before it is started.
+fn verified(setup: &Setup<'_>) -> Result<Verification, LaunchError> {
+    setup.watch.see(Progress::Verifying);
+    let Setup { opened, receipts, trust, signals, .. } = *setup;
+    let done = verify::boot_blobs(opened, receipts, trust, signals)?;
+    if done.verified == Verified::Hashed {
+        setup.watch.see(Progress::Hashed(done.hashing));
+    }
+    Ok(done)
+}
+
+/// Returns the error of something that init could not do.
+pub(crate) fn guest_error(failed: &Failed) -> LaunchError {
+    let start = |text: &str| shown(&text.chars().take(MAX_SHOWN).collect::<String>());
+    LaunchError::Guest { step: start(&failed.step), message: start(&failed.message) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! The events of a running machine, one at a time: what init sends, the VMM process's log and its end, signals and
+//! the time.
+
+use std::future::pending;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd as _;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use box_image::wire::{GuestMessage, HostMessage};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::{sleep, sleep_until};
+
+use crate::LaunchError;
+use crate::console::Console;
+use crate::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, check_peer};
+use crate::signals::{SIGNAL_SIZE, StopSignals};
+use crate::vmm::Vmm;
+
+/// How long a machine may take to end by itself after init has hung up or failed.
+const SETTLE: Duration = Duration::from_millis(500);
+/// How long the control channel of a VMM process that has ended is read: what it left there is there already.
+const REST: Duration = Duration::from_millis(1);
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Init said something.
+    Message(GuestMessage),
+    /// Init closed the control channel; said once.
+    HungUp,
+    /// The VMM process has ended, and everything that it said was delivered.
+    VmmEnded(ExitStatus),
+    /// A signal asks for the end.
+    Signal(i32),
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// The control connection's life.
+#[derive(Debug)]
+enum Control {
+    /// The listener is kept for its file, which goes with it.
+    Awaited {
+        socket: UnixListener,
+        nonce: Nonce,
+        _listener: Listener,
+    },
+    Open(Channel),
+    Closed,
+}
+
+/// Everything that a machine is waited on for.
+#[derive(Debug)]
+pub(crate) struct Events {
+    vmm: Vmm,
+    log: Option<Receiver>,
+    control: Control,
+    pub(crate) console: Console,
+}
+
+/// The signals that end a run, where they are waited for.
+#[derive(Debug)]
+pub(crate) struct WatchedSignals<'a> {
+    pub(crate) signals: &'a StopSignals,
+    fd: Receiver,
+}
+
+impl<'a> WatchedSignals<'a> {
+    /// Watches the signals in the current runtime.
+    pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, LaunchError> {
+        let action = "wait for signals";
+        let fd = signals.as_fd().try_clone_to_owned().map_err(LaunchError::system(action))?;
+        // Not a pipe, but as readable as one.
+        let fd = Receiver::from_owned_fd_unchecked(fd).map_err(LaunchError::system(action))?;
+        Ok(Self { signals, fd })
+    }
+
+    /// Returns the next signal; may be dropped at any time.
+    async fn next(&self) -> Result<i32, LaunchError> {
+        loop {
+            self.fd.readable().await.map_err(LaunchError::system("wait for signals"))?;
+            let mut information = [0; SIGNAL_SIZE];
+            match self.fd.try_read(&mut information) {
+                Ok(_) => return Ok(self.signals.take(information)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(LaunchError::system("read a signal")(error)),
+            }
+        }
+    }
+}
+
+impl Events {
+    /// Starts to wait on a machine in the current runtime.
+    pub(crate) fn new(
+        mut vmm: Vmm,
+        listener: Listener,
+        nonce: Nonce,
+        console: Console,
+    ) -> Result<Self, LaunchError> {
+        let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
+        let log = log.map_err(LaunchError::system("read the machine's console"))?;
+        let socket = listener.watched();
+        let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
+        Ok(Self {
+            vmm,
+            log,
+            control: Control::Awaited { socket, nonce, _listener: listener },
+            console,
+        })
+    }
+
+    /// Returns the VMM's process id.
+    pub(crate) fn vmm_pid(&self) -> u32 {
+        self.vmm.pid()
+    }
+
+    /// Returns the protocol that init speaks.
+    pub(crate) const fn protocol(&self) -> Option<u32> {
+        match &self.control {
+            Control::Open(channel) => channel.protocol(),
+            Control::Awaited { .. } | Control::Closed => None,
+        }
+    }
+
+    /// Sends a request to init.
+    pub(crate) fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
+        match &self.control {
+            Control::Open(channel) => channel.send(message),
+            Control::Awaited { .. } | Control::Closed => {
+                let gone = io::Error::from(ErrorKind::NotConnected);
+                Err(LaunchError::system("send a request to init")(gone))
+            }
+        }
+    }
+
+    /// Kills what is left of the machine, and keeps what it has still said.
+    pub(crate) async fn kill(&mut self) -> Result<(), LaunchError> {
+        self.vmm.kill();
+        while let Some(log) = &mut self.log {
+            let mut chunk = [0; CHUNK];
+            let length = log.read(&mut chunk).await;
+            self.keep(length, &chunk)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the next event; may be dropped at any time. A message that has arrived comes before the machine's
+    /// end.
+    pub(crate) async fn next(
+        &mut self,
+        deadline: Option<Instant>,
+        signals: Option<&WatchedSignals<'_>>,
+    ) -> Result<Event, LaunchError> {
+        loop {
+            if let Control::Open(channel) = &mut self.control
+                && let Some(message) = channel.message()?
+            {
+                return Ok(Event::Message(message));
+            }
+            let (is_running, mut chunk) = (self.log.is_some(), [0; CHUNK]);
+            tokio::select! {
+                biased;
+                () = until(deadline), if is_running => return Ok(Event::Deadline),
+                signal = next_signal(signals) => return signal.map(Event::Signal),
+                length = read(&mut self.log, &mut chunk), if is_running => self.keep(length, &chunk)?,
+                progress = self.control.progress() => {
+                    if self.follow(progress?)? {
+                        return Ok(Event::HungUp);
+                    }
+                }
+                () = sleep(REST), if !is_running => {
+                    return self.vmm.wait().map(Event::VmmEnded);
+                }
+            }
+        }
+    }
+
+    /// Gives a failing machine a moment to say its last words, which `each` is called with; returns what came instead
+    /// of words.
+    pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            match self.next(Some(deadline), None).await.ok()? {
+                Event::Message(message) => each(message),
+                Event::HungUp => {}
+                event => return Some(event),
+            }
+        }
+    }
+
+    /// Takes a step of the control connection's life; returns `true` at its end.
+    fn follow(&mut self, progress: Progress) -> Result<bool, LaunchError> {
+        match (progress, std::mem::replace(&mut self.control, Control::Closed)) {
+            // Nobody else can connect: the listener is dropped, and its file with it.
+            (Progress::Connected(stream), Control::Awaited { nonce, .. }) => {
+                check_peer(&stream, self.vmm.pid())?;
+                self.control = Control::Open(Channel::new(stream, nonce));
+                Ok(false)
+            }
+            (Progress::Received, control) => {
+                self.control = control;
+                Ok(false)
+            }
+            (Progress::Connected(_) | Progress::Ended, _) => Ok(true),
+        }
+    }
+
+    /// Keeps what was read of the log.
+    fn keep(&mut self, read: io::Result<usize>, chunk: &[u8]) -> Result<(), LaunchError> {
+        let action = "keep the machine's console";
+        match read {
+            Ok(0) => {
+                self.log = None;
+                self.console.finish().map_err(LaunchError::system(action))
+            }
+            Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(action)),
+            Err(error) => Err(LaunchError::system("read the machine's console")(error)),
+        }
+    }
+}
+
+/// What happened on the control socket.
+#[derive(Debug)]
+enum Progress {
+    /// Somebody has connected.
+    Connected(UnixStream),
+    /// Something has arrived.
+    Received,
+    /// The connection is at its end.
+    Ended,
+}
+
+impl Control {
+    /// Waits until something has happened; may be dropped at any time.
+    async fn progress(&mut self) -> Result<Progress, LaunchError> {
+        match self {
+            Self::Awaited { socket, .. } => {
+                let accepted = socket.accept().await;
+                let (stream, _) = accepted.map_err(LaunchError::system(ACCEPT))?;
+                Ok(Progress::Connected(stream))
+            }
+            Self::Open(channel) => {
+                let received = channel.receive().await?;
+                Ok(if received { Progress::Received } else { Progress::Ended })
+            }
+            Self::Closed => pending().await,
+        }
+    }
+}
+
+async fn next_signal(signals: Option<&WatchedSignals<'_>>) -> Result<i32, LaunchError> {
+    match signals {
+        Some(signals) => signals.next().await,
+        None => pending().await,
+    }
+}
+
+async fn read(log: &mut Option<Receiver>, chunk: &mut [u8]) -> io::Result<usize> {
+    match log {
+        Some(log) => log.read(chunk).await,
+        None => pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+use std::io::PipeReader;
+use std::rc::Rc;
+
+use box_image::wire::Stream;
+use nix::sys::pthread::{pthread_kill, pthread_self};
+use nix::sys::signal::Signal;
+
+use super::*;
+use crate::output::Outlet;
+use testkit::test_box::{TestBox, config};
+
+/// Shows nothing.
+#[derive(Debug)]
+struct Unseen;
+
+impl Watch for Unseen {
+    fn see(&self, _: Progress) {}
+}
+
+/// More than all pipes on the way to a reader that takes nothing.
+const TOO_MUCH: usize = 1 << 20;
+
+/// The runtime of a test.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Returns a route to a reader that takes nothing.
+fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
+    let (reader, writer) = io::pipe().unwrap();
+    let outlet = || Box::new(Outlet::new(writer.try_clone().unwrap(), signals));
+    (Route::Pass { stdout: outlet(), stderr: outlet() }, reader)
+}
+
+/// A machine that never ends by itself.
+fn machine(made: &TestBox) -> Machine {
+    let listener = Listener::bind(made.path().join("control.sock")).unwrap();
+    let opened = crate::open(made.path()).unwrap();
+    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened).unwrap();
+    let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
+    Machine {
+        events: Events::new(vmm, listener, nonce, console).unwrap(),
+        agent_socket: None,
+        _runtime: RuntimeDir::create(made.path()).unwrap(),
+        agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
+        agent_spoke: false,
+        agent_window: Window::default(),
+        log: AgentLog::nowhere(),
+        facts: RunFacts::new(Verification { verified: Verified::Receipt, hashing: Duration::ZERO }),
+    }
+}
+
+fn interrupt() {
+    pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
+}
+
+fn output(length: usize) -> Output {
+    Output { id: 0, stream: Stream::Stdout, data: vec![b'x'; length] }
+}
+
+#[test]
+fn signals_end_a_start_whose_output_is_not_read() {
+    let (made, signals) = (TestBox::new(&config()), Rc::new(StopSignals::block().unwrap()));
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let (mut machine, (mut route, _reader)) = (machine(&made), unread(&signals));
+    interrupt();
+    let wrote = GuestMessage::Output(output(TOO_MUCH));
+    let error = machine.starting(wrote, &mut route, &signals).unwrap_err();
+    assert!(matches!(error, LaunchError::Signal(15)), "{error}");
+}
+
+#[test]
+fn output_that_cannot_be_written_ends_a_start() {
+    let (made, signals) = (TestBox::new(&config()), Rc::new(StopSignals::block().unwrap()));
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let (mut machine, (mut route, reader)) = (machine(&made), unread(&signals));
+    drop(reader);
+    let wrote = GuestMessage::Output(output(TOO_MUCH));
+    let error = machine.starting(wrote, &mut route, &signals).unwrap_err();
+    assert!(matches!(error, LaunchError::Output(_)), "{error}");
+}
+
+#[test]
+fn an_agent_that_ended_early_is_named_with_its_arguments() {
+    let made = TestBox::new(&config());
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let mut machine = machine(&made);
+    let silent = machine.agent_ended(0);
+    let message = "the agent (/agent --fast) ended with status 0 before it was ready";
+    assert_eq!(silent.to_string(), message);
+    assert!(matches!(silent, LaunchError::AgentEnded { was_silent: true, .. }));
+    machine.agent_argv.push("--password=hunter2".to_owned());
+    assert!(machine.agent_ended(0).to_string().contains("(/agent --fast --password=****)"));
+    machine.agent_wrote(&output(1), &mut Route::Nowhere).unwrap();
+    let LaunchError::AgentEnded { was_silent, .. } = machine.agent_ended(0) else { panic!() };
+    assert!(!was_silent);
+}
+
+#[test]
+fn a_start_is_stopped_by_the_limit_that_comes_first() {
+    let seconds = Duration::from_secs;
+    let (made, signals) = (TestBox::new(&config()), StopSignals::block().unwrap());
+    runtime().block_on(async {
+        let mut machine = machine(&made);
+        let signals = WatchedSignals::new(&signals).unwrap();
+        let started = Instant::now().checked_sub(seconds(5)).unwrap();
+        let budget = Limits { started, timeout: seconds(60), total: Some(seconds(5)) };
+        let mut route = Route::Nowhere;
+        machine.await_ready(budget, &Unseen, &mut route, &signals).await.unwrap();
+        assert!(!machine.facts.is_ready && machine.facts.phases.total >= 5000.0);
+        for total in [None, Some(seconds(60))] {
+            let limits = Limits { started, timeout: seconds(5), total };
+            let ready = machine.await_ready(limits, &Unseen, &mut route, &signals).await;
+            let error = ready.unwrap_err();
+            assert!(matches!(error, LaunchError::Timeout(5)), "{error}");
+        }
+    });
+}
+
+#[test]
+fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
+    let mut config = config();
+    config.plan.network.mode = box_image::NetworkMode::Shared;
+    let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
+    let (opened, receipts) =
+        (crate::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
+    let runtime_dir = RuntimeDir::create(made.path()).unwrap();
+    let mut agent_output = Route::Nowhere;
+    let refused = runtime().block_on(Machine::start(Setup {
+        opened: &opened,
+        size: opened.plan().vm,
+        program: Path::new("/nowhere"),
+        receipts: &receipts,
+        trust: Trust::Nothing,
+        runtime: runtime_dir,
+        agent_socket: None,
+        console: None,
+        log: AgentLog::nowhere(),
+        agent_output: &mut agent_output,
+        signals: &signals,
+        started: Instant::now(),
+        startup_timeout: Duration::ZERO,
+        enforced_total: None,
+        watch: &Unseen,
+    }));
+    let error = refused.unwrap_err().error;
+    assert!(matches!(&error, LaunchError::Unsupported(declared) if declared.len() == 1), "{error}");
+}

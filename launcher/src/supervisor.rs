@@ -1,0 +1,346 @@
+//! The supervisor of a running box: it serves the box's clients until the box ends.
+//!
+//! ```text
+//! init ◀── control channel ──▶ Supervisor ◀── Unix sockets ──▶ clients: run, exec, attach, stop …
+//! ```
+//!
+//! One thread, which waits for everything at once and for nothing in particular: what a client does not read waits in
+//! its own queue. The agent and each command have a window for what they write (see [`box_image::wire`]), which is
+//! granted again once the bytes are on their way to every client that follows them, so that a queue stays small and
+//! only the program waits whose output is not read.
+
+mod clients;
+mod programs;
+
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use box_image::wire::{
+    AGENT_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, Shutdown, Signal,
+};
+use nix::libc::SIGKILL;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::boxes::Entry;
+use crate::control::watched;
+use crate::error::{LaunchError, RunFailure};
+use crate::machine::events::{Event, WatchedSignals};
+use crate::machine::{Machine, Setup, explain_end, guest_error};
+use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
+use clients::{Clients, FromClient};
+use programs::{AGENT, Programs};
+
+/// The name of the socket in a box's runtime directory, on which its supervisor listens.
+pub const SOCKET: &str = "supervisor.sock";
+/// How long a machine may take to power off once its programs have ended.
+const POWER_OFF: Duration = Duration::from_secs(5);
+/// How the end of a machine that nobody asked for is described.
+const WHEN: &str = "while the box ran";
+
+/// A started box, which nobody serves yet.
+#[derive(Debug)]
+pub struct Started {
+    runtime: Runtime,
+    listener: UnixListener,
+    /// The machine.
+    pub machine: Machine,
+}
+
+impl Started {
+    /// Starts a machine, on whose runtime directory clients can wait from now on.
+    ///
+    /// # Errors
+    /// Those of [`Machine::start`].
+    pub fn new(setup: Setup<'_>) -> Result<Self, RunFailure> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(LaunchError::system("make the supervisor's runtime"))?;
+        let listener = listen(&setup.runtime)?;
+        let machine = runtime.block_on(Machine::start(setup))?;
+        Ok(Self { runtime, listener, machine })
+    }
+
+    /// Serves the box on a thread of its own; returns that, and a connection to it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn serve_beside(
+        self,
+        entry: Entry,
+        terms: Terms,
+    ) -> Result<(UnixStream, JoinHandle<Result<(), RunFailure>>), LaunchError> {
+        let action = "start the supervisor";
+        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::system(action))?;
+        let serve = move || self.serve(entry, terms, None, Some(theirs));
+        let thread = thread::Builder::new().name("supervisor".to_owned()).spawn(serve);
+        Ok((ours, thread.map_err(LaunchError::system(action))?))
+    }
+
+    /// Serves the box until it ends, or a signal asks for that.
+    ///
+    /// # Errors
+    /// When the machine ends by itself, or its init fails.
+    pub fn serve_here(
+        self,
+        entry: Entry,
+        terms: Terms,
+        signals: &StopSignals,
+    ) -> Result<(), RunFailure> {
+        self.serve(entry, terms, Some(signals), None)
+    }
+
+    fn serve(
+        self,
+        entry: Entry,
+        terms: Terms,
+        signals: Option<&StopSignals>,
+        first: Option<UnixStream>,
+    ) -> Result<(), RunFailure> {
+        let Self { runtime, listener, machine } = self;
+        runtime.block_on(async {
+            let signals = signals.map(WatchedSignals::new).transpose()?;
+            let mut clients = Clients::new(listener)?;
+            if let Some(first) = first {
+                let stream =
+                    watched(first).map_err(LaunchError::system("serve the first client"))?;
+                clients.welcome(stream);
+            }
+            let programs = Programs::default();
+            let supervisor = Supervisor { machine, clients, programs, terms, stop: None };
+            supervisor.run(entry, signals.as_ref()).await
+        })
+    }
+}
+
+/// Makes the socket of a supervisor, for this user alone: its directory is.
+fn listen(directory: &RuntimeDir) -> Result<UnixListener, LaunchError> {
+    let path = directory.socket(SOCKET)?;
+    UnixListener::bind(&path).map_err(LaunchError::file("make", &path))
+}
+
+/// How a box ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Whether it ends with its agent.
+    pub ends_with_agent: bool,
+    /// How long its programs may take to end then, or after a signal.
+    pub grace: Duration,
+}
+
+/// Serves a box.
+#[derive(Debug)]
+struct Supervisor {
+    machine: Machine,
+    clients: Clients,
+    programs: Programs,
+    terms: Terms,
+    /// When the machine is killed, once its end was asked for.
+    stop: Option<Instant>,
+}
+
+/// Whether a box goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goes {
+    On,
+    Down,
+}
+
+impl Supervisor {
+    /// Serves the box to its end, which the record then says.
+    async fn run(
+        mut self,
+        entry: Entry,
+        signals: Option<&WatchedSignals<'_>>,
+    ) -> Result<(), RunFailure> {
+        let served = self.serve(signals).await;
+        let killed = self.machine.events.kill().await;
+        let ended = served.and(killed);
+        let error = ended.as_ref().err().map(ToString::to_string);
+        let noted = entry.end(self.machine.facts.agent_status, error.or(self.log_failure()));
+        let Self { machine, mut clients, .. } = self;
+        let said = vec![machine.console_end()];
+        // Whoever waits for the end finds all of it done.
+        drop(machine);
+        if let Err(error) = &ended {
+            clients.tell_all(&failed("run the box", &error.to_string()));
+        }
+        clients.close().await;
+        ended.map_err(|error| RunFailure { error, said })?;
+        Ok(noted?)
+    }
+
+    fn log_failure(&self) -> Option<String> {
+        self.machine.log.failed().map(|error| format!("its log is not complete: {error}"))
+    }
+
+    async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
+        loop {
+            let goes = tokio::select! {
+                event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
+                message = self.clients.next() => self.serve_client(message),
+                granted = self.programs.next_granted() => {
+                    self.grant(granted);
+                    Goes::On
+                }
+            };
+            if goes == Goes::Down {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Handles an event of the machine.
+    async fn take(&mut self, event: Event) -> Result<Goes, LaunchError> {
+        match event {
+            Event::Message(message) => self.serve_guest(message),
+            Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
+            _ if self.stop.is_some() => Ok(Goes::Down),
+            event => {
+                let mut said = Vec::new();
+                let each = &mut |it| said.push(it);
+                let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
+                for message in said {
+                    self.serve_guest(message)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Handles a message of init.
+    fn serve_guest(&mut self, message: GuestMessage) -> Result<Goes, LaunchError> {
+        match message {
+            GuestMessage::Output(output) => self.pass_on(output),
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => return Ok(self.agent_ended(exit)),
+            GuestMessage::Exited(exit) => {
+                if let Some(program) = self.programs.remove(exit.id) {
+                    self.clients.send(program.client, &GuestMessage::Exited(exit), None);
+                }
+            }
+            GuestMessage::Credit(credit) => {
+                if let Some(client) = self.programs.granted_input(credit) {
+                    self.clients.send(client, &GuestMessage::Credit(credit), None);
+                }
+            }
+            GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
+            GuestMessage::Ready(_) if self.machine.facts.is_ready => {
+                return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
+            }
+            // The channel lets no second greeting through.
+            GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
+        }
+        Ok(Goes::On)
+    }
+
+    fn agent_ended(&mut self, exit: Exited) -> Goes {
+        self.machine.facts.agent_status = Some(exit.status);
+        self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
+        if self.terms.ends_with_agent && self.stop.is_none() {
+            return self.begin_stop(self.terms.grace);
+        }
+        Goes::On
+    }
+
+    /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
+    /// all that it has written.
+    fn pass_on(&mut self, output: Output) {
+        if output.id == AGENT {
+            self.machine.log.write(&output);
+        }
+        let (grant, owner) =
+            (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));
+        let (is_agents, message) = (output.id == AGENT, GuestMessage::Output(output));
+        if is_agents {
+            self.clients.tell(&[Follow::Output], &message, Some(&grant));
+        } else if let Some(client) = owner {
+            self.clients.send(client, &message, Some(&grant));
+        }
+    }
+
+    /// Lets a program write more, unless it is another one by now.
+    fn grant(&mut self, granted: programs::Granted) {
+        if let Some(bytes) = self.programs.passed(granted) {
+            self.machine.grant(granted.id, bytes);
+        }
+    }
+
+    fn serve_client(&mut self, message: FromClient) -> Goes {
+        match message {
+            FromClient::Connected(stream) => self.clients.welcome(stream),
+            FromClient::Greeted { client, follow } => {
+                self.clients.follow(client, follow);
+                if let (Some(status), Follow::End | Follow::Output) =
+                    (self.machine.facts.agent_status, follow)
+                {
+                    let exit = Exited { id: AGENT_ID, status, oom_killed: false, timed_out: false };
+                    self.clients.send(client, &GuestMessage::Exited(exit), None);
+                }
+            }
+            FromClient::Asked { client, message } => {
+                return self.ask(client, message).unwrap_or_else(|reason| {
+                    self.clients.send(client, &failed("do that", &reason), None);
+                    Goes::On
+                });
+            }
+            FromClient::Misused { client, why } => {
+                self.clients.send(client, &failed("understand its client", &why), None);
+            }
+            FromClient::Gone { client } => self.part(client),
+        }
+        Goes::On
+    }
+
+    /// Ends what belongs to a client that is gone.
+    fn part(&mut self, client: u64) {
+        self.clients.remove(client);
+        if let Some(id) = self.programs.of(client) {
+            let (id, signal) = (id.into(), SIGKILL);
+            self.machine.tell(&HostMessage::Signal(Signal { id, signal }));
+        }
+    }
+
+    /// Does what a client asks for, or says why not.
+    fn ask(&mut self, client: u64, message: HostMessage) -> Result<Goes, String> {
+        let own = self.programs.of(client);
+        let message = match message {
+            HostMessage::Shutdown(Shutdown { grace_ms }) => {
+                return Ok(self.begin_stop(Duration::from_millis(grace_ms.into())));
+            }
+            HostMessage::Exec(_) if self.stop.is_some() => {
+                return Err("the box is being stopped".to_owned());
+            }
+            HostMessage::Exec(mut exec) => {
+                exec.id = self.programs.add(client, exec.stdin || exec.terminal.is_some())?;
+                HostMessage::Exec(exec)
+            }
+            HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
+            // Grants are the supervisor's to give.
+            HostMessage::Credit(_) => return Ok(Goes::On),
+            // Of a command that has ended.
+            _ if own.is_none() => return Ok(Goes::On),
+            HostMessage::Signal(mut signal) => {
+                signal.id = own.unwrap_or(AGENT).into();
+                HostMessage::Signal(signal)
+            }
+            message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
+        };
+        self.machine.events.send(&message).map(|()| Goes::On).map_err(|error| error.to_string())
+    }
+
+    /// Asks init to end everything; the second time, the machine is not waited for.
+    fn begin_stop(&mut self, grace: Duration) -> Goes {
+        if self.stop.is_some() {
+            return Goes::Down;
+        }
+        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        // Where init is gone already, the machine is about to end, too.
+        self.machine.tell(&HostMessage::Shutdown(Shutdown { grace_ms }));
+        self.stop = Some(Instant::now() + grace + POWER_OFF);
+        Goes::On
+    }
+}
+
+fn failed(step: &str, message: &str) -> GuestMessage {
+    GuestMessage::Failed(Failed { step: step.to_owned(), message: message.to_owned() })
+}

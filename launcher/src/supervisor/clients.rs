@@ -1,0 +1,239 @@
+//! The connections of clients: a task that reads each, and one that writes what waits for it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use box_image::wire::{CLIENT_PROTOCOL, ClientMessage, Follow, GuestMessage, HostMessage};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
+};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::programs::Grant;
+use crate::LaunchError;
+use crate::control::CHUNK;
+use crate::frames::Frames;
+
+/// How long a client may take to say what it wants.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long clients may take to read what is left once the box has ended.
+const LINGER: Duration = Duration::from_secs(10);
+/// How much may wait for a client that reads nothing, in bytes: more than the windows of the agent and a command.
+const MAX_QUEUED: usize = 8 << 20;
+/// How many messages of clients may wait.
+const MAX_ASKED: usize = 64;
+/// How long no connection is accepted after that has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Something that a client did.
+#[derive(Debug)]
+pub(super) enum FromClient {
+    /// It has connected.
+    Connected(UnixStream),
+    /// It has said what it wants to see.
+    Greeted { client: u64, follow: Follow },
+    /// It has sent a message.
+    Asked { client: u64, message: HostMessage },
+    /// It has sent something that no client sends.
+    Misused { client: u64, why: String },
+    /// It has hung up.
+    Gone { client: u64 },
+}
+
+/// A frame on its way to a client.
+#[derive(Debug)]
+struct Frame {
+    bytes: Vec<u8>,
+    _grant: Option<Arc<Grant>>,
+}
+
+/// A client.
+#[derive(Debug)]
+struct Client {
+    follow: Follow,
+    queue: UnboundedSender<Frame>,
+    /// How many bytes wait.
+    queued: Arc<AtomicUsize>,
+}
+
+/// The connected clients.
+#[derive(Debug)]
+pub(super) struct Clients {
+    connected: BTreeMap<u64, Client>,
+    next: u64,
+    asked: Sender<FromClient>,
+    messages: Receiver<FromClient>,
+    writers: JoinSet<()>,
+}
+
+impl Clients {
+    /// Accepts clients from now on.
+    pub(super) fn new(listener: UnixListener) -> Result<Self, LaunchError> {
+        let listen = || -> io::Result<_> {
+            listener.set_nonblocking(true)?;
+            tokio::net::UnixListener::from_std(listener)
+        };
+        let listener = listen().map_err(LaunchError::system("listen for clients"))?;
+        let (asked, messages) = channel(MAX_ASKED);
+        drop(tokio::spawn(accept(listener, asked.clone())));
+        let (connected, writers) = (BTreeMap::new(), JoinSet::new());
+        Ok(Self { connected, next: 0, asked, messages, writers })
+    }
+
+    /// Waits for the next thing that a client does.
+    pub(super) async fn next(&mut self) -> FromClient {
+        match self.messages.recv().await {
+            Some(message) => message,
+            // This has a sender of its own.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes a new connection.
+    pub(super) fn welcome(&mut self, stream: UnixStream) {
+        let (reader, writer) = stream.into_split();
+        let (queue, frames) = unbounded_channel();
+        let queued = Arc::new(AtomicUsize::new(0));
+        self.writers.spawn(write(writer, frames, Arc::clone(&queued)));
+        self.next += 1;
+        self.connected.insert(self.next, Client { follow: Follow::Nothing, queue, queued });
+        drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
+    }
+
+    /// Notes what a client wants to see.
+    pub(super) fn follow(&mut self, client: u64, follow: Follow) {
+        if let Some(client) = self.connected.get_mut(&client) {
+            client.follow = follow;
+        }
+    }
+
+    /// Forgets a client; what waits for it is still written.
+    pub(super) fn remove(&mut self, client: u64) {
+        self.connected.remove(&client);
+    }
+
+    /// Sends a message to a client. One for which too much waits is forgotten.
+    pub(super) fn send(&mut self, client: u64, message: &GuestMessage, grant: Option<&Arc<Grant>>) {
+        let mut bytes = Vec::new();
+        let fits = message.write(&mut bytes).is_ok();
+        let Some(to) = self.connected.get(&client).filter(|_| fits) else { return };
+        let queued = to.queued.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        let sent = to.queue.send(Frame { bytes, _grant: grant.cloned() });
+        if sent.is_err() || queued > MAX_QUEUED {
+            self.connected.remove(&client);
+        }
+    }
+
+    /// Sends a message to all clients that follow the agent in one of these ways.
+    pub(super) fn tell(
+        &mut self,
+        follow: &[Follow],
+        message: &GuestMessage,
+        grant: Option<&Arc<Grant>>,
+    ) {
+        let followers = self.connected.iter().filter(|(_, client)| follow.contains(&client.follow));
+        let followers: Vec<u64> = followers.map(|(id, _)| *id).collect();
+        followers.into_iter().for_each(|id| self.send(id, message, grant));
+    }
+
+    /// Sends a message to all clients.
+    pub(super) fn tell_all(&mut self, message: &GuestMessage) {
+        self.tell(&[Follow::Nothing, Follow::End, Follow::Output], message, None);
+    }
+
+    /// Hangs up on all clients, once they have read what is left for them.
+    pub(super) async fn close(&mut self) {
+        self.connected.clear();
+        let written = async { while self.writers.join_next().await.is_some() {} };
+        // Who does not read for so long has no use for it.
+        drop(timeout(LINGER, written).await);
+    }
+}
+
+/// Accepts connections to the end of the supervisor.
+async fn accept(listener: tokio::net::UnixListener, clients: Sender<FromClient>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                if clients.send(FromClient::Connected(stream)).await.is_err() {
+                    return;
+                }
+            }
+            // Too many open files, which others may close.
+            Err(_) => sleep(ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+/// Writes what waits for a client.
+async fn write(
+    mut stream: OwnedWriteHalf,
+    mut frames: UnboundedReceiver<Frame>,
+    queued: Arc<AtomicUsize>,
+) {
+    while let Some(frame) = frames.recv().await {
+        if stream.write_all(&frame.bytes).await.is_err() {
+            return;
+        }
+        queued.fetch_sub(frame.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+/// Reads what a client sends, until it hangs up or sends something else.
+async fn read(mut stream: OwnedReadHalf, client: u64, to: Sender<FromClient>) {
+    // The supervisor is about to end where nobody takes it.
+    if let Err(error) = pass_on(&mut stream, client, &to).await {
+        let why = error.to_string();
+        drop(to.send(FromClient::Misused { client, why }).await);
+    }
+    drop(to.send(FromClient::Gone { client }).await);
+}
+
+async fn pass_on(
+    stream: &mut OwnedReadHalf,
+    client: u64,
+    to: &Sender<FromClient>,
+) -> io::Result<()> {
+    let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+    let mut frames = Frames::default();
+    let greeting = next(stream, &mut frames, |rest| ClientMessage::read(rest));
+    let Some(ClientMessage::Greeting(greeting)) = timeout(GREETING, greeting).await?? else {
+        return Ok(());
+    };
+    if greeting.protocol != CLIENT_PROTOCOL {
+        let why = format!("it speaks protocol {CLIENT_PROTOCOL}, and not {}", greeting.protocol);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    to.send(FromClient::Greeted { client, follow: greeting.agent }).await.map_err(gone)?;
+    while let Some(message) = next(stream, &mut frames, |rest| HostMessage::read(rest)).await? {
+        to.send(FromClient::Asked { client, message }).await.map_err(gone)?;
+    }
+    Ok(())
+}
+
+/// Reads the next message; `None` where the client has hung up.
+async fn next<T>(
+    stream: &mut OwnedReadHalf,
+    frames: &mut Frames,
+    read: impl Fn(&mut &[u8]) -> io::Result<Option<T>>,
+) -> io::Result<Option<T>> {
+    loop {
+        if let Some(message) = frames.next(&read)? {
+            return Ok(Some(message));
+        }
+        let mut chunk = [0; CHUNK];
+        let length = stream.read(&mut chunk).await?;
+        if length == 0 {
+            return Ok(None);
+        }
+        frames.push(&chunk[..length]);
+    }
+}

@@ -1,0 +1,164 @@
+//! The commands that run for clients, and what each may still write or be sent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use box_image::wire::{AGENT_ID, Credit, HostMessage, INPUT_WINDOW};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::machine::Window;
+
+/// The agent's id, as output has it.
+pub(super) const AGENT: u8 = 0;
+
+const _: () = assert!(AGENT as u32 == AGENT_ID);
+
+/// A running command.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The client that it runs for.
+    pub(super) client: u64,
+    /// Tells it from others that had its id.
+    serial: u64,
+    window: Window,
+    /// How many bytes of input init still takes.
+    input: u32,
+    reads: bool,
+}
+
+/// The running commands by their ids.
+#[derive(Debug)]
+pub(super) struct Programs {
+    running: BTreeMap<u8, Program>,
+    agent: Window,
+    serial: u64,
+    passed: UnboundedSender<Granted>,
+    granted: UnboundedReceiver<Granted>,
+}
+
+/// Output that every client which follows its program has got.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Granted {
+    /// The program.
+    pub(super) id: u8,
+    serial: u64,
+    cost: u32,
+}
+
+/// Goes with a piece of output on its way to clients; its program may write more once the last copy is dropped.
+#[derive(Debug)]
+pub(super) struct Grant {
+    granted: Granted,
+    passed: UnboundedSender<Granted>,
+}
+
+impl Drop for Grant {
+    fn drop(&mut self) {
+        // Without a supervisor there is nobody to write.
+        let _ = self.passed.send(self.granted);
+    }
+}
+
+impl Default for Programs {
+    fn default() -> Self {
+        let (passed, granted) = unbounded_channel();
+        Self { running: BTreeMap::new(), agent: Window::default(), serial: 0, passed, granted }
+    }
+}
+
+impl Programs {
+    /// Notes a new command; returns its id.
+    pub(super) fn add(&mut self, client: u64, reads: bool) -> Result<u8, String> {
+        if self.of(client).is_some() {
+            return Err("one command runs for each connection".to_owned());
+        }
+        let free = (AGENT + 1..=u8::MAX).find(|id| !self.running.contains_key(id));
+        let id = free.ok_or_else(|| format!("{} commands run in the box already", u8::MAX))?;
+        self.serial += 1;
+        let (serial, window, input) = (self.serial, Window::default(), INPUT_WINDOW);
+        self.running.insert(id, Program { client, serial, window, input, reads });
+        Ok(id)
+    }
+
+    /// Forgets a command that has ended.
+    pub(super) fn remove(&mut self, id: u32) -> Option<Program> {
+        self.running.remove(&u8::try_from(id).ok()?)
+    }
+
+    /// Returns the id of the command that runs for a client.
+    pub(super) fn of(&self, client: u64) -> Option<u8> {
+        self.running.iter().find(|(_, program)| program.client == client).map(|(id, _)| *id)
+    }
+
+    /// Returns the client that a command runs for.
+    pub(super) fn client(&self, id: u8) -> Option<u64> {
+        self.running.get(&id).map(|program| program.client)
+    }
+
+    /// Returns what is to go with a piece of output.
+    pub(super) fn grant(&self, id: u8, cost: u32) -> Arc<Grant> {
+        let serial = self.running.get(&id).map_or(0, |program| program.serial);
+        Arc::new(Grant { granted: Granted { id, serial, cost }, passed: self.passed.clone() })
+    }
+
+    /// Waits until a piece of output has been passed on.
+    pub(super) async fn next_granted(&mut self) -> Granted {
+        match self.granted.recv().await {
+            Some(granted) => granted,
+            // This has a sender of its own.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that a piece of output has been passed on; returns what is to be granted.
+    pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
+        if id == AGENT {
+            return self.agent.passed(cost);
+        }
+        let program = self.running.get_mut(&id).filter(|program| program.serial == serial)?;
+        program.window.passed(cost)
+    }
+
+    /// Notes that init takes more input; returns the client that may send it.
+    pub(super) fn granted_input(&mut self, Credit { id, bytes }: Credit) -> Option<u64> {
+        let program = self.running.get_mut(&id)?;
+        program.input = program.input.saturating_add(bytes).min(INPUT_WINDOW);
+        Some(program.client)
+    }
+
+    /// Puts the id of a client's command into its message.
+    ///
+    /// # Errors
+    /// The client sends more input than it may.
+    pub(super) fn addressed(
+        &mut self,
+        message: HostMessage,
+        own: u8,
+    ) -> Result<HostMessage, String> {
+        Ok(match message {
+            HostMessage::Input(mut input) => {
+                self.take_input(own, input.data.len())?;
+                input.id = own;
+                HostMessage::Input(input)
+            }
+            HostMessage::InputEnd(mut end) => {
+                end.id = own;
+                HostMessage::InputEnd(end)
+            }
+            HostMessage::Resize(mut resize) => {
+                resize.id = own;
+                HostMessage::Resize(resize)
+            }
+            other => other,
+        })
+    }
+
+    fn take_input(&mut self, id: u8, length: usize) -> Result<(), String> {
+        let Some(program) = self.running.get_mut(&id).filter(|program| program.reads) else {
+            return Err("the command reads nothing".to_owned());
+        };
+        let left = u32::try_from(length).ok().and_then(|length| program.input.checked_sub(length));
+        program.input = left.ok_or("more input was sent than the command takes")?;
+        Ok(())
+    }
+}
