@@ -187,7 +187,7 @@ impl<'a> Client<'a> {
                 }
                 Event::Input(data) => self.send_input(data),
                 Event::Resized(size) => {
-                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }))
+                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }));
                 }
                 Event::Message(message) => self.agent_message(message, agent)?,
                 Event::Signal(signal) => return Err(LaunchError::Signal(signal)),

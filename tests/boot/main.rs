@@ -16,6 +16,8 @@ mod krunfw;
 mod language;
 mod listing;
 mod merged;
+mod page;
+mod running;
 mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;

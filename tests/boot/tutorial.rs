@@ -7,6 +7,7 @@ use std::process::Command;
 
 use testkit::prerequisites::{Package, packages, with_program};
 
+use crate::page::{Shown, assert_shown, blocks, commands};
 use crate::scenario::{Scenario, tools};
 
 /// Images of the page that are not fetched in this test, and where it has their like.
@@ -15,59 +16,12 @@ const IMAGES: [(&str, &str); 2] = [
     ("docker://docker.io/library/busybox:stable", "business"),
 ];
 
-/// A command of the page.
-#[derive(Debug)]
-struct Shown {
-    command: String,
-    /// Lines that the page shows of its output.
-    output: Vec<String>,
-}
-
 /// A start of the page's box, and the commands that run meanwhile in another terminal.
 struct Start {
     shown: Shown,
     meanwhile: Vec<Shown>,
     /// The box as it was then.
     bundle: PathBuf,
-}
-
-/// Returns the lines of all code blocks of a language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let fence = format!("```{language}");
-    let mut lines = page.lines();
-    let mut found = Vec::new();
-    while lines.any(|line| line == fence) {
-        found.extend(lines.by_ref().take_while(|line| *line != "```"));
-    }
-    found
-}
-
-fn commands(page: &str) -> Vec<Shown> {
-    let mut found: Vec<Shown> = Vec::new();
-    for line in blocks(page, "console") {
-        if let Some(command) = line.strip_prefix("$ ") {
-            found.push(Shown { command: command.to_owned(), output: Vec::new() });
-        } else if let Some(more) = line.strip_prefix('>') {
-            let more = more.strip_prefix(' ').unwrap_or(more);
-            let command = &mut found.last_mut().unwrap().command;
-            *command = format!("{command}\n{more}");
-        } else {
-            found.last_mut().unwrap().output.push(line.to_owned());
-        }
-    }
-    found
-}
-
-/// Checks that the lines of the page are in the output, in their order.
-fn assert_shown(shown: &Shown, output: &str) {
-    let mut lines = output.lines();
-    for expected in &shown.output {
-        let found = lines.any(|line| match expected.as_str() {
-            "sha256:…" => line.parse::<box_digest::Digest>().is_ok(),
-            text => line == text,
-        });
-        assert!(found, "{}\nprints no line {expected:?}:\n{output}", shown.command);
-    }
 }
 
 /// The machine that the page is read on.

@@ -12,6 +12,7 @@ mod inspect;
 mod lifecycle;
 mod list;
 mod logs;
+mod notify;
 mod paths;
 mod progress;
 mod run;

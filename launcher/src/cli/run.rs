@@ -36,7 +36,7 @@ use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, painted};
-use super::{detach, emulated};
+use super::{detach, emulated, notify};
 
 /// The longest timeout, in seconds: a day.
 const MAX_TIMEOUT: u32 = 24 * 60 * 60;
@@ -390,6 +390,7 @@ impl Run<'_> {
         let args = self.args;
         if args.command.is_empty() {
             self.announce(record, facts);
+            notify::ready();
         }
         if args.until_ready {
             return Ok(Ending::Ready);

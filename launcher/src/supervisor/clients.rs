@@ -24,8 +24,9 @@ use crate::frames::Frames;
 
 /// How long a client may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long clients may take to read what is left once the box has ended.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long clients may take to read what is left once the box has ended. A socket holds what the windows of the agent
+/// and a command leave, so that this is for clients which are about to read.
+const LINGER: Duration = Duration::from_secs(1);
 /// How much may wait for a client that reads nothing, in bytes: more than the windows of the agent and a command.
 const MAX_QUEUED: usize = 8 << 20;
 /// How many messages of clients may wait.

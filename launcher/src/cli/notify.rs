@@ -1,0 +1,47 @@
+//! Tells a service manager that the box is up, as sd_notify(3) describes.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// Says that the agent is ready, where somebody wants to know. A manager that is not there needs no answer.
+pub(super) fn ready() {
+    if let Some(socket) = env::var_os("NOTIFY_SOCKET") {
+        drop(send(&socket, b"READY=1\n"));
+    }
+}
+
+/// Sends a message to the socket at a path, or with `@` in front in the abstract namespace.
+fn send(socket: &OsStr, message: &[u8]) -> io::Result<()> {
+    let address = match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(socket)?,
+    };
+    let sender = UnixDatagram::unbound()?;
+    sender.set_nonblocking(true)?;
+    sender.send_to_addr(message, &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_manager_hears_it_at_a_path_and_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let name = format!("boxlaunch-notify-{}", std::process::id());
+        let by_name = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
+        let sockets = [UnixDatagram::bind(&path), UnixDatagram::bind_addr(&by_name)];
+        let addresses = [path.into_os_string(), format!("@{name}").into()];
+        for (socket, address) in sockets.into_iter().zip(addresses) {
+            send(&address, b"READY=1\n").unwrap();
+            let mut got = [0; 16];
+            let length = socket.unwrap().recv(&mut got).unwrap();
+            assert_eq!(&got[..length], b"READY=1\n");
+        }
+    }
+}

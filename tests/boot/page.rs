@@ -1,0 +1,49 @@
+//! A page of the documentation: its commands, and what it shows of their output.
+
+/// A command of the page.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    pub(crate) command: String,
+    /// Lines that the page shows of its output.
+    pub(crate) output: Vec<String>,
+}
+
+/// Returns the lines of all code blocks of a language.
+pub(crate) fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let fence = format!("```{language}");
+    let mut lines = page.lines();
+    let mut found = Vec::new();
+    while lines.any(|line| line == fence) {
+        found.extend(lines.by_ref().take_while(|line| *line != "```"));
+    }
+    found
+}
+
+/// Returns the commands of a page, with what it shows of their output.
+pub(crate) fn commands(page: &str) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    for line in blocks(page, "console") {
+        if let Some(command) = line.strip_prefix("$ ") {
+            found.push(Shown { command: command.to_owned(), output: Vec::new() });
+        } else if let Some(more) = line.strip_prefix('>') {
+            let more = more.strip_prefix(' ').unwrap_or(more);
+            let command = &mut found.last_mut().unwrap().command;
+            *command = format!("{command}\n{more}");
+        } else {
+            found.last_mut().unwrap().output.push(line.to_owned());
+        }
+    }
+    found
+}
+
+/// Checks that the lines of the page are in the output, in their order; `…` stands for anything.
+pub(crate) fn assert_shown(shown: &Shown, output: &str) {
+    let mut lines = output.lines();
+    for expected in &shown.output {
+        let found = lines.any(|line| match expected.as_str() {
+            "sha256:…" => line.parse::<box_digest::Digest>().is_ok(),
+            text => text.strip_suffix('…').map_or(line == text, |start| line.starts_with(start)),
+        });
+        assert!(found, "{}\nprints no line {expected:?}:\n{output}", shown.command);
+    }
+}

@@ -1,0 +1,256 @@
+//! Boxes that run: several at once, commands in them, and how they end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use testkit::prerequisites::{Package, packages, with_program};
+
+use crate::page::{assert_shown, commands};
+use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+use crate::schema::assert_fits;
+
+/// The page for users.
+const PAGE: &str = include_str!("../../docs/running.md");
+
+/// Runs a command and says how many milliseconds it took.
+const TIMED: &str = "timed() { local start=$EPOCHREALTIME; \"$@\"; local end=$EPOCHREALTIME; \
+    echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000)); }";
+/// Enters a box many times; prints how long each time took.
+const ENTER: &str = "boxlaunch run -d --name enter /hello >/dev/null
+for i in 1 2 3 4 5 6 7 8 9 10; do timed boxlaunch exec enter true; done; boxlaunch rm -f enter";
+/// Two boxes side by side, each with files of its own.
+const SIDE_BY_SIDE: &str = "boxlaunch run -d --name one /hello; boxlaunch run -d --name two /hello
+for name in one two; do boxlaunch exec $name -- sh -c \"echo $name >/tmp/name\"; done
+for name in one two; do boxlaunch exec $name cat /tmp/name; done
+boxlaunch ps -n | sort; boxlaunch stop one two; boxlaunch ps -n; boxlaunch rm one two";
+/// As many commands at once as the issue of a busy host asks for, one of which nobody reads.
+const PARALLEL: &str = "boxlaunch run -d --name many /wide >/dev/null; mkdir /tmp/many
+boxlaunch exec many yes | { sleep 1000; cat; } >/dev/null & stalled=$!
+for i in $(seq 64); do
+    boxlaunch exec many -- head -c 300000 /dev/zero | wc -c >/tmp/many/$i & pids=\"$pids $!\"
+done
+wait $pids; cat /tmp/many/* | sort | uniq -c
+kill $stalled; boxlaunch rm -f many";
+/// Passes a signal on; a second one ends the command for good.
+const SIGNALS: &str = r#"boxlaunch run -d --name signals /hello >/dev/null
+boxlaunch exec signals -- sh -c 'trap "echo got it; exit 7" TERM; while :; do sleep 0.1; done' & pid=$!
+sleep 1; kill $pid; wait $pid; echo "status $?"
+boxlaunch exec signals -- sh -c 'trap : TERM; while :; do sleep 0.1; done' & pid=$!
+sleep 1; kill $pid; sleep 1; kill $pid; wait $pid; echo "status $?"
+boxlaunch exec signals -- sleep 1000 & pid=$!
+sleep 1; kill -9 $pid; wait $pid; echo "status $?"
+sleep 1; boxlaunch exec signals -- sh -c 'ps | grep -c "[s]leep"'
+boxlaunch rm -f signals >/dev/null"#;
+/// What the agent writes, from the beginning, from now on, and after its end.
+const LOGS: &str = "boxlaunch run -d --name talker /talker >/dev/null
+boxlaunch attach talker >/tmp/attached & boxlaunch logs -f talker >/tmp/followed 2>/tmp/errors & pids=\"$!\"
+sleep 2; boxlaunch stop talker >/dev/null; wait $pids
+boxlaunch logs talker 2>/dev/null >/tmp/later; cmp /tmp/followed /tmp/later && echo same
+head -n 1 /tmp/later; cat /tmp/errors; grep -c count /tmp/attached; boxlaunch logs --since 1s talker 2>&1 | wc -l
+boxlaunch logs --json talker | head -n 1; boxlaunch rm talker";
+/// Kills supervisors and machines at many moments, of which nothing is left after the next command.
+const KILLED: &str = r#"
+alive() { for p in /proc/[0-9]*; do
+    case "$(tr '\0' ' ' <$p/cmdline 2>/dev/null)" in /proc/self/exe\ *) echo "$p $(tr '\0' ' ' <$p/cmdline)";; esac
+done; }
+for i in 0 1 2 3 4 5 6 7; do
+    boxlaunch run -d --name k$i /hello >/dev/null 2>&1 & run=$!
+    usleep $((i * 30000))
+    while ! alive | grep -q -e "--name k$i "; do usleep 1000; done
+    test $((i % 2)) = 0 && what="--name k$i " || what="exe vmm"
+    kill -9 $(alive | grep -e "$what" | tail -n 1 | sed 's,^/proc/\([0-9]*\) .*,\1,')
+    wait $run
+    usleep 200000
+    boxlaunch ps -n
+    alive; ls /tmp | grep boxlaunch
+done
+boxlaunch ps -a --json; boxlaunch rm $(boxlaunch ps -an) >/dev/null"#;
+/// What cannot be, each with its code.
+const MISTAKES: &str = "boxlaunch run -d --name taken /hello >/dev/null
+code() { \"$@\" 2>/dev/null | sed 's/.*\"code\":\"\\([a-z-]*\\)\".*/\\1/'; }
+code boxlaunch run --json -d --name taken /hello; code boxlaunch exec --json nobody true
+code boxlaunch exec --json --in nothing taken true
+boxlaunch rm taken; echo $?; boxlaunch stop taken; boxlaunch stop taken; echo $?; code boxlaunch exec --json taken true
+boxlaunch run -d --name ../x /hello; echo $?; boxlaunch rm taken; boxlaunch rm taken; echo $?";
+/// A shell for a person, whose terminal script(1) makes.
+const SHELL: &str = r#"boxlaunch run -d --name shell /hello >/dev/null
+{ sleep 2; printf 'cd /tmp; pwd; test -t 0 && echo terminal\n'; sleep 1; printf 'exit 6\n'; sleep 2; } |
+    script -qec 'boxlaunch shell shell; echo "status $?"' /dev/null
+boxlaunch rm -f shell >/dev/null"#;
+/// How a box ends: by its agent, by a signal to it, by itself while somebody waits, and without a record.
+const ENDS: &str = "boxlaunch run -d --name ends /hello >/dev/null
+boxlaunch wait ends & pid=$!; sleep 1; boxlaunch kill -s TERM ends; wait $pid; boxlaunch ps -a | tail -n 1 | sed 's/  */ /g' | cut -d' ' -f1,6-8
+boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone; boxlaunch ps -an
+boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
+boxlaunch rm front";
+
+/// An agent that writes, and ends when it is asked to.
+const TALKER: &str = r#"entrypoint "/bin/sh" "-c" "echo first; echo problem >&2; while :; do echo count; sleep 0.2; done""#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let hello = hello_checkout(dir.path());
+    let made = |name: &str, text: &str| {
+        let boxfile = dir.path().join(format!("{name}.kdl"));
+        fs::write(&boxfile, text).unwrap();
+        let bundle = dir.path().join(format!("{name}.box"));
+        bake(&boxfile, &tools.programs.box_init, &bundle);
+        bundle
+    };
+    let wide = hello.replace("pids=32", "pids=500");
+    let talker = hello
+        .replace(
+            "image \"oci:images/agent\" ",
+            &format!("image \"oci:images/business\"\n    {TALKER} "),
+        )
+        .replace("health \"http\" path=\"/health\"", "health \"none\"");
+    packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
+    let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
+        let path = format!("/usr/bin/{name}");
+        with_program(host, Path::new(&path), &path).unwrap()
+    });
+    let host = host
+        .disk(made("hello", &hello), "/hello")
+        .disk(made("wide", &wide), "/wide")
+        .disk(made("talker", &talker), "/talker");
+    let timed = |script: &str| format!("{TIMED}\n{script}");
+    let page = commands(PAGE).into_iter().enumerate().fold(Scenario::default(), |page, (i, it)| {
+        let script =
+            format!("mkdir -p /tmp/page; cd /tmp/page; ln -sfn /hello hello.box; {}", it.command);
+        page.script(10, &format!("page-{i}"), &script)
+    });
+    page
+        .step("verify", "boxlaunch verify /hello")
+        .step("verify-wide", "boxlaunch verify /wide")
+        .step("verify-talker", "boxlaunch verify /talker")
+        .script(10, "life", "boxlaunch run -d --name life /hello; boxlaunch ps --json; boxlaunch inspect life --json")
+        .script(5, "exec", "boxlaunch exec --json life -- sh -c 'echo out; echo err >&2; exit 5'")
+        .script(5, "input", "echo in | boxlaunch exec -i -e A=1 -w /tmp -u nobody life -- sh -c 'cat; echo $A; pwd; id -u'")
+        .script(5, "end", "boxlaunch rm -f life")
+        .script(10, "enter", &timed(ENTER))
+        .script(10, "side-by-side", SIDE_BY_SIDE)
+        .script(100, "parallel", PARALLEL)
+        .script(20, "signals", SIGNALS)
+        .script(20, "logs", LOGS)
+        .script(30, "killed", KILLED)
+        .script(20, "mistakes", MISTAKES)
+        .script(20, "shell", SHELL)
+        .script(30, "ends", ENDS)
+        .start(&host)
+});
+
+#[track_caller]
+fn stdout(name: &str) -> &'static str {
+    let step = &STEPS[name];
+    assert_eq!(step.status, 0, "{step:?}");
+    println!("{}\n{}", step.stdout, step.stderr);
+    &step.stdout
+}
+
+#[test]
+fn a_box_goes_on_by_itself_under_its_name() {
+    let mut lines = stdout("life").lines();
+    assert_eq!(lines.next(), Some("life"), "the name, and nothing else");
+    let list: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_fits("ps", &list);
+    let record: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_fits("record", &record);
+    assert_eq!(list["boxes"][0], record);
+    assert_eq!((&record["name"], &record["state"]), (&"life".into(), &"running".into()));
+    assert_eq!(stdout("end"), "life\n");
+}
+
+#[test]
+fn a_command_in_a_running_box_is_as_one_of_run() {
+    let step = &STEPS["exec"];
+    assert_eq!(step.status, 5, "{step:?}");
+    let report = step.json();
+    assert_fits("exec", &report);
+    assert_eq!((&report["stdout"], &report["stderr"]), (&"out\n".into(), &"err\n".into()));
+    assert_eq!(stdout("input"), "in\n1\n/tmp\n65534\n");
+}
+
+#[test]
+fn entering_a_box_takes_no_time() {
+    let taken: Vec<u32> = stdout("enter").lines().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(taken.len(), 10);
+    assert!(taken.iter().all(|ms| *ms <= 20), "{taken:?} ms");
+}
+
+#[test]
+fn boxes_run_side_by_side() {
+    let expected = "one\ntwo\none\ntwo\none\ntwo\none\ntwo\none\ntwo\n";
+    assert_eq!(stdout("side-by-side"), expected);
+}
+
+#[test]
+fn a_command_that_nobody_reads_holds_nobody_up() {
+    let lines: Vec<&str> = stdout("parallel").lines().map(str::trim).collect();
+    assert_eq!(lines[0], "64 300000", "{lines:?}");
+}
+
+#[test]
+fn a_signal_is_passed_on_and_a_second_one_ends_the_command() {
+    let lines = "got it\nstatus 7\nstatus 143\nstatus 137\n0\n";
+    assert_eq!(STEPS["signals"].stdout, lines, "{:?}", STEPS["signals"]);
+}
+
+#[test]
+fn what_the_agent_wrote_can_be_read_at_any_time() {
+    let lines: Vec<&str> = stdout("logs").lines().collect();
+    let [same, first, problem, attached, recent, json, name] = lines[..] else {
+        panic!("{lines:?}")
+    };
+    assert_eq!((same, first, problem, name), ("same", "first", "problem", "talker"));
+    let entry: Value = serde_json::from_str(json).unwrap();
+    assert_fits("logs", &entry);
+    assert_eq!((&entry["stream"], &entry["text"]), (&"stdout".into(), &"first\n".into()));
+    let [attached, recent] = [attached, recent].map(|count| count.parse::<u32>().unwrap());
+    assert!(attached >= 8, "{attached}");
+    assert!((3..9).contains(&recent), "{recent}");
+}
+
+#[test]
+fn nothing_is_left_of_what_is_killed() {
+    let text = stdout("killed");
+    let list: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let boxes = list["boxes"].as_array().unwrap();
+    assert_eq!(boxes.len(), 8);
+    for record in boxes {
+        assert_eq!(record["state"], "ended");
+        assert!(record["error"].is_string(), "{record}");
+    }
+}
+
+#[test]
+fn mistakes_have_their_codes() {
+    let expected = "name-taken\nname-not-found\n\
+        1\ntaken\n1\nnot-running\n2\ntaken\n1\n";
+    assert_eq!(stdout("mistakes"), expected);
+}
+
+#[test]
+fn a_person_gets_a_shell() {
+    let shown = stdout("shell").replace('\r', "");
+    assert!(shown.contains("\n/tmp\nterminal\n"), "{shown}");
+    assert!(shown.ends_with("status 6\n"), "{shown}");
+}
+
+#[test]
+fn a_box_ends_with_its_agent_or_when_it_is_asked_to() {
+    let expected = "ends\n143\nends ended with 143\nends\ngone\ngone\nhi\nfront\n143\nfront\n";
+    assert_eq!(stdout("ends"), expected);
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let page = commands(PAGE);
+    assert!(page.len() > 8);
+    for (i, shown) in page.iter().enumerate() {
+        assert_shown(shown, stdout(&format!("page-{i}")));
+    }
+}
