@@ -3,12 +3,13 @@
 //!
 //! The kernel starts init from a small virtual root (virtio-fs) that holds only init, the nonce
 //! and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
-//! rootfs and not that rootfs itself; so nothing of it stays reachable.
+//! rootfs and not that rootfs itself; so nothing of it stays reachable but init's own file, which is
+//! bound to [`SELF`] before.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use box_image::plan::{NEW_ROOT, NONCE_PATH, RUN_PATH};
+use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_PATH, RUN_PATH};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -26,18 +27,18 @@ const NONCE_MAX: u64 = 128;
 /// How many user namespaces there may be beside the first (`user_namespaces(7)`).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
-pub(crate) const NO_SUID_DEV_EXEC: MsFlags =
-    MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
+pub(crate) const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
+pub(crate) const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
+
+/// Init's own file, from which `box-exec` is bound into the agent's root.
+pub(crate) const SELF: &str = "/run/box-exec";
+/// The options of the filesystem at [`RUN_PATH`], which holds mount points only: of the components' roots, and [`SELF`].
+const RUN_OPTIONS: &str = "mode=0700,size=64k";
 
 /// The kernel's filesystems that init itself needs: type, mount point and options. `nsdelegate` keeps
 /// a workload from the limits at the top of its own cgroup namespace, however it came to write there.
-/// [`RUN_PATH`] holds only the mount points that the components' roots are built on.
-const KERNEL_FILESYSTEMS: [(&str, &str, &str); 4] = [
-    ("proc", "/proc", ""),
-    ("sysfs", "/sys", ""),
-    ("cgroup2", cgroup::MOUNT, "nsdelegate"),
-    ("tmpfs", RUN_PATH, "mode=0700,size=64k"),
-];
+const KERNEL_FILESYSTEMS: [(&str, &str, &str); 3] =
+    [("proc", "/proc", ""), ("sysfs", "/sys", ""), ("cgroup2", cgroup::MOUNT, "nsdelegate")];
 
 /// Mounts `/dev`, unless the kernel has done so itself.
 ///
@@ -70,6 +71,19 @@ pub fn read_nonce() -> Result<String, InitError> {
 pub fn mount_rootfs() -> Result<(), InitError> {
     let flags = MsFlags::MS_RDONLY | MsFlags::MS_NODEV;
     mount(Some(ROOT_DEVICE), NEW_ROOT, Some("erofs"), flags, None::<&str>).step("mount the rootfs")
+}
+
+/// Mounts the filesystem at [`RUN_PATH`] of the rootfs, and keeps init's own file there.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn keep_own_file() -> Result<(), InitError> {
+    let below = |path: &str| PathBuf::from(format!("{NEW_ROOT}{path}"));
+    mount_fs("tmpfs", &below(RUN_PATH), NO_SUID_DEV_EXEC, RUN_OPTIONS)?;
+    let target = below(SELF);
+    std::fs::write(&target, "").step("make a place for init's own file")?;
+    mount(Some(INIT_PATH), &target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+        .step("keep init's own file")
 }
 
 /// Makes the mounted rootfs `/`, taking `/dev` along.

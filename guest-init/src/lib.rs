@@ -4,7 +4,8 @@
 //! plan in the rootfs says: it mounts, makes one cgroup and one set of namespaces per component,
 //! starts the agent, tells the launcher when it is ready, and then runs commands, relays output
 //! and reaps until the launcher says stop. It reads no environment and no arguments: the kernel's
-//! command line is public and not covered by the box's digest.
+//! command line is public and not covered by the box's digest. (Only `box-exec`, which is the same program in the
+//! agent's root, has arguments.)
 //!
 //! Whatever fails is named by its step, to the launcher if it can be told and on the console; then
 //! the machine is powered off. It never waits for a person.
@@ -12,11 +13,13 @@
 
 pub mod boot;
 mod bridge;
+mod calls;
 mod cgroup;
 pub mod channel;
 mod component;
 pub mod console;
 pub mod error;
+mod exec_helper;
 pub mod plan;
 mod serve;
 pub mod sys;
@@ -51,8 +54,15 @@ const SAVED_GROUP: u32 = 65_534;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
 
-/// Runs the box; `clock` was started by the first instruction of the program.
+/// Runs the box, or under the name of [`exec_helper`] a command for the agent; `clock` was started by the first
+/// instruction of the program.
 pub fn main(clock: Clock) -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let is_helper = std::path::Path::new(&name).file_name() == Some(exec_helper::NAME.as_ref());
+    if is_helper && std::process::id() != 1 {
+        return exec_helper::main(arguments);
+    }
     run_as_init(|channel| run(clock, channel))
 }
 
@@ -107,6 +117,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::mount_devices()?;
     let nonce = boot::read_nonce()?;
     boot::mount_rootfs()?;
+    boot::keep_own_file()?;
     boot::switch_root()?;
     boot::mount_kernel_filesystems()?;
     boot::loopback_up()?;
@@ -116,12 +127,13 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
     boot::forbid_user_namespaces()?;
+    let calls = plan.business.as_ref().map(|_| calls::listen(&plan.agent.user)).transpose()?;
     let components = start_components(&plan)?;
     let mut bridges = Vec::new();
     for (component, (_, plan)) in components.iter().zip(plan.components()) {
         bridges.extend(bridge::start(component, plan)?);
     }
-    serve::run(serve::Machine { clock, channel, components, bridges, signals })
+    serve::run(serve::Machine { clock, channel, components, bridges, calls, signals })
 }
 
 /// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the

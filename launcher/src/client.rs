@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use box_image::wire::{
-    self, AGENT_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow, Greeting,
+    self, AGENT_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow, Frames, Greeting,
     GuestMessage, HostMessage, InputEnd, Output, Resize, Shutdown, Signal, TerminalSize,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,7 +18,6 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::boxes::Record;
 use crate::control::CHUNK;
 use crate::error::LaunchError;
-use crate::frames::Frames;
 use crate::input::Input;
 use crate::machine::not_written;
 use crate::output::Route;

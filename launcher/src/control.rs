@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_digest::hex;
-use box_image::wire::{GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
+use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -26,7 +26,6 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::LaunchError;
-use crate::frames::Frames;
 
 /// How long a guest that does not read its requests is waited for.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);

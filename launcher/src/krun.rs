@@ -154,8 +154,8 @@ impl Vm {
         checked("krun_fs_add_overlay_dir", code).map(drop)
     }
 
-    /// Adds a file to the first root, by its path in the guest, that can be looked up once; `mode`
-    /// is an `st_mode`.
+    /// Adds a file to the first root, by its path in the guest; `mode` is an `st_mode`. One that goes can be looked up
+    /// and opened once.
     ///
     /// # Errors
     /// When there is no first root.
@@ -164,6 +164,7 @@ impl Vm {
         path: &Path,
         mode: u32,
         data: &'static [u8],
+        goes: bool,
     ) -> Result<(), KrunError> {
         let path = c_path("krun_fs_add_overlay_file", path)?;
         // SAFETY: the strings are C strings for the call; the data, which libkrun does not copy,
@@ -176,7 +177,7 @@ impl Vm {
                 data.as_ptr(),
                 data.len(),
                 mode,
-                true,
+                goes,
             )
         };
         checked("krun_fs_add_overlay_file", code).map(drop)

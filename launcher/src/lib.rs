@@ -21,7 +21,6 @@ pub mod control;
 mod elf;
 pub mod error;
 pub mod floor;
-mod frames;
 pub mod host;
 pub mod input;
 pub mod krun;

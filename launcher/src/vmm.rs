@@ -234,8 +234,9 @@ pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), Lau
     for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
-    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak())?;
-    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak())?;
+    // Init keeps its own file, as the program by which an agent asks it for commands.
+    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak(), false)?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak(), true)?;
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
-use super::protocol::{Event, Link, Request};
+use super::protocol::{Event, Link, ProgramId, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
@@ -39,6 +39,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) link: &'a Link,
     /// Whether there are skills to show.
     pub(crate) skills: bool,
+    /// Whether its programs can run commands in the business component.
+    pub(crate) calls: bool,
 }
 
 /// The whole life of a holder; returns its exit status.
@@ -61,7 +63,7 @@ struct Holder<'a> {
     /// Where pseudo-terminals are made.
     pts: dev::Terminals,
     /// The running programs by process.
-    programs: BTreeMap<Pid, u8>,
+    programs: BTreeMap<Pid, ProgramId>,
     /// Those that have not executed their programs yet, as far as is known.
     starting: Vec<Starting>,
     /// The process that checks the health.
@@ -71,7 +73,7 @@ struct Holder<'a> {
 /// A process on its way to its program.
 struct Starting {
     pid: Pid,
-    id: u8,
+    id: ProgramId,
     report: Report,
     deadline: Instant,
 }
@@ -152,7 +154,7 @@ impl<'a> Holder<'a> {
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
             Request::Start => self.start(fds)?,
-            Request::Exec(exec) => self.exec(&exec, fds)?,
+            Request::Exec { id, exec } => self.exec(id, &exec, fds)?,
             Request::Signal { id, signal } => self.signal(id, signal),
             Request::Kill { id } => self.kill(id),
         }
@@ -173,7 +175,7 @@ impl<'a> Holder<'a> {
     /// Starts a process, whose way is watched from now on.
     fn spawn(
         &mut self,
-        id: u8,
+        id: ProgramId,
         workload: Workload<'_>,
         streams: &Streams,
     ) -> Result<(), InitError> {
@@ -223,20 +225,20 @@ impl<'a> Holder<'a> {
     }
 
     /// Runs a command. That it cannot be started is its own failure, not the component's.
-    fn exec(&mut self, exec: &Exec, fds: Vec<OwnedFd>) -> Result<(), InitError> {
+    fn exec(&mut self, id: ProgramId, exec: &Exec, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = match exec.terminal {
-            Some(size) => self.terminal(exec.id, size),
+            Some(size) => self.terminal(id, size),
             None => streams(fds).map_err(|error| InitError::new("receive a request", error)),
         };
         let streams = match streams {
             Ok(streams) => streams,
-            Err(error) => return self.refuse(exec.id, &error),
+            Err(error) => return self.refuse(id, &error),
         };
-        self.spawn(exec.id, exec.into(), &streams).or_else(|error| self.refuse(exec.id, &error))
+        self.spawn(id, exec.into(), &streams).or_else(|error| self.refuse(id, &error))
     }
 
     /// Makes a terminal; init gets one end of it, and a command the other.
-    fn terminal(&self, id: u8, size: TerminalSize) -> Result<Streams, InitError> {
+    fn terminal(&self, id: ProgramId, size: TerminalSize) -> Result<Streams, InitError> {
         let step = "make a terminal";
         let (ours, theirs) = self.pts.make().step(step)?;
         sys::terminal::set_size(ours.as_fd(), size).step(step)?;
@@ -246,30 +248,30 @@ impl<'a> Holder<'a> {
     }
 
     /// Reports a command that was not even started.
-    fn refuse(&self, id: u8, why: &InitError) -> Result<(), InitError> {
+    fn refuse(&self, id: ProgramId, why: &InitError) -> Result<(), InitError> {
         self.explain(id, why)?;
         self.report(&Event::Exited { id, status: CANNOT_START })
     }
 
     /// Says why a command was not started. Its standard error would be a file of the workload's, which may never
     /// take it.
-    fn explain(&self, id: u8, why: &InitError) -> Result<(), InitError> {
+    fn explain(&self, id: ProgramId, why: &InitError) -> Result<(), InitError> {
         self.report(&Event::Explained { id, why: why.to_string() })
     }
 
     /// Passes a signal on. A program that has just ended needs none.
-    fn signal(&self, id: u8, number: i32) {
+    fn signal(&self, id: ProgramId, number: i32) {
         if let (Some(pid), Ok(signal)) = (self.process(id), Signal::try_from(number)) {
             let _ = signal::kill(pid, signal);
         }
     }
 
     /// Kills a program and all processes of its group, whose number is the program's.
-    fn kill(&self, id: u8) {
+    fn kill(&self, id: ProgramId) {
         self.process(id).into_iter().for_each(spawn::kill_group);
     }
 
-    fn process(&self, id: u8) -> Option<Pid> {
+    fn process(&self, id: ProgramId) -> Option<Pid> {
         self.programs.iter().find(|(_, program)| **program == id).map(|(pid, _)| *pid)
     }
 

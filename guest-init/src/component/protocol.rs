@@ -16,6 +16,10 @@ use crate::sys;
 /// The greatest packet: a command that came in one frame, serialized again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
 
+/// The number of a program in the guest: 0 is the agent's own, those to 255 are commands of the host, and those above
+/// are commands of the agent.
+pub(crate) type ProgramId = u16;
+
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -23,11 +27,11 @@ pub(crate) enum Request {
     Start,
     /// Run a command. Brings its standard input if it has one, stdout and stderr; nothing where these are to be
     /// a terminal.
-    Exec(Exec),
+    Exec { id: ProgramId, exec: Exec },
     /// Send a signal to a program.
-    Signal { id: u8, signal: i32 },
+    Signal { id: ProgramId, signal: i32 },
     /// Kill all processes of a program's process group.
-    Kill { id: u8 },
+    Kill { id: ProgramId },
 }
 
 /// A report from a holder to init.
@@ -46,16 +50,16 @@ pub(crate) enum Event {
         at_ns: u64,
     },
     /// A command's terminal. Brings the end that is not the command's.
-    Terminal { id: u8 },
+    Terminal { id: ProgramId },
     /// A command was not started; its end is another event.
     Explained {
-        id: u8,
+        id: ProgramId,
         /// For people, without an end of line.
         why: String,
     },
     /// A program has ended.
     Exited {
-        id: u8,
+        id: ProgramId,
         /// Its status as the control channel reports it.
         status: u8,
     },
@@ -116,7 +120,7 @@ mod tests {
     use box_image::ComponentName;
 
     fn exec(argv: Vec<String>) -> Request {
-        Request::Exec(Exec::new(7, ComponentName::Business, argv))
+        Request::Exec { id: 300, exec: Exec::new(7, ComponentName::Business, argv) }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use box_image::ComponentPlan;
-use box_image::plan::{RUN_PATH, SKILLS_PATH};
+use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
 use nix::mount::{MsFlags, mount};
@@ -33,7 +33,8 @@ use nix::unistd::{chdir, chroot};
 
 use super::holder::Setting;
 use super::{dev, workdir};
-use crate::boot::{self, NO_SUID_DEV_EXEC, mount_fs};
+use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
+use crate::calls;
 use crate::error::{InitError, Step as _};
 
 /// Paths of `/proc` that workloads may read but not write, where they exist.
@@ -57,8 +58,6 @@ const MASKED: [&str; 9] = [
 const SCRATCH_DIVISOR: u64 = 2;
 /// The share of `/dev/shm`: one quarter.
 const SHM_DIVISOR: u64 = 4;
-
-const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 
 /// Builds the component's root and enters it.
 ///
@@ -121,6 +120,12 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
         let target = mount_point(root, SKILLS_PATH.trim_start_matches('/'))?;
         bind_read_only(Path::new(SKILLS_PATH), &target, NO_SUID_DEV)?;
     }
+    if setting.calls {
+        for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
+            let target = file_point(root, path.trim_start_matches('/'))?;
+            bind_read_only(Path::new(source), &target, NO_SUID_DEV)?;
+        }
+    }
     for path in READ_ONLY {
         protect(&root.join(path))?;
     }
@@ -140,6 +145,21 @@ fn mount_point(root: &Path, path: &str) -> Result<PathBuf, InitError> {
         })
         .step_with(|| format!("make the mount point /{path}"))?;
     Ok(root.join(path))
+}
+
+/// Returns the place of a file `path` under `root`, making it where the image lacks it.
+///
+/// # Errors
+/// Names the path where the image has a symbolic link or a directory there, or no directory on the way.
+fn file_point(root: &Path, path: &str) -> Result<PathBuf, InitError> {
+    let (parent, _) = path.rsplit_once('/').unwrap_or(("", path));
+    mount_point(root, parent)?;
+    let target = root.join(path);
+    let flags =
+        OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let made = open(&target, flags, Mode::from_bits_truncate(0o600));
+    made.step_with(|| format!("make the mount point /{path}"))?;
+    Ok(target)
 }
 
 fn try_mount_point(root: &Path, path: &str) -> nix::Result<()> {

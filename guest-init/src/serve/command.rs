@@ -4,19 +4,23 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
-use box_image::wire::{Credit, Exec, Exited, GuestMessage, Input as Bytes, Output, Stream};
+use box_image::wire::{
+    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Stream, TerminalSize,
+};
 
 use super::program::Program;
 use super::{AGENT, Agent, Server};
 use crate::component::Component;
-use crate::component::protocol::Request;
+use crate::component::protocol::{ProgramId, Request};
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 
+/// The most bytes of a reason that are sent, without its end of line.
+const MAX_REASON: usize = MAX_OUTPUT - 1;
+
 impl Server<'_> {
     /// Runs a command, or says on its standard error why not.
-    pub(super) fn exec(&mut self, exec: Exec) -> Result<(), InitError> {
-        let id = exec.id;
+    pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
         if id == AGENT || self.programs.contains_key(&id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
             drop(self.machine.channel.send_failed(&error));
@@ -30,7 +34,7 @@ impl Server<'_> {
             self.refuse(id, &reason);
             return Ok(());
         };
-        match start(target, exec) {
+        match start(target, id, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
             Err(error) => self.refuse(id, &error.to_string()),
         }
@@ -42,27 +46,38 @@ impl Server<'_> {
     }
 
     /// Reports a command that was not even tried.
-    fn refuse(&mut self, id: u8, reason: &str) {
+    pub(super) fn refuse(&mut self, id: ProgramId, reason: &str) {
         self.explain(id, reason);
-        let (id, status) = (id.into(), CANNOT_START);
-        self.send(&GuestMessage::Exited(Exited {
-            id,
-            status,
-            oom_killed: false,
-            timed_out: false,
-        }));
+        self.reply(id, |id| {
+            let (id, status) = (id.into(), CANNOT_START);
+            GuestMessage::Exited(Exited { id, status, oom_killed: false, timed_out: false })
+        });
     }
 
     /// Says why a command was not started, where it would say so itself: on its standard error.
-    pub(super) fn explain(&mut self, id: u8, why: &str) {
-        let data = format!("{why}\n").into_bytes();
-        self.send(&GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
+    pub(super) fn explain(&mut self, id: ProgramId, why: &str) {
+        // A name in it may be as long as a whole message.
+        let mut data = why.as_bytes()[..why.len().min(MAX_REASON)].to_vec();
+        data.push(b'\n');
+        self.reply(id, |id| GuestMessage::Output(Output { id, stream: Stream::Stderr, data }));
+    }
+
+    /// Sends what is about a program to whoever it runs for.
+    pub(super) fn reply(&mut self, id: ProgramId, message: impl FnOnce(u8) -> GuestMessage) {
+        match u8::try_from(id) {
+            Ok(id) => self.send(&message(id)),
+            Err(_) => self.answer_call(id, message),
+        }
     }
 
     /// Passes a signal on. A program that has just ended needs none.
-    pub(super) fn signal(&self, id: u32, signal: i32) -> Result<(), InitError> {
-        let Ok(id) = u8::try_from(id) else { return Ok(()) };
+    pub(super) fn signal(&self, id: ProgramId, signal: i32) -> Result<(), InitError> {
         self.ask_holder(id, &Request::Signal { id, signal }, "pass a signal on")
+    }
+
+    /// Kills a program and its group.
+    pub(super) fn kill(&self, id: ProgramId) -> Result<(), InitError> {
+        self.ask_holder(id, &Request::Kill { id }, "kill a program")
     }
 
     /// Kills the programs whose time is up, with all processes of their groups.
@@ -75,19 +90,23 @@ impl Server<'_> {
             program.timed_out = program.status.is_none();
             killed.push(*id);
         }
-        let kill = |id: u8| self.ask_holder(id, &Request::Kill { id }, "kill a program");
-        killed.into_iter().try_for_each(kill)
+        killed.into_iter().try_for_each(|id| self.kill(id))
     }
 
     /// Sends a request to the holder of a program's component.
-    fn ask_holder(&self, id: u8, request: &Request, step: &'static str) -> Result<(), InitError> {
+    fn ask_holder(
+        &self,
+        id: ProgramId,
+        request: &Request,
+        step: &'static str,
+    ) -> Result<(), InitError> {
         let Some(program) = self.programs.get(&id) else { return Ok(()) };
         self.target(program.component)
             .map_or(Ok(()), |target| target.link.send(request, &[]).step(step))
     }
 
     /// Takes the terminal of a command; without it there is nobody to write to, or to read.
-    pub(super) fn connect_terminal(&mut self, id: u8, fds: Vec<OwnedFd>) {
+    pub(super) fn connect_terminal(&mut self, id: ProgramId, fds: Vec<OwnedFd>) {
         let (Some(program), Some(terminal)) = (self.programs.get_mut(&id), fds.into_iter().next())
         else {
             return;
@@ -98,15 +117,15 @@ impl Server<'_> {
     }
 
     /// Keeps bytes for a program's standard input until it reads them.
-    pub(super) fn take_input(&mut self, bytes: &Bytes) {
-        let input = self.programs.get_mut(&bytes.id).and_then(|it| it.input.as_mut());
+    pub(super) fn take_input(&mut self, id: ProgramId, data: &[u8]) {
+        let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         if let Some(input) = input {
-            input.push(&bytes.data);
-            self.feed(bytes.id);
+            input.push(data);
+            self.feed(id);
         }
     }
 
-    pub(super) fn end_input(&mut self, id: u8) {
+    pub(super) fn end_input(&mut self, id: ProgramId) {
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
         if let Some(input) = input {
             input.end();
@@ -114,32 +133,40 @@ impl Server<'_> {
         }
     }
 
-    /// Writes to a program's standard input what it takes, and lets the host send as much again.
-    pub(super) fn feed(&mut self, id: u8) {
+    pub(super) fn resize(&mut self, id: ProgramId, size: TerminalSize) {
+        self.programs.get_mut(&id).into_iter().for_each(|program| program.resize(size));
+    }
+
+    /// Writes to a program's standard input what it takes, and lets as much again be sent.
+    pub(super) fn feed(&mut self, id: ProgramId) {
         let input = self.programs.get_mut(&id).and_then(|it| it.input.as_mut());
-        let taken = input.map_or(0, |input| input.write());
-        if taken > 0 {
-            self.send(&GuestMessage::Credit(Credit { id, bytes: taken }));
+        let bytes = input.map_or(0, |input| input.write());
+        if bytes > 0 {
+            self.reply(id, |id| GuestMessage::Credit(Credit { id, bytes }));
         }
     }
 
     /// Lets a program send more.
-    pub(super) fn grant(&mut self, credit: Credit) {
-        if let Some(program) = self.programs.get_mut(&credit.id) {
-            program.grant(credit.bytes);
-            self.conclude(credit.id);
+    pub(super) fn grant(&mut self, id: ProgramId, bytes: u32) {
+        if let Some(program) = self.programs.get_mut(&id) {
+            program.grant(bytes);
+            self.conclude(id);
         }
     }
 
     /// Sends a piece of what a program has written.
-    pub(super) fn relay(&mut self, id: u8, stream: Stream) {
-        let output = self.programs.get_mut(&id).and_then(|program| program.read(id, stream));
-        if let Some(output) = output {
-            self.send(&GuestMessage::Output(output));
+    pub(super) fn relay(&mut self, id: ProgramId, stream: Stream) {
+        let output = self.programs.get_mut(&id).and_then(|program| program.read(stream));
+        if let Some(data) = output {
+            self.send_output(id, stream, data);
         }
     }
 
-    pub(super) fn program_has_ended(&mut self, id: u8, status: u8) {
+    fn send_output(&mut self, id: ProgramId, stream: Stream, data: Vec<u8>) {
+        self.reply(id, |id| GuestMessage::Output(Output { id, stream, data }));
+    }
+
+    pub(super) fn program_has_ended(&mut self, id: ProgramId, status: u8) {
         if let Some(program) = self.programs.get_mut(&id) {
             program.status = Some(status);
             self.conclude(id);
@@ -147,20 +174,20 @@ impl Server<'_> {
     }
 
     /// Reports the end of a program that has ended, after all that it has written.
-    pub(super) fn conclude(&mut self, id: u8) {
+    pub(super) fn conclude(&mut self, id: ProgramId) {
         let Some(program) = self.programs.get_mut(&id) else { return };
         let Some(status) = program.status else { return };
         let mut outputs = Vec::new();
-        while let Some(output) = program.drain(id) {
+        while let Some(output) = program.drain() {
             outputs.push(output);
         }
         let (is_held_back, timed_out, component) =
             (program.is_held_back(), program.timed_out, program.component);
-        for output in outputs {
-            self.send(&GuestMessage::Output(output));
+        for (stream, data) in outputs {
+            self.send_output(id, stream, data);
         }
         // Nobody grants anything where nobody listens.
-        if is_held_back && !self.host_gone {
+        if is_held_back && self.is_heard(id) {
             return;
         }
         self.programs.remove(&id);
@@ -170,12 +197,20 @@ impl Server<'_> {
         }
         let leaf = self.target(component).map(|target| &target.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
-        self.send(&GuestMessage::Exited(Exited { id: id.into(), status, oom_killed, timed_out }));
+        self.reply(id, |id| {
+            GuestMessage::Exited(Exited { id: id.into(), status, oom_killed, timed_out })
+        });
+        self.hang_up(id);
+    }
+
+    /// Returns whether somebody listens to a program.
+    fn is_heard(&self, id: ProgramId) -> bool {
+        if u8::try_from(id).is_ok() { !self.host_gone } else { self.calls.is_open(id) }
     }
 }
 
 /// Asks a component's holder to run a command.
-fn start(target: &Component, exec: Exec) -> Result<Program, InitError> {
+fn start(target: &Component, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
     let timeout = exec.timeout_ms.map(Duration::from_millis);
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let (mut program, streams) = if exec.terminal.is_some() {
@@ -187,7 +222,7 @@ fn start(target: &Component, exec: Exec) -> Result<Program, InitError> {
     };
     let fds = streams.iter().flat_map(|it| it.stdin.iter().chain([&it.stdout, &it.stderr]));
     let fds: Vec<_> = fds.map(|fd| fd.as_fd()).collect();
-    target.link.send(&Request::Exec(exec), &fds).step("run a command")?;
+    target.link.send(&Request::Exec { id, exec }, &fds).step("run a command")?;
     program.deadline = deadline;
     Ok(program)
 }

@@ -3,6 +3,7 @@
 //!
 //! One thread and one `poll` over the channel, the holders, the programs' pipes and SIGCHLD.
 
+mod calls;
 mod command;
 mod input;
 mod program;
@@ -11,10 +12,11 @@ mod stop;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
-use box_image::wire::{AGENT_ID, GuestMessage, HostMessage, Resize, Stream};
+use box_image::wire::{AGENT_ID, GuestMessage, HostMessage, Stream};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
@@ -22,16 +24,17 @@ use nix::unistd::Pid;
 
 use crate::channel::Channel;
 use crate::component::Component;
-use crate::component::protocol::{Event, Request};
+use crate::component::protocol::{Event, ProgramId, Request};
 use crate::error::{InitError, Step as _};
 use crate::time::{Clock, Milestones};
 use crate::wait::{self, Ended};
+use calls::Calls;
 use input::Input;
 use program::Program;
 use stop::{Stop, TICK};
 
 /// The agent's program on the wire, where commands have ids from 1.
-const AGENT: u8 = 0;
+const AGENT: ProgramId = 0;
 
 /// The result of the set-up.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ pub(crate) struct Machine<'a> {
     /// The components that the box has, the agent first.
     pub(crate) components: Vec<Component>,
     pub(crate) bridges: Vec<Pid>,
+    /// Where the agent asks for commands in the business component, if there is one.
+    pub(crate) calls: Option<UnixListener>,
     /// Readable when a child has ended.
     pub(crate) signals: SignalFd,
 }
@@ -52,6 +57,7 @@ pub(crate) struct Machine<'a> {
 /// The step that failed; the machine is then to be powered off, too.
 pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     let mut server = Server {
+        calls: Calls::default(),
         machine,
         programs: BTreeMap::new(),
         agent: Agent::Starting,
@@ -85,14 +91,18 @@ enum Source {
     Host,
     Children,
     Component(usize),
-    Output(u8, Stream),
-    Input(u8),
+    Output(ProgramId, Stream),
+    Input(ProgramId),
+    /// The agent wants to run something.
+    NewCall,
+    Call(ProgramId),
 }
 
 struct Server<'a> {
     machine: Machine<'a>,
     /// The running programs by their ids.
-    programs: BTreeMap<u8, Program>,
+    programs: BTreeMap<ProgramId, Program>,
+    calls: Calls,
     agent: Agent,
     host_gone: bool,
     stop: Option<Stop>,
@@ -139,6 +149,9 @@ impl Server<'_> {
             let input = program.input.as_ref().and_then(Input::pending);
             sources.extend(input.map(|fd| (Source::Input(*id), fd, PollFlags::POLLOUT)));
         }
+        let new = self.machine.calls.as_ref().filter(|_| self.calls.has_room());
+        sources.extend(new.map(|it| (Source::NewCall, it.as_fd(), PollFlags::POLLIN)));
+        sources.extend(self.calls.fds().map(|(id, fd)| (Source::Call(id), fd, PollFlags::POLLIN)));
         sources
     }
 
@@ -161,6 +174,11 @@ impl Server<'_> {
                 self.feed(id);
                 Ok(())
             }
+            Source::NewCall => {
+                self.accept_call();
+                Ok(())
+            }
+            Source::Call(id) => self.serve_call(id),
         }
     }
 
@@ -179,19 +197,31 @@ impl Server<'_> {
 
     fn serve_message(&mut self, message: HostMessage) -> Result<(), InitError> {
         match message {
-            HostMessage::Exec(exec) => return self.exec(exec),
-            HostMessage::Signal(signal) => return self.signal(signal.id, signal.signal),
+            HostMessage::Exec(exec) => self.exec(exec.id.into(), exec),
+            HostMessage::Signal(signal) => {
+                ProgramId::try_from(signal.id).map_or(Ok(()), |id| self.signal(id, signal.signal))
+            }
             HostMessage::Shutdown(shutdown) => {
                 self.begin_stop(Duration::from_millis(shutdown.grace_ms.into()));
+                Ok(())
             }
-            HostMessage::Input(input) => self.take_input(&input),
-            HostMessage::InputEnd(end) => self.end_input(end.id),
-            HostMessage::Credit(credit) => self.grant(credit),
-            HostMessage::Resize(Resize { id, size }) => {
-                self.programs.get_mut(&id).into_iter().for_each(|program| program.resize(size));
+            HostMessage::Input(input) => {
+                self.take_input(input.id.into(), &input.data);
+                Ok(())
+            }
+            HostMessage::InputEnd(end) => {
+                self.end_input(end.id.into());
+                Ok(())
+            }
+            HostMessage::Credit(credit) => {
+                self.grant(credit.id.into(), credit.bytes);
+                Ok(())
+            }
+            HostMessage::Resize(resize) => {
+                self.resize(resize.id.into(), resize.size);
+                Ok(())
             }
         }
-        Ok(())
     }
 
     /// Sends to the launcher; that it no longer listens means the same as its hanging up.
@@ -204,7 +234,7 @@ impl Server<'_> {
     fn host_is_gone(&mut self) {
         self.host_gone = true;
         // Nobody grants anything any more.
-        let ids: Vec<u8> = self.programs.keys().copied().collect();
+        let ids: Vec<ProgramId> = self.programs.keys().copied().collect();
         ids.into_iter().for_each(|id| self.conclude(id));
         self.begin_stop(Duration::ZERO);
     }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use box_image::ComponentName;
-use box_image::wire::{FRAME_COST, MAX_OUTPUT, Output, Stream, TerminalSize, WINDOW};
+use box_image::wire::{FRAME_COST, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 
@@ -120,7 +120,7 @@ impl Program {
     }
 
     /// Reads what is there, up to one frame and the credit; closes the pipe at its end.
-    pub(crate) fn read(&mut self, id: u8, stream: Stream) -> Option<Output> {
+    pub(crate) fn read(&mut self, stream: Stream) -> Option<Vec<u8>> {
         let room = self.room();
         let slot = match stream {
             Stream::Stdout => &mut self.stdout,
@@ -131,9 +131,8 @@ impl Program {
         match pipe.read(&mut data) {
             Ok(length @ 1..) => {
                 data.truncate(length);
-                let output = Output { id, stream, data };
-                self.credit = self.credit.saturating_sub(output.cost());
-                Some(output)
+                self.credit = self.credit.saturating_sub(output_cost(length));
+                Some(data)
             }
             Err(error) if wait::is_temporary(&error) => None,
             // A terminal whose programs are gone has an error instead of an end.
@@ -149,13 +148,13 @@ impl Program {
     ///
     /// Does not wait for their ends, as a process that it started may hold them open, and stops
     /// where that one writes without pause.
-    pub(crate) fn drain(&mut self, id: u8) -> Option<Output> {
+    pub(crate) fn drain(&mut self) -> Option<(Stream, Vec<u8>)> {
         for (index, stream) in [Stream::Stdout, Stream::Stderr].into_iter().enumerate() {
             if self.drained[index] < DRAIN_MAX
-                && let Some(output) = self.read(id, stream)
+                && let Some(data) = self.read(stream)
             {
-                self.drained[index] += output.data.len();
-                return Some(output);
+                self.drained[index] += data.len();
+                return Some((stream, data));
             }
         }
         None
@@ -185,17 +184,16 @@ mod tests {
     #[test]
     fn what_was_written_is_read_and_the_end_closes() {
         let (mut program, streams) = program();
-        assert_eq!(program.read(3, Stream::Stdout), None, "nothing yet, and no waiting");
+        assert_eq!(program.read(Stream::Stdout), None, "nothing yet, and no waiting");
         assert_eq!(program.outputs().count(), 2);
         let mut stdout = File::from(streams.stdout);
         stdout.write_all(b"hello").unwrap();
-        let expected = Output { id: 3, stream: Stream::Stdout, data: b"hello".to_vec() };
-        assert_eq!(program.read(3, Stream::Stdout), Some(expected));
+        assert_eq!(program.read(Stream::Stdout).as_deref(), Some(&b"hello"[..]));
         drop(stdout);
         // The end comes when the last copy of the pipe is closed. A test beside this one that
         // starts a program holds copies until that program is executed.
         for _ in 0..10_000 {
-            assert_eq!(program.read(3, Stream::Stdout), None);
+            assert_eq!(program.read(Stream::Stdout), None);
             if program.outputs().count() == 1 {
                 break;
             }
@@ -213,8 +211,8 @@ mod tests {
         let mut stdout = File::from(streams.stdout);
         stdout.write_all(&vec![1; MAX_OUTPUT + 1]).unwrap();
         File::from(streams.stderr).write_all(b"err").unwrap();
-        let mut left = std::iter::from_fn(|| program.drain(1));
-        let lengths: Vec<_> = left.by_ref().map(|output| output.data.len()).collect();
+        let mut left = std::iter::from_fn(|| program.drain());
+        let lengths: Vec<_> = left.by_ref().map(|(_, data)| data.len()).collect();
         assert_eq!(lengths, [MAX_OUTPUT, 1, 3]);
         assert!(!program.is_held_back(), "it is over, whoever holds the pipe");
         drop(stdout);
@@ -226,15 +224,15 @@ mod tests {
         let mut stdout = File::from(streams.stdout);
         while program.room() > 0 {
             stdout.write_all(&[7; MAX_OUTPUT]).unwrap();
-            program.read(1, Stream::Stdout).unwrap();
+            program.read(Stream::Stdout).unwrap();
         }
-        assert_eq!((program.read(1, Stream::Stdout), program.outputs().count()), (None, 0));
-        assert_eq!(program.drain(1), None);
+        assert_eq!((program.read(Stream::Stdout), program.outputs().count()), (None, 0));
+        assert_eq!(program.drain(), None);
         assert!(program.is_held_back());
         program.grant(FRAME_COST + 3 - program.credit);
-        assert_eq!(program.drain(1).unwrap().data, [7; 3]);
+        assert_eq!(program.drain().unwrap().1, [7; 3]);
         program.grant(u32::MAX);
-        assert!(program.drain(1).is_some());
-        assert_eq!((program.drain(1), program.is_held_back()), (None, false));
+        assert!(program.drain().is_some());
+        assert_eq!((program.drain(), program.is_held_back()), (None, false));
     }
 }

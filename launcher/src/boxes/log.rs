@@ -8,12 +8,11 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use box_image::wire::{GuestMessage, Output, Stream};
+use box_image::wire::{Frames, GuestMessage, Output, Stream};
 
 use super::{inode, since_epoch};
 use crate::LaunchError;
 use crate::control::CHUNK;
-use crate::frames::Frames;
 
 const CURRENT: &str = "agent.log";
 const OLDER: &str = "agent.log.1";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::wire::{CLIENT_PROTOCOL, ClientMessage, Follow, GuestMessage, HostMessage};
+use box_image::wire::{CLIENT_PROTOCOL, ClientMessage, Follow, Frames, GuestMessage, HostMessage};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -20,7 +20,6 @@ use tokio::time::{sleep, timeout};
 use super::programs::Grant;
 use crate::LaunchError;
 use crate::control::CHUNK;
-use crate::frames::Frames;
 
 /// How long a client may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(10);

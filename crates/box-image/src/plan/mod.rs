@@ -39,6 +39,10 @@ pub const PACKAGES_PATH: &str = "/boxbuild/packages";
 pub const RUN_PATH: &str = "/run";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
+/// The program by which the agent runs commands in the business component, in the agent's root.
+pub const BOX_EXEC_PATH: &str = "/a3s/bin/box-exec";
+/// The socket on which it asks for them, which only the agent's user can open.
+pub const EXEC_SOCKET_PATH: &str = "/a3s/run/box-exec.sock";
 /// The directory of the rootfs that holds the components' roots: one for each component, or in the
 /// layout "merged" one for both.
 pub const ROOTS_PATH: &str = "/roots";

@@ -20,6 +20,7 @@
 //! only, never a path or a command.
 
 mod frame;
+mod frames;
 
 use std::io::{self, Read, Write};
 
@@ -109,6 +110,7 @@ messages! {
 mod client;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
+pub use frames::Frames;
 
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,8 +151,13 @@ pub struct Output {
 impl Output {
     /// Returns what the frame takes from its program's window, and what is to be granted again for it.
     pub fn cost(&self) -> u32 {
-        FRAME_COST.saturating_add(u32::try_from(self.data.len()).unwrap_or(u32::MAX))
+        output_cost(self.data.len())
     }
+}
+
+/// Returns what a frame with so many bytes of output takes from its program's window.
+pub fn output_cost(length: usize) -> u32 {
+    FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
 /// A standard stream of a program.

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 /// Bytes that were read, and not yet taken as frames.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub struct Frames {
     received: Vec<u8>,
     /// How much of `received` has been taken out.
     taken: usize,
@@ -12,13 +12,13 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Adds bytes of the stream.
-    pub(crate) fn push(&mut self, data: &[u8]) {
+    pub fn push(&mut self, data: &[u8]) {
         self.received.drain(..std::mem::take(&mut self.taken));
         self.received.extend_from_slice(data);
     }
 
     /// Returns whether a frame has begun, and not ended.
-    pub(crate) const fn is_inside_frame(&self) -> bool {
+    pub const fn is_inside_frame(&self) -> bool {
         self.taken < self.received.len()
     }
 
@@ -27,7 +27,7 @@ impl Frames {
     ///
     /// # Errors
     /// When the frame is malformed.
-    pub(crate) fn next<T>(
+    pub fn next<T>(
         &mut self,
         read: impl FnOnce(&mut &[u8]) -> io::Result<Option<T>>,
     ) -> io::Result<Option<T>> {

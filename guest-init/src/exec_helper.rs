@@ -1,0 +1,261 @@
+//! `box-exec`: runs a command in the business component, for the agent.
+//!
+//! The same program as init, under another name in the agent's root. It asks init over a Unix socket that only the
+//! agent's user can open, passes the standard streams and signals on, and ends with the command's status.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use box_image::ComponentName;
+use box_image::plan::EXEC_SOCKET_PATH;
+use box_image::wire::{
+    self, Credit, Exec, Frames, GuestMessage, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
+    Output, Signal, Stream, WINDOW,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal as Number};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// The name under which the program is this one.
+pub(crate) const NAME: &str = "box-exec";
+const USAGE: &str = "usage: box-exec [-i] [-w DIR] [-e NAME=VALUE]… [-u USER[:GROUP]] [--timeout SECONDS] [--] COMMAND…
+
+Runs COMMAND in the box's business component, with its environment, user and limits, and ends with its status.
+
+  -i                   pass standard input on
+  -w DIR               the working directory
+  -e NAME=VALUE        a variable
+  -u USER[:GROUP]      the user, and the group
+  --timeout SECONDS    kill the command and its process group after so long; the status is then 124
+";
+/// The status where the command was not asked for, as of docker.
+const FAILED: u8 = 125;
+/// The status of a command whose time was up, as of timeout(1).
+const TIMED_OUT: u8 = 124;
+/// The status where nobody reads the output any more: that of a program that SIGPIPE ends.
+const PIPE_CLOSED: u8 = 141;
+/// The id of the command, which means nothing: a connection has one.
+const COMMAND: u8 = 1;
+/// How much is read at a time, in bytes.
+const CHUNK: usize = 16 << 10;
+
+/// Runs the program; returns its status.
+pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let words = arguments.map(OsString::into_string).collect::<Result<VecDeque<_>, _>>();
+    let command = words.map_err(|_| "a word is not UTF-8".to_owned()).and_then(parse);
+    let status = match command {
+        Ok(Some(command)) => run(command).unwrap_or_else(|error| complain(&error.to_string())),
+        Ok(None) => {
+            drop(io::stdout().write_all(USAGE.as_bytes()));
+            0
+        }
+        Err(error) => complain(&format!("{error}\n{USAGE}")),
+    };
+    ExitCode::from(status)
+}
+
+/// Says on standard error what is wrong.
+fn complain(what: &str) -> u8 {
+    drop(writeln!(io::stderr(), "box-exec: {}", what.trim_end()));
+    FAILED
+}
+
+/// Reads the arguments; `None` where they ask for help.
+fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
+    let mut exec = Exec::new(COMMAND, ComponentName::Business, Vec::new());
+    while let Some(option) = words.pop_front_if(|word| word.starts_with('-')) {
+        let mut value = || words.pop_front().ok_or_else(|| format!("{option} needs a value"));
+        match option.as_str() {
+            "-h" | "--help" => return Ok(None),
+            "-i" => exec.stdin = true,
+            "-w" => exec.workdir = Some(value()?),
+            "-e" => exec.env.push(value()?),
+            "-u" => exec.user = Some(value()?),
+            "--timeout" => {
+                let seconds = value()?.parse::<u32>().ok().filter(|it| *it > 0);
+                let seconds = seconds.ok_or("--timeout needs a number of seconds")?;
+                exec.timeout_ms = Some(u64::from(seconds) * 1000);
+            }
+            "--" => break,
+            other => return Err(format!("there is no option {other}")),
+        }
+    }
+    exec.argv = words.into();
+    if exec.argv.is_empty() { Err("which command?".to_owned()) } else { Ok(Some(exec)) }
+}
+
+/// Runs a command; returns its status.
+fn run(exec: Exec) -> io::Result<u8> {
+    let stream = UnixStream::connect(EXEC_SOCKET_PATH).map_err(|error| {
+        io::Error::new(error.kind(), format!("cannot reach the box's init: {error}"))
+    })?;
+    let signals = signals()?;
+    let input = exec.stdin.then_some(INPUT_WINDOW);
+    let mut caller = Caller { stream, frames: Frames::default(), signals, input, unread: 0 };
+    HostMessage::Exec(exec).write(&mut caller.stream)?;
+    loop {
+        match caller.serve() {
+            Ok(Some(status)) => return Ok(status),
+            // Nobody reads any more, which ends this as SIGPIPE would; init kills the command.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(PIPE_CLOSED),
+            served => drop(served?),
+        }
+    }
+}
+
+/// The signals that are passed on to the command.
+fn signals() -> io::Result<SignalFd> {
+    let set: SigSet =
+        [Number::SIGINT, Number::SIGTERM, Number::SIGHUP, Number::SIGQUIT].into_iter().collect();
+    set.thread_block()?;
+    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
+}
+
+/// The connection to init.
+struct Caller {
+    stream: UnixStream,
+    frames: Frames,
+    signals: SignalFd,
+    /// How much input may still be sent, up to its end.
+    input: Option<u32>,
+    /// How much output was written, and not granted again.
+    unread: u32,
+}
+
+impl Caller {
+    /// Waits for something, and serves it; returns the command's status at its end.
+    fn serve(&mut self) -> io::Result<Option<u8>> {
+        let stdin = io::stdin();
+        let sources = [
+            Some(self.stream.as_fd()),
+            Some(self.signals.as_fd()),
+            Some(stdin.as_fd()).filter(|_| self.input > Some(0)),
+        ];
+        let mut fds: Vec<_> =
+            sources.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut fds, PollTimeout::NONE) {
+            Err(nix::Error::EINTR) => return Ok(None),
+            polled => polled?,
+        };
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+        if ready[1] {
+            self.pass_signals_on();
+        }
+        if ready.get(2) == Some(&true) {
+            self.send_input()?;
+        }
+        if ready[0] { self.receive() } else { Ok(None) }
+    }
+
+    fn pass_signals_on(&mut self) {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            let signal = signal.ssi_signo.cast_signed();
+            self.tell(&HostMessage::Signal(Signal { id: COMMAND.into(), signal }));
+        }
+    }
+
+    fn send_input(&mut self) -> io::Result<()> {
+        let mut data = vec![0; (self.input.unwrap_or(0) as usize).min(MAX_OUTPUT)];
+        let length = match io::stdin().read(&mut data) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                return Ok(());
+            }
+            read => read?,
+        };
+        data.truncate(length);
+        if data.is_empty() {
+            self.input = None;
+            self.tell(&HostMessage::InputEnd(InputEnd { id: COMMAND }));
+            return Ok(());
+        }
+        let sent = u32::try_from(length).unwrap_or(u32::MAX);
+        self.input = self.input.map(|left| left.saturating_sub(sent));
+        self.tell(&HostMessage::Input(wire::Input { id: COMMAND, data }));
+        Ok(())
+    }
+
+    /// Reads what init has sent; returns the command's status at its end.
+    fn receive(&mut self) -> io::Result<Option<u8>> {
+        let mut chunk = [0; CHUNK];
+        let length = self.stream.read(&mut chunk)?;
+        if length == 0 {
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, "the box's init has hung up"));
+        }
+        self.frames.push(&chunk[..length]);
+        while let Some(message) = self.frames.next(|rest| GuestMessage::read(rest))? {
+            match message {
+                GuestMessage::Output(output) => self.write(&output)?,
+                GuestMessage::Credit(credit) => {
+                    self.input = self.input.map(|left| left.saturating_add(credit.bytes));
+                }
+                GuestMessage::Exited(exit) if exit.timed_out => return Ok(Some(TIMED_OUT)),
+                GuestMessage::Exited(exit) => return Ok(Some(exit.status)),
+                GuestMessage::Hello(_) | GuestMessage::Ready(_) | GuestMessage::Failed(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes output where it belongs, and lets the command write as much again.
+    fn write(&mut self, output: &Output) -> io::Result<()> {
+        match output.stream {
+            Stream::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&output.data)?;
+                stdout.flush()?;
+            }
+            Stream::Stderr => io::stderr().write_all(&output.data)?,
+        }
+        self.unread += output.cost();
+        if self.unread < WINDOW / 4 {
+            return Ok(());
+        }
+        let bytes = std::mem::take(&mut self.unread);
+        self.tell(&HostMessage::Credit(Credit { id: COMMAND, bytes }));
+        Ok(())
+    }
+
+    /// Sends what an init that has hung up need not know: what it sent before that comes first, and then its end.
+    fn tell(&mut self, message: &HostMessage) {
+        drop(message.write(&mut self.stream));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Option<Exec>, String> {
+        parse(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn options_come_before_the_command() {
+        let exec = parsed("-i -w /tmp -e A=1 -e B=2 -u app --timeout 5 -- ls -l").unwrap().unwrap();
+        assert_eq!(exec.argv, ["ls", "-l"]);
+        assert_eq!((exec.stdin, exec.workdir.as_deref()), (true, Some("/tmp")));
+        assert_eq!((exec.env.len(), exec.user.as_deref()), (2, Some("app")));
+        assert_eq!((exec.timeout_ms, exec.component), (Some(5000), ComponentName::Business));
+        assert_eq!(parsed("ls -l").unwrap().unwrap().argv, ["ls", "-l"]);
+        assert_eq!(parsed("--help"), Ok(None));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_said() {
+        for (line, why) in [
+            ("", "which command?"),
+            ("-i", "which command?"),
+            ("-x ls", "there is no option -x"),
+            ("-w", "-w needs a value"),
+            ("--timeout 0 ls", "--timeout needs a number of seconds"),
+        ] {
+            assert_eq!(parsed(line), Err(why.to_owned()), "{line}");
+        }
+    }
+}

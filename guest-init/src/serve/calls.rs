@@ -1,0 +1,154 @@
+//! Calls: commands that the agent runs in the business component, over a Unix socket of its own.
+//!
+//! A call is a connection. It speaks the messages of the control channel, for one command, whose id in them means
+//! nothing. The windows make everything that is on its way to the caller fit its socket, so nothing ever waits for
+//! a caller that does not read: one that is granted more than it has read is hung up on.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use box_image::ComponentName;
+use box_image::wire::{Frames, GuestMessage, HostMessage};
+
+use super::Server;
+use crate::component::protocol::ProgramId;
+use crate::error::InitError;
+use crate::wait::is_temporary;
+
+/// The first number of a program that the agent runs.
+const FIRST: ProgramId = 256;
+/// How many calls are served at once; further ones wait to be accepted.
+const MAX_CALLS: usize = 64;
+/// How a caller names its command.
+const COMMAND: u8 = 1;
+/// How much is read at a time, in bytes.
+const CHUNK: usize = 16 << 10;
+
+/// The open connections of the agent, by the number of the program of each.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    open: BTreeMap<ProgramId, Call>,
+    /// The number that was used last.
+    last: ProgramId,
+}
+
+/// A connection.
+#[derive(Debug)]
+struct Call {
+    stream: UnixStream,
+    frames: Frames,
+}
+
+impl Calls {
+    pub(super) fn has_room(&self) -> bool {
+        self.open.len() < MAX_CALLS
+    }
+
+    pub(super) fn is_open(&self, id: ProgramId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    pub(super) fn fds(&self) -> impl Iterator<Item = (ProgramId, BorrowedFd<'_>)> {
+        self.open.iter().map(|(id, call)| (*id, call.stream.as_fd()))
+    }
+}
+
+impl Server<'_> {
+    /// Takes a new connection.
+    pub(super) fn accept_call(&mut self) {
+        let accepted = self.machine.calls.as_ref().map(std::os::unix::net::UnixListener::accept);
+        let Some(Ok((stream, _))) = accepted else { return };
+        if stream.set_nonblocking(true).is_ok() {
+            let id = self.free_id();
+            self.calls.open.insert(id, Call { stream, frames: Frames::default() });
+        }
+    }
+
+    /// Returns a number that no program has; there are many more than may run.
+    fn free_id(&mut self) -> ProgramId {
+        loop {
+            self.calls.last = self.calls.last.wrapping_add(1).max(FIRST);
+            let id = self.calls.last;
+            if !self.programs.contains_key(&id) && !self.calls.is_open(id) {
+                return id;
+            }
+        }
+    }
+
+    /// Serves what a caller has sent. One that has hung up, or sends something else, has no command any more.
+    pub(super) fn serve_call(&mut self, id: ProgramId) -> Result<(), InitError> {
+        let Some(call) = self.calls.open.get_mut(&id) else { return Ok(()) };
+        let mut chunk = [0; CHUNK];
+        match call.stream.read(&mut chunk) {
+            Ok(length @ 1..) => call.frames.push(&chunk[..length]),
+            Err(error) if is_temporary(&error) => return Ok(()),
+            Ok(_) | Err(_) => return self.end_call(id),
+        }
+        while let Some(call) = self.calls.open.get_mut(&id) {
+            match call.frames.next(|rest| HostMessage::read(rest)) {
+                Ok(Some(message)) => self.serve_caller(id, message)?,
+                Ok(None) => return Ok(()),
+                Err(_) => return self.end_call(id),
+            }
+        }
+        Ok(())
+    }
+
+    fn serve_caller(&mut self, id: ProgramId, message: HostMessage) -> Result<(), InitError> {
+        match message {
+            HostMessage::Exec(_) if self.programs.contains_key(&id) => return self.end_call(id),
+            HostMessage::Exec(exec) if exec.component == ComponentName::Business => {
+                return self.exec(id, exec);
+            }
+            HostMessage::Exec(_) => self.refuse(id, "the agent runs commands in business only"),
+            HostMessage::Signal(signal) => return self.signal(id, signal.signal),
+            HostMessage::Input(input) => self.take_input(id, &input.data),
+            HostMessage::InputEnd(_) => self.end_input(id),
+            HostMessage::Credit(credit) => self.grant(id, credit.bytes),
+            HostMessage::Resize(resize) => self.resize(id, resize.size),
+            // The box is not the agent's to stop.
+            HostMessage::Shutdown(_) => return self.end_call(id),
+        }
+        Ok(())
+    }
+
+    /// Sends a message about a caller's command. Where nobody listens any more, the program may write on, for nobody.
+    pub(super) fn answer_call(&mut self, id: ProgramId, message: impl FnOnce(u8) -> GuestMessage) {
+        let message = message(COMMAND);
+        if let Some(call) = self.calls.open.get_mut(&id) {
+            if write(&mut call.stream, &message).is_ok() {
+                return;
+            }
+            // Its holder is asked to kill the command when the end of the connection is seen.
+            drop(call.stream.shutdown(std::net::Shutdown::Both));
+        }
+        if let (GuestMessage::Output(output), Some(program)) =
+            (&message, self.programs.get_mut(&id))
+        {
+            program.grant(output.cost());
+        }
+    }
+
+    /// Ends the connection of a program that has ended.
+    pub(super) fn hang_up(&mut self, id: ProgramId) {
+        self.calls.open.remove(&id);
+    }
+
+    /// Ends a connection, and the command that runs for it.
+    fn end_call(&mut self, id: ProgramId) -> Result<(), InitError> {
+        self.calls.open.remove(&id);
+        self.kill(id)?;
+        // It may have ended already, and wait for its last output to be granted.
+        self.conclude(id);
+        Ok(())
+    }
+}
+
+/// Writes a message at once, or not at all.
+fn write(stream: &mut UnixStream, message: &GuestMessage) -> io::Result<()> {
+    let mut frame = Vec::new();
+    message.write(&mut frame)?;
+    stream.write_all(&frame)
+}
