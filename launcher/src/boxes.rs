@@ -22,9 +22,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 use host_fs::publish::FileDraft;
-use host_fs::read::{Links, is_private, read_file};
+use host_fs::read::{Links, read_file};
+use nix::fcntl::AT_FDCWD;
 
 use crate::LaunchError;
+use crate::receipt::open_private;
 use crate::runtime_dir;
 
 pub use log::{AgentLog, LogReader, Logged};
@@ -76,7 +78,9 @@ impl Boxes {
         if let Some(name) = name.filter(|it| !is_name(it)) {
             return Err(LaunchError::BadName(name.to_owned()));
         }
-        make_private(&self.directory)?;
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(&self.directory);
+        made.map_err(LaunchError::file("make", &self.directory))?;
         let _guard = self.lock()?;
         self.sweep()?;
         let name = match name {
@@ -91,7 +95,7 @@ impl Boxes {
             made => made.map_err(LaunchError::file("make", &directory))?,
         }
         let entry = Entry::new(directory, Record { name, ..record })?;
-        self.prune()?;
+        self.prune();
         Ok(entry)
     }
 
@@ -104,11 +108,9 @@ impl Boxes {
             return Ok(Vec::new());
         }
         self.sweep_alone()?;
-        let mut records: Vec<_> = self
-            .names()?
-            .iter()
-            .filter_map(|name| self.record(name).transpose())
-            .collect::<Result<_, _>>()?;
+        // One that cannot be read, such as another user's, is no reason not to show the others.
+        let record = |name: &String| self.record(name).ok().flatten();
+        let mut records: Vec<_> = self.names()?.iter().filter_map(record).collect();
         records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
         Ok(records)
     }
@@ -150,8 +152,14 @@ impl Boxes {
         self.directory.join(name)
     }
 
-    /// Keeps other commands from making and removing records until the result is dropped.
+    /// Keeps other commands from making and removing records until the result is dropped. A directory that others can
+    /// change is not used.
     fn lock(&self) -> Result<File, LaunchError> {
+        let directories = [self.directory.parent(), Some(&*self.directory)].into_iter().flatten();
+        for directory in directories {
+            let used = open_private(AT_FDCWD, directory);
+            used.map_err(LaunchError::file("use", directory))?;
+        }
         let path = self.directory.join(GLOBAL_LOCK);
         let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
         let deadline = Instant::now() + LOCK_PATIENCE;
@@ -181,18 +189,33 @@ impl Boxes {
     /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
     fn sweep(&self) -> Result<(), LaunchError> {
         for name in self.names()? {
-            let directory = self.directory.join(&name);
-            let Ok(lock) = File::open(directory.join(LOCK)) else { continue };
-            if lock.try_lock().is_ok() {
-                self.bury(&name, &directory)?;
-            }
+            // One that cannot be swept is no reason not to use the others.
+            drop(self.sweep_one(&name));
         }
         Ok(())
+    }
+
+    fn sweep_one(&self, name: &str) -> Result<(), LaunchError> {
+        let directory = self.directory.join(name);
+        match File::open(directory.join(LOCK)) {
+            // It was about to be made, or removed.
+            Err(error)
+                if error.kind() == ErrorKind::NotFound && !directory.join(RECORD).exists() =>
+            {
+                remove(&directory)
+            }
+            Ok(lock) if is_free(&lock, &directory.join(LOCK)) => self.bury(name, &directory),
+            _ => Ok(()),
+        }
     }
 
     /// Notes the end of one whose supervisor was killed.
     fn bury(&self, name: &str, directory: &Path) -> Result<(), LaunchError> {
         let Some(mut record) = self.record(name)? else { return remove(directory) };
+        if record.state == State::Ended {
+            // It was about to remove its lock.
+            return remove_lock(directory);
+        }
         runtime_dir::remove_left(&record.runtime);
         if let Some(socket) = &record.agent_socket {
             runtime_dir::remove_socket(socket);
@@ -202,15 +225,14 @@ impl Boxes {
         }
         record.end(None, Some("its supervisor was killed".to_owned()));
         write(directory, &record)?;
-        let lock = directory.join(LOCK);
-        fs::remove_file(&lock).map_err(LaunchError::file("remove", &lock))
+        remove_lock(directory)
     }
 
     /// Removes the oldest records of boxes that have ended. The lock is held.
-    fn prune(&self) -> Result<(), LaunchError> {
-        let names = self.names()?;
+    fn prune(&self) {
+        let names = self.names().unwrap_or_default();
         if names.len() <= MAX_ENDED {
-            return Ok(());
+            return;
         }
         let age = |name: &String| {
             let directory = self.directory.join(name);
@@ -221,7 +243,8 @@ impl Boxes {
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
         ended.sort();
         let surplus = ended.len().saturating_sub(MAX_ENDED);
-        ended[..surplus].iter().try_for_each(|(_, directory)| remove(directory))
+        // Those that cannot be removed are tried again with the next start.
+        ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory)));
     }
 
     fn names(&self) -> Result<Vec<String>, LaunchError> {
@@ -235,15 +258,14 @@ impl Boxes {
         Ok(names)
     }
 
-    /// Reads a record; `None` where there is none, or none yet.
+    /// Reads a record; `None` where there is none, or a crash of the host has left half of one.
     fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {
             Err(error) if error.is_absent() => Ok(None),
             read => {
                 let bytes = read.map_err(|error| LaunchError::file("read", &path)(error.into()))?;
-                let record = serde_json::from_slice(&bytes);
-                record.map(Some).map_err(|error| LaunchError::file("read", &path)(error.into()))
+                Ok(serde_json::from_slice(&bytes).ok())
             }
         }
     }
@@ -306,9 +328,19 @@ impl Entry {
         }
         self.record.end(status, error);
         write(&self.directory, &self.record)?;
-        let lock = self.directory.join(LOCK);
-        fs::remove_file(&lock).map_err(LaunchError::file("remove", &lock))
+        remove_lock(&self.directory)
     }
+}
+
+/// Returns whether nobody holds a lock, which is still the one at its path.
+fn is_free(lock: &File, path: &Path) -> bool {
+    let is_same = || Some(inode(lock).ok()? == fs::metadata(path).ok()?.ino());
+    lock.try_lock().is_ok() && is_same() == Some(true)
+}
+
+/// Removes the lock of a box that has ended; another command may have done so.
+fn remove_lock(directory: &Path) -> Result<(), LaunchError> {
+    absent(&directory.join(LOCK), |path| fs::remove_file(path))
 }
 
 /// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
@@ -328,24 +360,17 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Makes a directory of this user alone, and refuses one that others can change.
-fn make_private(path: &Path) -> Result<(), LaunchError> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(path).map_err(LaunchError::file("make", path))?;
-    let is_private = File::open(path).and_then(|it| is_private(&it));
-    if is_private.map_err(LaunchError::file("use", path))? {
-        return Ok(());
-    }
-    let others = io::Error::new(ErrorKind::PermissionDenied, "another user can change it");
-    Err(LaunchError::file("use", path)(others))
+/// Removes a record, without which there is no box, and then all else.
+fn remove(directory: &Path) -> Result<(), LaunchError> {
+    absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
+    absent(directory, |path| fs::remove_dir_all(path))
 }
 
-fn remove(directory: &Path) -> Result<(), LaunchError> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(LaunchError::file("remove", directory)(error))
-        }
-        _ => Ok(()),
+/// Removes something that may be gone already.
+fn absent(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), LaunchError> {
+    match remove(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(LaunchError::file("remove", path)),
     }
 }
 

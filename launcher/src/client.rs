@@ -6,12 +6,11 @@
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::Duration;
 
 use box_image::wire::{
     self, AGENT_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow, Frames, Greeting,
-    GuestMessage, HostMessage, InputEnd, Output, Resize, Shutdown, Signal, TerminalSize,
+    GuestMessage, HostMessage, InputEnd, Output, PROTOCOL, Resize, Shutdown, Signal, TerminalSize,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -21,8 +20,9 @@ use crate::error::LaunchError;
 use crate::input::Input;
 use crate::machine::not_written;
 use crate::output::Route;
+use crate::runtime_dir;
 use crate::signals::StopSignals;
-use crate::supervisor::SOCKET;
+use crate::supervisor::{RUN, SOCKET};
 use crate::tty::Tty;
 
 /// The id under which this names its command; the supervisor knows which one it is.
@@ -99,7 +99,7 @@ impl<'a> Client<'a> {
         Ok(client)
     }
 
-    /// Connects to the supervisor of a running box.
+    /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
     ///
     /// # Errors
     /// [`LaunchError::NotRunning`].
@@ -109,10 +109,12 @@ impl<'a> Client<'a> {
         signals: &'a StopSignals,
     ) -> Result<Self, LaunchError> {
         let gone = || LaunchError::NotRunning(record.name.clone());
-        let (Some(protocol), true) = (record.protocol, Path::is_dir(&record.runtime)) else {
+        if !runtime_dir::is_ours(&record.runtime) {
             return Err(gone());
-        };
+        }
         let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
+        // One that still starts says itself where its init is too old.
+        let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
 
@@ -205,10 +207,14 @@ impl<'a> Client<'a> {
         });
     }
 
-    /// Asks for the end of the box; asked a second time, the supervisor does not wait for it.
+    /// Asks for the end of the box. A second time, without grace, the supervisor does not wait for it any more.
     pub fn ask_to_stop(&mut self, grace: Duration) {
-        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-        self.tell(&HostMessage::Shutdown(Shutdown { grace_ms }));
+        self.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
+    }
+
+    /// Lets go of the command's input and terminal, which are this program's again.
+    pub fn let_go(&mut self) {
+        (self.input, self.tty) = (None, None);
     }
 
     /// Sends a signal to the agent, or to this client's command.
@@ -217,15 +223,15 @@ impl<'a> Client<'a> {
         self.tell(&HostMessage::Signal(Signal { id, signal }));
     }
 
-    /// Waits until the supervisor has done everything, and hangs up. A signal asks for the end at once.
+    /// Waits until the supervisor has done everything, and hangs up.
     ///
     /// # Errors
-    /// When the agent's last output cannot be passed on, or the box failed.
+    /// [`LaunchError::Signal`]; when the agent's last output cannot be passed on, or the box failed.
     pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), LaunchError> {
         loop {
             match self.next()? {
                 Event::Message(message) => self.agent_message(message, agent)?,
-                Event::Signal(_) => self.ask_to_stop(Duration::ZERO),
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
                 Event::HungUp => {
                     return agent.finish().map_err(|error| not_written(error, self.signals));
                 }
@@ -257,6 +263,7 @@ impl<'a> Client<'a> {
                 self.agent_status = Some(exit.status);
                 Ok(())
             }
+            GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),
             GuestMessage::Failed(Failed { step, message }) => {
                 Err(LaunchError::Refused { step, reason: message })
             }
@@ -321,17 +328,16 @@ impl<'a> Client<'a> {
         {
             return Ok(Some(Event::Signal(signal)));
         }
-        if ready.supervisor {
-            return self.receive();
+        if let Some(tty) = self.tty.as_ref().filter(|_| ready.tty) {
+            tty.clear_resized();
+            return Ok(Some(Event::Resized(tty.size())));
         }
+        // Keys come before a flood of output; how much may be sent is bounded.
         if ready.input {
             let read = self.input.as_mut().map_or(Ok(None), Input::read);
             return Ok(read.map_err(LaunchError::Input)?.map(Event::Input));
         }
-        Ok(self.tty.as_ref().filter(|_| ready.tty).map(|tty| {
-            tty.clear_resized();
-            Event::Resized(tty.size())
-        }))
+        if ready.supervisor { self.receive() } else { Ok(None) }
     }
 
     fn wait(&self) -> Result<Sources, LaunchError> {

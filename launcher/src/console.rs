@@ -92,7 +92,14 @@ impl Console {
         let Some(file) = &mut self.file else { return Ok(()) };
         if data.len() <= self.room {
             self.room -= data.len();
-            return file.write_all(data);
+            return match file.write_all(data) {
+                // A pipe whose reader pauses: the box does not wait for it.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.room = 0;
+                    Ok(())
+                }
+                written => written,
+            };
         }
         let is_first = std::mem::take(&mut self.room) > 0;
         if is_first { file.write_all(TRUNCATED) } else { Ok(()) }

@@ -13,7 +13,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use box_digest::hex;
 use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
@@ -23,16 +25,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream as Watched;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep_until, timeout};
 
 use crate::LaunchError;
 
 /// How long a guest that does not read its requests is waited for.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long what init has still sent is read after it has stopped reading.
-const SETTLE: Duration = Duration::from_millis(500);
+/// How long what a machine has still to say is waited for once something has failed.
+pub(crate) const SETTLE: Duration = Duration::from_millis(500);
 /// How many requests may wait for a guest that does not read them.
 const MAX_REQUESTS: usize = 4096;
+/// How many bytes of them.
+const MAX_WAITING: usize = 32 << 20;
+pub(crate) const SEND: &str = "send a request to init";
 pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
@@ -140,6 +145,10 @@ impl Drop for Listener {
 pub struct Channel {
     stream: OwnedReadHalf,
     requests: mpsc::Sender<Vec<u8>>,
+    /// How many bytes wait to be sent.
+    waiting: Arc<AtomicUsize>,
+    /// When it was found out that init reads its requests no more.
+    unread_since: Option<Instant>,
     nonce: Nonce,
     frames: Frames,
     /// The protocol that init speaks, once it has proved itself.
@@ -151,8 +160,10 @@ impl Channel {
     pub fn new(stream: Watched, nonce: Nonce) -> Self {
         let (stream, writer) = stream.into_split();
         let (requests, queue) = mpsc::channel(MAX_REQUESTS);
-        drop(tokio::spawn(write_requests(writer, queue)));
-        Self { stream, requests, nonce, frames: Frames::default(), protocol: None }
+        let waiting = Arc::new(AtomicUsize::new(0));
+        drop(tokio::spawn(write_requests(writer, queue, Arc::clone(&waiting))));
+        let (frames, protocol, unread_since) = (Frames::default(), None, None);
+        Self { stream, requests, waiting, unread_since, nonce, frames, protocol }
     }
 
     /// Reads once what has arrived; false at the end of the stream. May be dropped at any time.
@@ -161,13 +172,13 @@ impl Channel {
     /// When the connection cannot be read, or ends inside a frame, or init reads its requests no more.
     pub async fn receive(&mut self) -> Result<bool, LaunchError> {
         let mut chunk = [0; CHUNK];
+        if self.requests.is_closed() {
+            self.unread_since.get_or_insert_with(Instant::now);
+        }
         let received = tokio::select! {
             biased;
+            () = is_not_read(&self.requests, self.unread_since) => return Err(unread()),
             received = self.stream.read(&mut chunk) => received,
-            () = is_not_read(&self.requests) => {
-                let error = io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
-                return Err(LaunchError::system("send a request to init")(error));
-            }
         };
         match received {
             Ok(0) if self.frames.is_inside_frame() => {
@@ -209,11 +220,15 @@ impl Channel {
             let is_needless = matches!(message, HostMessage::Credit(_));
             return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
         }
-        let action = "send a request to init";
         let mut frame = Vec::new();
-        message.write(&mut frame).map_err(LaunchError::system(action))?;
-        let full = |_| io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
-        self.requests.try_send(frame).map_err(full).map_err(LaunchError::system(action))
+        message.write(&mut frame).map_err(LaunchError::system(SEND))?;
+        let length = frame.len();
+        if self.waiting.load(Ordering::Relaxed) + length > MAX_WAITING {
+            return Err(unread());
+        }
+        self.requests.try_send(frame).map_err(|_| unread())?;
+        self.waiting.fetch_add(length, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Returns the protocol that init speaks, once it has proved itself.
@@ -248,15 +263,25 @@ pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
 }
 
 /// Returns a while after the last request that init has taken. A connection that is at its end is read until then.
-async fn is_not_read(requests: &mpsc::Sender<Vec<u8>>) {
+async fn is_not_read(requests: &mpsc::Sender<Vec<u8>>, since: Option<Instant>) {
     requests.closed().await;
-    sleep(SETTLE).await;
+    sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;
+}
+
+fn unread() -> LaunchError {
+    let error = io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
+    LaunchError::system(SEND)(error)
 }
 
 /// Writes the requests one by one, until the guest does not take one any more.
-async fn write_requests(mut stream: OwnedWriteHalf, mut queue: mpsc::Receiver<Vec<u8>>) {
+async fn write_requests(
+    mut stream: OwnedWriteHalf,
+    mut queue: mpsc::Receiver<Vec<u8>>,
+    waiting: Arc<AtomicUsize>,
+) {
     while let Some(frame) = queue.recv().await {
         let Ok(Ok(())) = timeout(WRITE_TIMEOUT, stream.write_all(&frame)).await else { return };
+        waiting.fetch_sub(frame.len(), Ordering::Relaxed);
     }
 }
 

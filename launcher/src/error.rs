@@ -131,7 +131,7 @@ impl LaunchError {
     }
 
     /// Wraps an error of the operating system.
-    pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+    pub fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
     }
 }

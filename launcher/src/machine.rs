@@ -105,7 +105,7 @@ pub struct Machine {
     agent_argv: Vec<String>,
     /// Whether the agent has written anything.
     agent_spoke: bool,
-    agent_window: Window,
+    pub(crate) agent_window: Window,
     pub(crate) log: AgentLog,
     /// The facts of the run so far.
     pub facts: RunFacts,

@@ -81,7 +81,7 @@ impl Receipts {
 }
 
 /// Opens a directory that belongs to this user or root, and that nobody else may write to.
-fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
+pub(crate) fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = File::from(openat(parent, name, flags, Mode::empty())?);
     if is_private(&directory)? {

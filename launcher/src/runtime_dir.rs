@@ -57,10 +57,15 @@ impl Drop for RuntimeDir {
 pub(crate) fn remove_left(path: &Path) {
     let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
     let is_one = name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok());
-    let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == nix::unistd::geteuid().as_raw();
-    if is_one && fs::symlink_metadata(path).is_ok_and(is_ours) {
+    if is_one && is_ours(path) {
         drop(fs::remove_dir_all(path));
     }
+}
+
+/// Returns whether there is a directory of this user.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == nix::unistd::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(is_ours)
 }
 
 /// Removes a socket that a process which was killed has left, unless somebody listens on it again.

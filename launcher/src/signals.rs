@@ -50,6 +50,11 @@ impl StopSignals {
         i32::from_ne_bytes([a, b, c, d])
     }
 
+    /// Forgets what was read: somebody else has got the signal.
+    pub fn forget(&self) {
+        self.taken.set(false);
+    }
+
     /// Returns whether a signal has been read.
     pub const fn any_taken(&self) -> bool {
         self.taken.get()

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use box_image::wire::{
-    AGENT_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, Shutdown, Signal,
+    AGENT_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, PROTOCOL, Shutdown, Signal,
 };
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
@@ -36,6 +36,8 @@ use programs::{AGENT, Programs};
 pub const SOCKET: &str = "supervisor.sock";
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
+/// What a supervisor says that it could not do where its machine has failed.
+pub(crate) const RUN: &str = "run the box";
 /// How the end of a machine that nobody asked for is described.
 const WHEN: &str = "while the box ran";
 
@@ -97,17 +99,18 @@ impl Started {
         signals: Option<&StopSignals>,
         first: Option<UnixStream>,
     ) -> Result<(), RunFailure> {
-        let Self { runtime, listener, machine } = self;
+        let Self { runtime, listener, mut machine } = self;
         runtime.block_on(async {
             let signals = signals.map(WatchedSignals::new).transpose()?;
             let mut clients = Clients::new(listener)?;
             if let Some(first) = first {
-                let stream =
-                    watched(first).map_err(LaunchError::system("serve the first client"))?;
-                clients.welcome(stream);
+                let stream = watched(first);
+                let stream = stream.map_err(LaunchError::system("serve the first client"))?;
+                clients.welcome_first(stream);
             }
-            let programs = Programs::default();
-            let supervisor = Supervisor { machine, clients, programs, terms, stop: None };
+            let programs = Programs::new(std::mem::take(&mut machine.agent_window));
+            let (stop, agent) = (None, None);
+            let supervisor = Supervisor { machine, clients, programs, terms, stop, agent };
             supervisor.run(entry, signals.as_ref()).await
         })
     }
@@ -137,6 +140,8 @@ struct Supervisor {
     terms: Terms,
     /// When the machine is killed, once its end was asked for.
     stop: Option<Instant>,
+    /// How the agent has ended.
+    agent: Option<Exited>,
 }
 
 /// Whether a box goes on.
@@ -154,20 +159,34 @@ impl Supervisor {
         signals: Option<&WatchedSignals<'_>>,
     ) -> Result<(), RunFailure> {
         let served = self.serve(signals).await;
+        if served.as_ref().is_err_and(|error| !error.is_an_end()) {
+            self.settle().await;
+        }
         let killed = self.machine.events.kill().await;
         let ended = served.and(killed);
         let error = ended.as_ref().err().map(ToString::to_string);
-        let noted = entry.end(self.machine.facts.agent_status, error.or(self.log_failure()));
+        let status = self.agent.map(|exit| exit.status);
+        // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+        drop(entry.end(status, error.or(self.log_failure())));
         let Self { machine, mut clients, .. } = self;
         let said = vec![machine.console_end()];
         // Whoever waits for the end finds all of it done.
         drop(machine);
         if let Err(error) = &ended {
-            clients.tell_all(&failed("run the box", &error.to_string()));
+            clients.tell_all(&failed(RUN, &error.to_string()));
         }
         clients.close().await;
-        ended.map_err(|error| RunFailure { error, said })?;
-        Ok(noted?)
+        ended.map_err(|error| RunFailure { error, said })
+    }
+
+    /// Passes on what is left to say of a machine that has failed.
+    async fn settle(&mut self) {
+        let mut said = Vec::new();
+        self.machine.events.settle(&mut |it| said.push(it)).await;
+        for message in said {
+            // The error at hand matters more than another one.
+            drop(self.serve_guest(message));
+        }
     }
 
     fn log_failure(&self) -> Option<String> {
@@ -176,6 +195,9 @@ impl Supervisor {
 
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
         loop {
+            // An init without windows writes as fast as it is listened to.
+            self.machine.events.is_on_hold =
+                self.machine.protocol() < PROTOCOL && self.clients.are_behind();
             let goes = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
@@ -194,6 +216,7 @@ impl Supervisor {
     async fn take(&mut self, event: Event) -> Result<Goes, LaunchError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
+            Event::Signal(_) if self.stop.is_some() => Ok(Goes::Down),
             Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
             _ if self.stop.is_some() => Ok(Goes::Down),
             event => {
@@ -214,7 +237,8 @@ impl Supervisor {
             GuestMessage::Output(output) => self.pass_on(output),
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => return Ok(self.agent_ended(exit)),
             GuestMessage::Exited(exit) => {
-                if let Some(program) = self.programs.remove(exit.id) {
+                let id = u8::try_from(exit.id).ok();
+                if let Some(program) = id.and_then(|id| self.programs.remove(id)) {
                     self.clients.send(program.client, &GuestMessage::Exited(exit), None);
                 }
             }
@@ -223,6 +247,8 @@ impl Supervisor {
                     self.clients.send(client, &GuestMessage::Credit(credit), None);
                 }
             }
+            // What it cannot do while it ends matters no more.
+            GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.stop.is_some() => {}
             GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
             GuestMessage::Ready(_) if self.machine.facts.is_ready => {
                 return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
@@ -234,7 +260,7 @@ impl Supervisor {
     }
 
     fn agent_ended(&mut self, exit: Exited) -> Goes {
-        self.machine.facts.agent_status = Some(exit.status);
+        self.agent = Some(exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
         if self.terms.ends_with_agent && self.stop.is_none() {
             return self.begin_stop(self.terms.grace);
@@ -267,13 +293,10 @@ impl Supervisor {
 
     fn serve_client(&mut self, message: FromClient) -> Goes {
         match message {
-            FromClient::Connected(stream) => self.clients.welcome(stream),
+            FromClient::Connected(stream) => self.clients.welcome(stream, Follow::Nothing),
             FromClient::Greeted { client, follow } => {
                 self.clients.follow(client, follow);
-                if let (Some(status), Follow::End | Follow::Output) =
-                    (self.machine.facts.agent_status, follow)
-                {
-                    let exit = Exited { id: AGENT_ID, status, oom_killed: false, timed_out: false };
+                if let (Some(exit), Follow::End | Follow::Output) = (self.agent, follow) {
                     self.clients.send(client, &GuestMessage::Exited(exit), None);
                 }
             }
@@ -304,9 +327,7 @@ impl Supervisor {
     fn ask(&mut self, client: u64, message: HostMessage) -> Result<Goes, String> {
         let own = self.programs.of(client);
         let message = match message {
-            HostMessage::Shutdown(Shutdown { grace_ms }) => {
-                return Ok(self.begin_stop(Duration::from_millis(grace_ms.into())));
-            }
+            HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
             HostMessage::Exec(_) if self.stop.is_some() => {
                 return Err("the box is being stopped".to_owned());
             }
@@ -325,18 +346,25 @@ impl Supervisor {
             }
             message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
         };
-        self.machine.events.send(&message).map(|()| Goes::On).map_err(|error| error.to_string())
+        self.machine.events.send(&message).map(|()| Goes::On).map_err(|error| {
+            if let HostMessage::Exec(exec) = &message {
+                self.programs.remove(exec.id);
+            }
+            error.to_string()
+        })
     }
 
-    /// Asks init to end everything; the second time, the machine is not waited for.
+    /// Asks init to end everything. A second request hastens the first; one without grace does not wait for the
+    /// machine any more.
     fn begin_stop(&mut self, grace: Duration) -> Goes {
-        if self.stop.is_some() {
-            return Goes::Down;
-        }
-        let grace_ms = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
+        let deadline = Instant::now() + grace + POWER_OFF;
+        self.stop = match self.stop {
+            Some(_) if grace.is_zero() => return Goes::Down,
+            Some(earlier) => Some(earlier.min(deadline)),
+            None => Some(deadline),
+        };
         // Where init is gone already, the machine is about to end, too.
-        self.machine.tell(&HostMessage::Shutdown(Shutdown { grace_ms }));
-        self.stop = Some(Instant::now() + grace + POWER_OFF);
+        self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
         Goes::On
     }
 }

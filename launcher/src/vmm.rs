@@ -198,7 +198,8 @@ fn configured(config: impl Read) -> Result<Vm, LaunchError> {
     let config: VmmConfig = serde_json::from_reader(config)
         .map_err(LaunchError::system("read the configuration from standard input"))?;
     follow(Pid::from_raw(config.supervisor))?;
-    close_others(&config.blobs)?;
+    let BlobFds { kernel, init, rootfs, .. } = config.blobs;
+    close_all_but(&[kernel, init, rootfs])?;
     confine()?;
     krun::log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
@@ -263,17 +264,20 @@ pub(crate) fn follow(supervisor: Pid) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Closes what the supervisor itself inherited from whoever started it.
-fn close_others(blobs: &BlobFds) -> Result<(), LaunchError> {
+/// Closes what this process has inherited from whoever started it, but for its standard streams and `kept`. Nothing
+/// of its own may be open yet.
+///
+/// # Errors
+/// When the open files cannot be listed.
+pub fn close_all_but(kept: &[RawFd]) -> Result<(), LaunchError> {
     let action = LaunchError::file("list", "/proc/self/fd");
     let names = std::fs::read_dir("/proc/self/fd")
         .and_then(|entries| {
             entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>, _>>()
         })
         .map_err(action)?;
-    let kept = [0, 1, 2, blobs.kernel, blobs.init, blobs.rootfs];
     let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
-    for fd in open.filter(|fd| !kept.contains(fd)) {
+    for fd in open.filter(|fd| *fd > 2 && !kept.contains(fd)) {
         match close(fd) {
             // The listing's own descriptor is closed already.
             Ok(()) | Err(nix::Error::EBADF) => {}

@@ -87,6 +87,21 @@ boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
 
+/// Reads what an agent writes in the foreground: at once, and after it has ended.
+const FOREGROUND: &str = "timeout -s INT 3 boxlaunch run -q /talker 2>/dev/null | head -n 1
+boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
+/// Gives up waiting, which is no reason for the box to end, and keeps nothing of its caller.
+const WAITING: &str = r#"boxlaunch run -d --name waiting /hello 9>/tmp/nine >/dev/null
+timeout 1 boxlaunch wait waiting; echo $?; boxlaunch ps -n
+ls -l /proc/$(boxlaunch inspect waiting --json | sed 's/.*supervisor":\([0-9]*\).*/\1/')/fd | grep -c nine
+boxlaunch stop waiting & boxlaunch wait waiting; wait; boxlaunch rm waiting
+boxlaunch run -d --name early /sleeper >/dev/null 2>&1 & pid=$!
+while ! boxlaunch ps -n | grep -q early; do usleep 10000; done; boxlaunch stop early; wait $pid; echo $?; boxlaunch rm early"#;
+
+/// An agent that writes more than waits anywhere, and ends.
+const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
+/// An agent that is not ready.
+const SLEEPER: &str = r#"entrypoint "/bin/sh" "-c" "sleep 1000""#;
 /// An agent that writes, and ends when it is asked to.
 const TALKER: &str = r#"entrypoint "/bin/sh" "-c" "echo first; echo problem >&2; while :; do echo count; sleep 0.2; done""#;
 
@@ -101,22 +116,26 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         bake(&boxfile, &tools.programs.box_init, &bundle);
         bundle
     };
-    let wide = hello.replace("pids=32", "pids=500");
-    let talker = hello
-        .replace(
-            "image \"oci:images/agent\" ",
-            &format!("image \"oci:images/business\"\n    {TALKER} "),
-        )
-        .replace("health \"http\" path=\"/health\"", "health \"none\"");
+    let image = "image \"oci:images/agent\" ";
+    let with =
+        |agent: &str| hello.replace(image, &format!("image \"oci:images/business\"\n    {agent} "));
+    let unchecked =
+        |text: String| text.replace("health \"http\" path=\"/health\"", "health \"none\"");
+    let boxes = [
+        ("hello", hello.clone()),
+        ("wide", hello.replace("pids=32", "pids=500")),
+        ("talker", unchecked(with(TALKER))),
+        ("writer", unchecked(with(WRITER))),
+        ("sleeper", with(SLEEPER).replace("budget total=\"700ms\"", "")),
+    ];
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
     let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
         let path = format!("/usr/bin/{name}");
         with_program(host, Path::new(&path), &path).unwrap()
     });
-    let host = host
-        .disk(made("hello", &hello), "/hello")
-        .disk(made("wide", &wide), "/wide")
-        .disk(made("talker", &talker), "/talker");
+    let host = boxes
+        .iter()
+        .fold(host, |host, (name, text)| host.disk(made(name, text), format!("/{name}")));
     let timed = |script: &str| format!("{TIMED}\n{script}");
     let page = commands(PAGE).into_iter().enumerate().fold(Scenario::default(), |page, (i, it)| {
         let script =
@@ -124,9 +143,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         page.script(10, &format!("page-{i}"), &script)
     });
     page
-        .step("verify", "boxlaunch verify /hello")
-        .step("verify-wide", "boxlaunch verify /wide")
-        .step("verify-talker", "boxlaunch verify /talker")
+        .script(10, "verify", "for box in /hello /wide /talker /writer /sleeper; do boxlaunch verify $box; done")
         .script(10, "life", "boxlaunch run -d --name life /hello; boxlaunch ps --json; boxlaunch inspect life --json")
         .script(5, "exec", "boxlaunch exec --json life -- sh -c 'echo out; echo err >&2; exit 5'")
         .script(5, "input", "echo in | boxlaunch exec -i -e A=1 -w /tmp -u nobody life -- sh -c 'cat; echo $A; pwd; id -u'")
@@ -138,6 +155,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "logs", LOGS)
         .script(30, "killed", KILLED)
         .script(20, "mistakes", MISTAKES)
+        .script(20, "foreground", FOREGROUND)
+        .script(20, "waiting", WAITING)
         .script(20, "shell", SHELL)
         .script(30, "ends", ENDS)
         .start(&host)
@@ -224,6 +243,17 @@ fn nothing_is_left_of_what_is_killed() {
         assert_eq!(record["state"], "ended");
         assert!(record["error"].is_string(), "{record}");
     }
+}
+
+#[test]
+fn nothing_that_the_agent_writes_in_the_foreground_is_lost() {
+    assert_eq!(stdout("foreground"), "first\nend\n");
+}
+
+#[test]
+fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {
+    let expected = "143\nwaiting\n0\nwaiting\n143\nwaiting\nearly\n143\nearly\n";
+    assert_eq!(stdout("waiting"), expected);
 }
 
 #[test]

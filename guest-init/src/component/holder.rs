@@ -259,9 +259,12 @@ impl<'a> Holder<'a> {
         self.report(&Event::Explained { id, why: why.to_string() })
     }
 
-    /// Passes a signal on. A program that has just ended needs none.
+    /// Passes a signal on. A program that has just ended needs none. SIGKILL, on which a program cannot act itself, is
+    /// for its whole group.
     fn signal(&self, id: ProgramId, number: i32) {
-        if let (Some(pid), Ok(signal)) = (self.process(id), Signal::try_from(number)) {
+        if number == Signal::SIGKILL as i32 {
+            self.kill(id);
+        } else if let (Some(pid), Ok(signal)) = (self.process(id), Signal::try_from(number)) {
             let _ = signal::kill(pid, signal);
         }
     }

@@ -202,7 +202,7 @@ impl Server<'_> {
                 ProgramId::try_from(signal.id).map_or(Ok(()), |id| self.signal(id, signal.signal))
             }
             HostMessage::Shutdown(shutdown) => {
-                self.begin_stop(Duration::from_millis(shutdown.grace_ms.into()));
+                self.begin_stop(shutdown.grace());
                 Ok(())
             }
             HostMessage::Input(input) => {

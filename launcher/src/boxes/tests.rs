@@ -169,3 +169,32 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
         .sum();
     assert!(size < 2 * log::MAX_FILE + 100_000, "{size}");
 }
+
+#[test]
+fn half_a_record_blocks_nobody_and_goes() {
+    let made = Fixture::new();
+    let entry = made.create("half").unwrap();
+    let directory = made.boxes().directory_of("half");
+    fs::write(directory.join(RECORD), b"").unwrap();
+    let begun = made.boxes().directory_of("begun");
+    fs::create_dir(&begun).unwrap();
+    drop(entry);
+    made.create("other").unwrap();
+    assert_eq!(made.boxes().all().unwrap().len(), 1);
+    assert!(!directory.exists() && !begun.exists());
+}
+
+#[test]
+fn the_end_that_a_supervisor_has_noted_stays() {
+    let made = Fixture::new();
+    let entry = made.create("one").unwrap();
+    let directory = made.boxes().directory_of("one");
+    let lock = directory.join(LOCK);
+    entry.end(Some(7), None).unwrap();
+    assert!(!lock.exists());
+    // As if it had been killed before it could remove its lock.
+    fs::write(&lock, b"").unwrap();
+    let record = made.boxes().find("one").unwrap();
+    assert_eq!((record.status, record.error), (Some(7), None));
+    assert!(!lock.exists());
+}

@@ -103,6 +103,20 @@ impl CommandOptions {
     }
 }
 
+/// Returns the component that a command runs in: the one that is named, else business, which is there for that.
+///
+/// # Errors
+/// The box does not have it.
+pub(super) fn component(
+    wanted: Option<ComponentName>,
+    has: impl Fn(ComponentName) -> bool,
+) -> Result<ComponentName, LaunchError> {
+    let default =
+        if has(ComponentName::Business) { ComponentName::Business } else { ComponentName::Agent };
+    let wanted = wanted.unwrap_or(default);
+    if has(wanted) { Ok(wanted) } else { Err(LaunchError::NoComponent(wanted)) }
+}
+
 /// Returns this program's standard input.
 fn own_input() -> Result<OwnedFd, LaunchError> {
     let action = "use the standard input";

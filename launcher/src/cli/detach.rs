@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
 use boxlaunch::signals::StopSignals;
@@ -19,6 +20,9 @@ use super::paths::SELF;
 use super::screen::Screen;
 use super::terminal::print;
 
+/// What the supervisor writes last to its caller once it goes on by itself.
+const GOES_ON: u8 = 0;
+
 /// Starts this command line as a process that goes on, and passes on what it prints until the agent is ready.
 pub(super) fn run() -> Result<u8, CommandError> {
     let signals = StopSignals::block()?;
@@ -28,21 +32,21 @@ pub(super) fn run() -> Result<u8, CommandError> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(system("start the supervisor"))?;
-    let Some(mut output) = child.stdout.take() else { return Ok(box_image::exit::BUG) };
+        .map_err(LaunchError::system("start the supervisor"))?;
+    let Some(mut output) = child.stdout.take() else { return Ok(exit::BUG) };
     let mut said = Vec::new();
     while receive(&mut output, &mut said, &child, &signals)? {}
+    let goes_on = said.pop_if(|last| *last == GOES_ON).is_some();
     print(&String::from_utf8_lossy(&said))?;
-    if !said.is_empty() && child.try_wait().map_err(system("wait for the supervisor"))?.is_none() {
-        return Ok(box_image::exit::DONE);
+    if goes_on {
+        return Ok(exit::DONE);
     }
-    let status = child.wait().map_err(system("wait for the supervisor"))?;
+    let status = child.wait().map_err(LaunchError::system("wait for the supervisor"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32)))
 }
 
-/// Reads what the supervisor has printed; returns `false` at its end. A terminal's Ctrl-C reaches both processes; another
-/// request to end is passed on.
+/// Reads what the supervisor has printed; returns `false` at its end. Signals are passed on.
 fn receive(
     output: &mut ChildStdout,
     said: &mut Vec<u8>,
@@ -52,19 +56,20 @@ fn receive(
     let mut fds = [output.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     match poll(&mut fds, PollTimeout::NONE) {
         Err(nix::Error::EINTR) => return Ok(true),
-        polled => polled.map_err(|error| system("wait for the supervisor")(error.into()))?,
+        polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
     };
     let [has_output, has_signal] = fds.map(|fd| fd.any().unwrap_or(true));
-    if has_signal && signals.next()? == Some(Signal::SIGTERM as i32) {
+    if has_signal && let Some(signal) = signals.next()? {
         let pid = i32::try_from(child.id()).map(Pid::from_raw);
         // One that is gone says so by the end of its output.
-        let _ = pid.map(|pid| kill(pid, Signal::SIGTERM));
+        let _ = pid.map(|pid| kill(pid, Signal::try_from(signal).ok()));
     }
     if !has_output {
         return Ok(true);
     }
     let mut chunk = [0; 4096];
-    let length = output.read(&mut chunk).map_err(system("hear from the supervisor"))?;
+    let read = output.read(&mut chunk);
+    let length = read.map_err(LaunchError::system("hear from the supervisor"))?;
     said.extend_from_slice(&chunk[..length]);
     Ok(length > 0)
 }
@@ -77,9 +82,10 @@ pub(super) fn go_on(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
+    screen.print(&char::from(GOES_ON).to_string());
     // With this the outlets let go of the caller's files, so that it sees their end.
-    let code = screen.close(box_image::exit::DONE);
-    leave().map_err(system("leave the terminal"))?;
+    let code = screen.close(exit::DONE);
+    leave().map_err(LaunchError::system("leave the terminal"))?;
     started.serve_here(entry, terms, signals)?;
     Ok(code)
 }
@@ -93,8 +99,4 @@ fn leave() -> io::Result<()> {
     setsid()?;
     chdir("/")?;
     Ok(())
-}
-
-fn system(action: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
-    move |source| LaunchError::System { action, source }
 }

@@ -12,7 +12,7 @@ use boxlaunch::output::Route;
 use boxlaunch::report::CommandReport;
 use boxlaunch::signals::StopSignals;
 
-use super::command::CommandOptions;
+use super::command::{CommandOptions, component};
 use super::error::CommandError;
 use super::paths;
 use super::run::{capture, component_name, pass};
@@ -110,7 +110,7 @@ fn run_in(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    let component = component(record, request.component)?;
+    let component = component(request.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
     let mut output = if request.json { capture() } else { pass(screen) };
     let argv = request.command.clone();
@@ -119,7 +119,7 @@ fn run_in(
     let started = Instant::now();
     let exit =
         client.exec(CommandSetup { exec, input, tty, output: &mut output }, &mut Route::Nowhere);
-    let exit = after_signal(&mut client, exit, &mut output)?;
+    let exit = after_signal(&mut client, exit, &mut output, signals)?;
     let report = CommandReport::new(component, argv, exit, started.elapsed(), &output);
     if request.json {
         screen.print(&json_line(&report)?);
@@ -132,19 +132,14 @@ fn after_signal(
     client: &mut Client<'_>,
     exit: Result<Exited, LaunchError>,
     output: &mut Route,
+    signals: &StopSignals,
 ) -> Result<Exited, LaunchError> {
     match exit {
         Err(LaunchError::Signal(signal)) => {
+            signals.forget();
             client.ask_to_signal(false, signal);
             client.wait_for_command(output, &mut Route::Nowhere)
         }
         exit => exit,
     }
-}
-
-fn component(record: &Record, wanted: Option<ComponentName>) -> Result<ComponentName, LaunchError> {
-    let has = |name: &ComponentName| record.components.contains(name);
-    let default = Some(ComponentName::Business).filter(has).unwrap_or(ComponentName::Agent);
-    let wanted = wanted.unwrap_or(default);
-    Some(wanted).filter(has).ok_or(LaunchError::NoComponent(wanted))
 }

@@ -1,7 +1,8 @@
 //! `boxlaunch stop`, `kill`, `wait`, `rm` and `attach`: boxes that run, by their names.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use box_image::exit;
 use box_image::wire::Follow;
@@ -11,12 +12,18 @@ use boxlaunch::client::Client;
 use boxlaunch::output::Route;
 use boxlaunch::signals::StopSignals;
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
 use super::error::{CommandError, signal_code};
 use super::paths;
 use super::run::{pass, seconds};
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, notice, print};
+
+/// How long a box may take to end beyond its grace.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often its record is looked at meanwhile.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Stops boxes: asks their programs to end, and powers them off.
 #[derive(Debug, clap::Args)]
@@ -83,7 +90,7 @@ pub(crate) fn stop(args: &StopArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     each(&args.names, |name| {
         let record = boxes.find(name)?;
-        end(&record, Duration::from_secs(args.grace.into()))?;
+        end(&boxes, &record, Duration::from_secs(args.grace.into()))?;
         print(&format!("{name}\n"))
     })
 }
@@ -106,10 +113,8 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
     let code = each(&args.names, |name| {
         let mut record = boxes.find(name)?;
         if record.state != State::Ended {
-            let mut client = Client::connect(&record, Follow::End, &signals)?;
-            client.wait_for_end(&mut Route::Nowhere)?;
+            let status = wait_for(&record, &signals)?;
             // With --rm there is no record any more, only what the supervisor has said.
-            let status = client.agent_status;
             record = boxes.find(name).unwrap_or(Record { state: State::Ended, status, ..record });
         }
         if !args.json {
@@ -125,12 +130,25 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
     Ok(code)
 }
 
+/// Waits until a box has ended; returns its agent's status, as far as the supervisor has said it.
+fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, LaunchError> {
+    let mut client = match Client::connect(record, Follow::End, signals) {
+        // It has just ended.
+        Err(LaunchError::NotRunning(_)) => return Ok(None),
+        client => client?,
+    };
+    match client.wait_for_end(&mut Route::Nowhere) {
+        Ok(()) | Err(LaunchError::BoxEnded(_)) => Ok(client.agent_status),
+        Err(error) => Err(error),
+    }
+}
+
 pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     each(&args.names, |name| {
         let record = boxes.find(name)?;
         if args.force && record.state != State::Ended {
-            end(&record, Duration::ZERO)?;
+            end(&boxes, &record, Duration::ZERO)?;
         }
         match boxes.remove(name) {
             // Its supervisor has removed it: it was started with --rm.
@@ -162,9 +180,30 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
 }
 
 /// Stops a box, and waits until everything of it is gone.
-fn end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
+fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchError> {
     if record.state == State::Ended {
         return Err(LaunchError::NotRunning(record.name.clone()));
+    }
+    match ask_to_end(record, grace) {
+        Err(error @ LaunchError::Signal(_)) => return Err(error),
+        Ok(()) if record.state == State::Running => {}
+        // It is still starting, its sockets are gone, or its supervisor speaks another protocol.
+        _ => signal_supervisor(record, grace),
+    }
+    let deadline = Instant::now() + grace + PATIENCE;
+    while !has_ended(boxes, record)? {
+        if Instant::now() > deadline {
+            return Err(LaunchError::StillRunning(record.name.clone()));
+        }
+        sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Asks a supervisor to end its box, and waits until it has hung up.
+fn ask_to_end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
+    if record.state == State::Starting {
+        return Ok(());
     }
     let signals = StopSignals::block()?;
     let mut client = Client::connect(record, Follow::End, &signals)?;
@@ -175,8 +214,24 @@ fn end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
     }
     match client.wait_for_end(&mut Route::Nowhere) {
         // It was to end, and its record says how.
-        Err(LaunchError::Refused { .. }) => Ok(()),
+        Err(LaunchError::BoxEnded(_)) => Ok(()),
         ended => ended,
+    }
+}
+
+/// Ends a supervisor as a signal at its terminal would. It is alive: it holds its lock.
+fn signal_supervisor(record: &Record, grace: Duration) {
+    let signal = if grace.is_zero() { Signal::SIGKILL } else { Signal::SIGTERM };
+    // One that has just ended needs no signal.
+    let _ = i32::try_from(record.supervisor)
+        .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
+}
+
+fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, LaunchError> {
+    match boxes.find(&record.name) {
+        Err(LaunchError::NoBox(_)) => Ok(true),
+        // Another one may have its name by now.
+        found => found.map(|it| it.state == State::Ended || it.created_ms != record.created_ms),
     }
 }
 

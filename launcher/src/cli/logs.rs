@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use box_image::wire::Stream;
 use boxlaunch::LaunchError;
-use boxlaunch::boxes::{Boxes, Logged, State, since_epoch};
+use boxlaunch::boxes::{Boxes, Logged, Record, State, since_epoch};
 use serde_json::json;
 
 use super::error::CommandError;
@@ -74,8 +74,8 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         }
         sleep(LOOK);
         record = match boxes.find(&args.name) {
-            // It was started with --rm, and has ended.
-            Err(LaunchError::NoBox(_)) => return Ok(0),
+            // It was started with --rm, and has ended: what is left is in the open file.
+            Err(LaunchError::NoBox(_)) => Record { state: State::Ended, ..record },
             found => found?,
         };
     }

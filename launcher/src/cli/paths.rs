@@ -9,6 +9,8 @@ use host_fs::{absolute_path, named_path, user_directory};
 
 use virtual_host::kernel::CACHE;
 
+use boxlaunch::LaunchError;
+
 use super::error::CommandError;
 
 /// The program to start as a process of our own: this one, whatever its path is now.
@@ -16,10 +18,12 @@ pub(crate) const SELF: &str = "/proc/self/exe";
 
 /// Returns where receipts are kept: `$BOXLAUNCH_STATE`, else the user's state directory.
 pub(crate) fn state() -> Result<PathBuf, CommandError> {
-    state_from(|name| env::var_os(name)).ok_or_else(|| {
-        let help = "set one of them: boxlaunch remembers there which files it has verified";
+    let state = state_from(|name| env::var_os(name)).ok_or_else(|| {
+        let help = "set one of them: boxlaunch keeps there what it knows of boxes";
         CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
-    })
+    })?;
+    // A box that goes on has another current directory.
+    Ok(std::path::absolute(&state).map_err(LaunchError::system("find the current directory"))?)
 }
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

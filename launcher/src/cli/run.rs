@@ -30,7 +30,7 @@ use error_report::Problem;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use serde_json::json;
 
-use super::command::CommandOptions;
+use super::command::{CommandOptions, component};
 use super::error::{CommandError, signal_code};
 use super::paths::{self, SELF};
 use super::progress::Shown;
@@ -240,6 +240,10 @@ impl Ending {
 }
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+    if args.detached {
+        // Before anything is opened: of its caller it keeps nothing.
+        boxlaunch::vmm::close_all_but(&[])?;
+    }
     if args.emulated {
         let opened = boxlaunch::open(&args.directory)?;
         checked(args, &opened)?;
@@ -270,37 +274,42 @@ fn boot(
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let record = Record::new(&opened, args.size(opened.plan()), runtime.path());
-    let record = Record { remove: args.rm, ..record };
+    let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
+    let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
+    let record = Record { remove: args.rm, agent_socket, ..record };
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
-    let log = entry.log()?;
-    let machine = Started::new(Setup {
-        opened: &opened,
-        size: entry.record.vm,
-        program: Path::new(SELF),
-        receipts: &receipts,
-        trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
-        runtime,
-        agent_socket: args.agent_socket.clone(),
-        console: args.console.as_deref().map(create_console).transpose()?,
-        log,
-        agent_output: &mut agent_output,
-        signals,
-        started: started + tried,
-        startup_timeout: Duration::from_secs(args.startup_timeout.into()),
-        enforced_total: args.enforced_total(opened.plan()),
-        watch: &watch,
-    });
-    let started = match machine {
+    let start = || -> Result<Started, RunFailure> {
+        let started = Started::new(Setup {
+            opened: &opened,
+            size: entry.record.vm,
+            program: Path::new(SELF),
+            receipts: &receipts,
+            trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
+            runtime,
+            agent_socket: entry.record.agent_socket.clone(),
+            console: args.console.as_deref().map(create_console).transpose()?,
+            log: entry.log()?,
+            agent_output: &mut agent_output,
+            signals,
+            started: started + tried,
+            startup_timeout: Duration::from_secs(args.startup_timeout.into()),
+            enforced_total: args.enforced_total(opened.plan()),
+            watch: &watch,
+        })?;
+        entry.update(|record| record.start(&started.machine))?;
+        Ok(started)
+    };
+    let started = match start() {
         Ok(started) => started,
         Err(failure) => {
-            entry.end(None, Some(failure.to_string()))?;
+            // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+            drop(entry.end(None, Some(failure.to_string())));
             return Err(failure.into());
         }
     };
-    entry.update(|record| record.start(&started.machine))?;
     let run = Run { args, opened: &opened, component, signals, screen };
     run.serve(started, entry, agent_output)
 }
@@ -341,7 +350,10 @@ impl Run<'_> {
             None => self.work(&mut client, &record, &facts, &mut agent_output),
         };
         let ending = match ending {
-            Err(LaunchError::Signal(signal)) => Ok(Ending::Signal(signal)),
+            Err(LaunchError::Signal(signal)) => {
+                client.let_go();
+                Ok(Ending::Signal(signal))
+            }
             ending => ending,
         };
         // With its agent the box ends by itself.
@@ -446,16 +458,26 @@ impl Run<'_> {
     }
 }
 
+/// Waits until the supervisor has hung up; with a signal the box ends at once.
+fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), LaunchError> {
+    loop {
+        match client.wait_for_end(agent_output) {
+            Err(LaunchError::Signal(_)) => client.ask_to_stop(Duration::ZERO),
+            waited => return waited,
+        }
+    }
+}
+
 /// Waits until the box has ended, and passes on what its agent still writes.
 fn ended(
     client: &mut Client<'_>,
     supervisor: JoinHandle<Result<(), RunFailure>>,
     agent_output: &mut Route,
 ) -> Result<(), RunFailure> {
-    let waited = client.wait_for_end(agent_output);
+    let mut waited = wait_for_end(client, agent_output);
     if waited.is_err() {
         // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
-        drop(client.wait_for_end(&mut Route::Nowhere));
+        waited = waited.and(wait_for_end(client, &mut Route::Nowhere));
     }
     let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     served.map_err(|failure| failure.with_output(agent_output))?;
@@ -472,7 +494,8 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
-    Ok(component(args, opened.plan())?)
+    let has = |name| opened.plan().component(name).is_some();
+    Ok(component(args.component, has)?)
 }
 
 /// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
@@ -501,12 +524,6 @@ fn over_budget(was_ready: bool) -> Problem {
                 takes, or what prevents the start; the Boxfile's `budget` sets the limit";
     let message = "the box's budget was used up before the agent was ready";
     Problem::new((ErrorCode::OverBudget, help), message)
-}
-
-fn component(args: &RunArgs, plan: &RunPlan) -> Result<ComponentName, LaunchError> {
-    let default = plan.business.as_ref().map_or(ComponentName::Agent, |_| ComponentName::Business);
-    let wanted = args.component.unwrap_or(default);
-    plan.component(wanted).map(|_| wanted).ok_or(LaunchError::NoComponent(wanted))
 }
 
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {

@@ -34,7 +34,7 @@ impl Pair {
 
     /// Returns what the guest has got.
     fn sent(&self) -> Option<HostMessage> {
-        self.runtime.block_on(async { sleep(Duration::from_millis(1)).await });
+        self.runtime.block_on(async { tokio::time::sleep(Duration::from_millis(1)).await });
         HostMessage::read(&mut &self.guest).unwrap()
     }
 }

@@ -11,18 +11,18 @@ use box_image::wire::{GuestMessage, HostMessage};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::time::{sleep, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::LaunchError;
 use crate::console::Console;
-use crate::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, check_peer};
+use crate::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, SEND, SETTLE, check_peer};
 use crate::signals::{SIGNAL_SIZE, StopSignals};
 use crate::vmm::Vmm;
 
-/// How long a machine may take to end by itself after init has hung up or failed.
-const SETTLE: Duration = Duration::from_millis(500);
 /// How long the control channel of a VMM process that has ended is read: what it left there is there already.
 const REST: Duration = Duration::from_millis(1);
+/// How much of its last words is kept, as [`Output::cost`] counts it.
+const MAX_SETTLED: u32 = 1 << 20;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -58,6 +58,9 @@ pub(crate) struct Events {
     vmm: Vmm,
     log: Option<Receiver>,
     control: Control,
+    /// When the process of the machine was found to have ended.
+    ended: Option<Instant>,
+    pub(crate) is_on_hold: bool,
     pub(crate) console: Console,
 }
 
@@ -104,12 +107,8 @@ impl Events {
         let log = log.map_err(LaunchError::system("read the machine's console"))?;
         let socket = listener.watched();
         let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
-        Ok(Self {
-            vmm,
-            log,
-            control: Control::Awaited { socket, nonce, _listener: listener },
-            console,
-        })
+        let control = Control::Awaited { socket, nonce, _listener: listener };
+        Ok(Self { vmm, log, control, ended: None, is_on_hold: false, console })
     }
 
     /// Returns the VMM's process id.
@@ -131,7 +130,7 @@ impl Events {
             Control::Open(channel) => channel.send(message),
             Control::Awaited { .. } | Control::Closed => {
                 let gone = io::Error::from(ErrorKind::NotConnected);
-                Err(LaunchError::system("send a request to init")(gone))
+                Err(LaunchError::system(SEND)(gone))
             }
         }
     }
@@ -149,29 +148,33 @@ impl Events {
 
     /// Waits for the next event; may be dropped at any time. A message that has arrived comes before the machine's
     /// end.
+    ///
+    /// A machine that is on hold is not listened to: what it sends waits in its socket.
     pub(crate) async fn next(
         &mut self,
         deadline: Option<Instant>,
         signals: Option<&WatchedSignals<'_>>,
     ) -> Result<Event, LaunchError> {
         loop {
+            let (is_running, mut chunk) = (self.log.is_some(), [0; CHUNK]);
+            let is_heard = !self.is_on_hold || !is_running;
             if let Control::Open(channel) = &mut self.control
+                && is_heard
                 && let Some(message) = channel.message()?
             {
                 return Ok(Event::Message(message));
             }
-            let (is_running, mut chunk) = (self.log.is_some(), [0; CHUNK]);
             tokio::select! {
                 biased;
                 () = until(deadline), if is_running => return Ok(Event::Deadline),
                 signal = next_signal(signals) => return signal.map(Event::Signal),
                 length = read(&mut self.log, &mut chunk), if is_running => self.keep(length, &chunk)?,
-                progress = self.control.progress() => {
+                progress = self.control.progress(), if is_heard => {
                     if self.follow(progress?)? {
                         return Ok(Event::HungUp);
                     }
                 }
-                () = sleep(REST), if !is_running => {
+                () = until(self.ended), if !is_running => {
                     return self.vmm.wait().map(Event::VmmEnded);
                 }
             }
@@ -181,9 +184,15 @@ impl Events {
     /// Gives a failing machine a moment to say its last words, which `each` is called with; returns what came instead
     /// of words.
     pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
-        let deadline = Instant::now() + SETTLE;
+        let (deadline, mut kept) = (Instant::now() + SETTLE, 0_u32);
         loop {
             match self.next(Some(deadline), None).await.ok()? {
+                Event::Message(GuestMessage::Output(output)) => {
+                    kept = kept.saturating_add(output.cost());
+                    if kept <= MAX_SETTLED {
+                        each(GuestMessage::Output(output));
+                    }
+                }
                 Event::Message(message) => each(message),
                 Event::HungUp => {}
                 event => return Some(event),
@@ -213,7 +222,7 @@ impl Events {
         let action = "keep the machine's console";
         match read {
             Ok(0) => {
-                self.log = None;
+                (self.log, self.ended) = (None, Some(Instant::now() + REST));
                 self.console.finish().map_err(LaunchError::system(action))
             }
             Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(action)),

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::wire::{CLIENT_PROTOCOL, ClientMessage, Follow, Frames, GuestMessage, HostMessage};
+use box_image::wire::{
+    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{
     Receiver, Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel,
 };
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::programs::Grant;
@@ -23,11 +25,13 @@ use crate::control::CHUNK;
 
 /// How long a client may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long clients may take to read what is left once the box has ended. A socket holds what the windows of the agent
-/// and a command leave, so that this is for clients which are about to read.
+/// How long clients may read nothing of what is left once the box has ended.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much may wait for a client that reads nothing, in bytes: more than the windows of the agent and a command.
-const MAX_QUEUED: usize = 8 << 20;
+/// How much may wait for a client that reads nothing, as [`Output::cost`](box_image::wire::Output::cost) counts it:
+/// more than the windows of the agent and a command.
+const MAX_QUEUED: usize = 1 << 20;
+/// From how much on a guest without windows is not listened to.
+const BEHIND: usize = 128 << 10;
 /// How many messages of clients may wait.
 const MAX_ASKED: usize = 64;
 /// How long no connection is accepted after that has failed.
@@ -60,8 +64,10 @@ struct Frame {
 struct Client {
     follow: Follow,
     queue: UnboundedSender<Frame>,
-    /// How many bytes wait.
+    /// How much waits, as its cost.
     queued: Arc<AtomicUsize>,
+    /// Ends the task that writes.
+    writer: AbortHandle,
 }
 
 /// The connected clients.
@@ -71,7 +77,12 @@ pub(super) struct Clients {
     next: u64,
     asked: Sender<FromClient>,
     messages: Receiver<FromClient>,
+    /// The tasks that write, but for the first client's.
     writers: JoinSet<()>,
+    /// That of the client in this process, which is never given up.
+    first: JoinSet<()>,
+    /// Grows as clients read.
+    taken: Arc<AtomicUsize>,
 }
 
 impl Clients {
@@ -84,8 +95,9 @@ impl Clients {
         let listener = listen().map_err(LaunchError::system("listen for clients"))?;
         let (asked, messages) = channel(MAX_ASKED);
         drop(tokio::spawn(accept(listener, asked.clone())));
-        let (connected, writers) = (BTreeMap::new(), JoinSet::new());
-        Ok(Self { connected, next: 0, asked, messages, writers })
+        let (connected, next, taken) = (BTreeMap::new(), 0, Arc::default());
+        let (writers, first) = (JoinSet::new(), JoinSet::new());
+        Ok(Self { connected, next, asked, messages, writers, first, taken })
     }
 
     /// Waits for the next thing that a client does.
@@ -97,15 +109,28 @@ impl Clients {
         }
     }
 
+    /// Takes the connection of the client in this process, which is to miss nothing.
+    pub(super) fn welcome_first(&mut self, stream: UnixStream) {
+        self.welcome(stream, Follow::Output);
+        std::mem::swap(&mut self.writers, &mut self.first);
+    }
+
     /// Takes a new connection.
-    pub(super) fn welcome(&mut self, stream: UnixStream) {
+    pub(super) fn welcome(&mut self, stream: UnixStream, follow: Follow) {
+        while self.writers.try_join_next().is_some() {}
         let (reader, writer) = stream.into_split();
         let (queue, frames) = unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
-        self.writers.spawn(write(writer, frames, Arc::clone(&queued)));
+        let writing = write(writer, frames, Arc::clone(&queued), Arc::clone(&self.taken));
+        let writer = self.writers.spawn(writing);
         self.next += 1;
-        self.connected.insert(self.next, Client { follow: Follow::Nothing, queue, queued });
+        self.connected.insert(self.next, Client { follow, queue, queued, writer });
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
+    }
+
+    /// Returns whether so much waits for a client that no more should come.
+    pub(super) fn are_behind(&self) -> bool {
+        self.connected.values().any(|client| client.queued.load(Ordering::Relaxed) > BEHIND)
     }
 
     /// Notes what a client wants to see.
@@ -115,9 +140,14 @@ impl Clients {
         }
     }
 
-    /// Forgets a client; what waits for it is still written.
+    /// Forgets a client; what waits for it is still written, where it reads that.
     pub(super) fn remove(&mut self, client: u64) {
-        self.connected.remove(&client);
+        if let Some(Client { writer, .. }) = self.connected.remove(&client) {
+            drop(tokio::spawn(async move {
+                sleep(LINGER).await;
+                writer.abort();
+            }));
+        }
     }
 
     /// Sends a message to a client. One for which too much waits is forgotten.
@@ -125,10 +155,11 @@ impl Clients {
         let mut bytes = Vec::new();
         let fits = message.write(&mut bytes).is_ok();
         let Some(to) = self.connected.get(&client).filter(|_| fits) else { return };
-        let queued = to.queued.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+        let cost = cost(&bytes);
+        let queued = to.queued.fetch_add(cost, Ordering::Relaxed) + cost;
         let sent = to.queue.send(Frame { bytes, _grant: grant.cloned() });
         if sent.is_err() || queued > MAX_QUEUED {
-            self.connected.remove(&client);
+            self.remove(client);
         }
     }
 
@@ -152,10 +183,22 @@ impl Clients {
     /// Hangs up on all clients, once they have read what is left for them.
     pub(super) async fn close(&mut self) {
         self.connected.clear();
-        let written = async { while self.writers.join_next().await.is_some() {} };
-        // Who does not read for so long has no use for it.
-        drop(timeout(LINGER, written).await);
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        while let Some(ended) = timeout(LINGER, self.writers.join_next()).await.transpose() {
+            let before = std::mem::replace(&mut taken, self.taken.load(Ordering::Relaxed));
+            // Who reads nothing for so long has no use for it.
+            if ended.is_err() && before == taken {
+                break;
+            }
+        }
+        // This one ends with a signal, if need be.
+        while self.first.join_next().await.is_some() {}
     }
+}
+
+/// Returns what a frame costs that waits, with what is needed beside its bytes.
+fn cost(bytes: &[u8]) -> usize {
+    bytes.len() + FRAME_COST as usize
 }
 
 /// Accepts connections to the end of the supervisor.
@@ -178,12 +221,14 @@ async fn write(
     mut stream: OwnedWriteHalf,
     mut frames: UnboundedReceiver<Frame>,
     queued: Arc<AtomicUsize>,
+    taken: Arc<AtomicUsize>,
 ) {
     while let Some(frame) = frames.recv().await {
         if stream.write_all(&frame.bytes).await.is_err() {
             return;
         }
-        queued.fetch_sub(frame.bytes.len(), Ordering::Relaxed);
+        queued.fetch_sub(cost(&frame.bytes), Ordering::Relaxed);
+        taken.fetch_add(1, Ordering::Relaxed);
     }
 }
 

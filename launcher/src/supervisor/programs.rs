@@ -59,14 +59,13 @@ impl Drop for Grant {
     }
 }
 
-impl Default for Programs {
-    fn default() -> Self {
-        let (passed, granted) = unbounded_channel();
-        Self { running: BTreeMap::new(), agent: Window::default(), serial: 0, passed, granted }
-    }
-}
-
 impl Programs {
+    /// Knows the agent, of which so much was passed on so far.
+    pub(super) fn new(agent: Window) -> Self {
+        let (passed, granted) = unbounded_channel();
+        Self { running: BTreeMap::new(), agent, serial: 0, passed, granted }
+    }
+
     /// Notes a new command; returns its id.
     pub(super) fn add(&mut self, client: u64, reads: bool) -> Result<u8, String> {
         if self.of(client).is_some() {
@@ -81,8 +80,8 @@ impl Programs {
     }
 
     /// Forgets a command that has ended.
-    pub(super) fn remove(&mut self, id: u32) -> Option<Program> {
-        self.running.remove(&u8::try_from(id).ok()?)
+    pub(super) fn remove(&mut self, id: u8) -> Option<Program> {
+        self.running.remove(&id)
     }
 
     /// Returns the id of the command that runs for a client.
@@ -160,5 +159,71 @@ impl Programs {
         let left = u32::try_from(length).ok().and_then(|length| program.input.checked_sub(length));
         program.input = left.ok_or("more input was sent than the command takes")?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::wire::{Input, WINDOW};
+
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_command_wrote_is_not_granted_to_a_later_one() {
+        let mut programs = Programs::new(Window::default());
+        let id = programs.add(1, false).unwrap();
+        let grant = programs.grant(id, WINDOW);
+        programs.remove(id).unwrap();
+        assert_eq!(programs.add(2, false), Ok(id), "ids are used again");
+        drop(grant);
+        let granted = programs.granted.try_recv().unwrap();
+        assert_eq!(programs.passed(granted), None);
+        drop(programs.grant(id, WINDOW));
+        let granted = programs.granted.try_recv().unwrap();
+        assert_eq!(programs.passed(granted), Some(WINDOW));
+    }
+
+    #[test]
+    fn output_is_granted_once_all_copies_are_gone() {
+        let mut programs = Programs::new(Window::default());
+        let (one, other) = {
+            let grant = programs.grant(AGENT, WINDOW);
+            (Arc::clone(&grant), grant)
+        };
+        drop(one);
+        assert!(programs.granted.try_recv().is_err());
+        drop(other);
+        let granted = programs.granted.try_recv().unwrap();
+        assert_eq!(programs.passed(granted), Some(WINDOW));
+    }
+
+    #[test]
+    fn one_command_runs_for_each_client_and_so_many_in_all() {
+        let mut programs = Programs::new(Window::default());
+        for client in 0..u64::from(u8::MAX) {
+            programs.add(client, false).unwrap();
+        }
+        assert!(programs.add(3, false).unwrap_err().starts_with("one command"));
+        assert!(programs.add(999, false).unwrap_err().starts_with("255 commands"));
+        assert_eq!((programs.of(3), programs.client(4)), (Some(4), Some(3)));
+    }
+
+    #[test]
+    fn no_more_input_is_taken_than_was_granted() {
+        let mut programs = Programs::new(Window::default());
+        let id = programs.add(1, true).unwrap();
+        let input = |length| HostMessage::Input(Input { id: 0, data: vec![0; length] });
+        let window = INPUT_WINDOW as usize;
+        let HostMessage::Input(sent) = programs.addressed(input(window), id).unwrap() else {
+            panic!()
+        };
+        assert_eq!(sent.id, id);
+        assert!(programs.addressed(input(1), id).is_err());
+        assert_eq!(programs.granted_input(Credit { id, bytes: 5 }), Some(1));
+        assert!(
+            programs.addressed(input(5), id).is_ok() && programs.addressed(input(1), id).is_err()
+        );
+        let deaf = programs.add(2, false).unwrap();
+        assert!(programs.addressed(input(1), deaf).is_err());
     }
 }

@@ -23,6 +23,7 @@ mod frame;
 mod frames;
 
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -334,6 +335,18 @@ pub struct Signal {
 pub struct Shutdown {
     /// Milliseconds between SIGTERM and SIGKILL.
     pub grace_ms: u32,
+}
+
+impl Shutdown {
+    /// Returns the order with this time between the two signals.
+    pub fn within(grace: Duration) -> Self {
+        Self { grace_ms: u32::try_from(grace.as_millis()).unwrap_or(u32::MAX) }
+    }
+
+    /// Returns the time between the two signals.
+    pub const fn grace(self) -> Duration {
+        Duration::from_millis(self.grace_ms as u64)
+    }
 }
 
 #[cfg(test)]
