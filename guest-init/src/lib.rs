@@ -13,7 +13,6 @@
 
 pub mod boot;
 mod bridge;
-mod calls;
 mod cgroup;
 pub mod channel;
 mod component;
@@ -127,7 +126,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
     boot::forbid_user_namespaces()?;
-    let calls = plan.business.as_ref().map(|_| calls::listen(&plan.agent.user)).transpose()?;
+    let calls =
+        plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let components = start_components(&plan)?;
     let mut bridges = Vec::new();
     for (component, (_, plan)) in components.iter().zip(plan.components()) {

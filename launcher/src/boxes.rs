@@ -258,7 +258,7 @@ impl Boxes {
         Ok(names)
     }
 
-    /// Reads a record; `None` where there is none, or a crash of the host has left half of one.
+    /// Reads a record; `None` where there is none, or only half of one, after a crash of the host.
     fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {
@@ -287,7 +287,7 @@ impl Boxes {
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
-    /// What is known of the box.
+    /// The state of the box.
     pub record: Record,
     _lock: File,
 }

@@ -1,7 +1,7 @@
 //! A client of a box's supervisor: what `run`, `exec`, `attach` and `stop` are.
 //!
 //! One thread waits for everything at once: the supervisor, the signals, and the input and the terminal of a command.
-//! What it reads nobody else waits for, so that it may also wait for whoever reads its own output.
+//! Nobody else waits for its reading, so that it may also wait for whoever reads its own output.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
@@ -48,7 +48,7 @@ pub struct Client<'a> {
 pub struct CommandSetup<'r> {
     /// The command; its id is the client's to give.
     pub exec: Exec,
-    /// What it reads.
+    /// Its standard input.
     pub input: Option<Input>,
     /// The terminal that it gets, whose keys come as the input.
     pub tty: Option<Tty>,
@@ -140,7 +140,7 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// When init cannot run it, the box ends first, or a signal came: the command still runs then, and
-    /// [`Self::wait_for_command`] goes on with it.
+    /// [`Self::wait_for_command`] continues.
     pub fn exec(
         &mut self,
         setup: CommandSetup<'_>,

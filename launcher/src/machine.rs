@@ -61,7 +61,7 @@ pub struct Setup<'a> {
     pub console: Option<File>,
     /// Where the agent's output is kept.
     pub log: AgentLog,
-    /// What else is done with it until the agent is ready.
+    /// Where else it goes until the agent is ready.
     pub agent_output: &'a mut Route,
     /// The signals that end the start early.
     pub signals: &'a StopSignals,

@@ -36,7 +36,7 @@ use programs::{AGENT, Programs};
 pub const SOCKET: &str = "supervisor.sock";
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
-/// What a supervisor says that it could not do where its machine has failed.
+/// The step that a supervisor names where its machine has failed.
 pub(crate) const RUN: &str = "run the box";
 /// How the end of a machine that nobody asked for is described.
 const WHEN: &str = "while the box ran";
@@ -144,7 +144,7 @@ struct Supervisor {
     agent: Option<Exited>,
 }
 
-/// Whether a box goes on.
+/// Whether a box keeps running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Goes {
     On,

@@ -9,7 +9,7 @@ use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 /// An agent with a shell, which waits.
 const AGENT: &str =
     r#"entrypoint "/bin/sh" "-c" "trap 'exit 0' TERM; while :; do sleep 1000 & wait; done""#;
-/// What a command says of itself.
+/// A command that describes itself.
 const SAY: &str = r#"hostname; echo "$A $HOME"; pwd; id -u; cat; echo problem >&2; exit 7"#;
 
 /// Returns the line that runs a script in the agent's component.

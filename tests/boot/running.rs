@@ -44,7 +44,7 @@ boxlaunch exec signals -- sleep 1000 & pid=$!
 sleep 1; kill -9 $pid; wait $pid; echo "status $?"
 sleep 1; boxlaunch exec signals -- sh -c 'ps | grep -c "[s]leep"'
 boxlaunch rm -f signals >/dev/null"#;
-/// What the agent writes, from the beginning, from now on, and after its end.
+/// The agent's output from the beginning, from now on, and after its end.
 const LOGS: &str = "boxlaunch run -d --name talker /talker >/dev/null
 boxlaunch attach talker >/tmp/attached & boxlaunch logs -f talker >/tmp/followed 2>/tmp/errors & pids=\"$!\"
 sleep 2; boxlaunch stop talker >/dev/null; wait $pids
@@ -68,7 +68,7 @@ for i in 0 1 2 3 4 5 6 7; do
     alive; ls /tmp | grep boxlaunch
 done
 boxlaunch ps -a --json; boxlaunch rm $(boxlaunch ps -an) >/dev/null"#;
-/// What cannot be, each with its code.
+/// Mistakes, each with its code.
 const MISTAKES: &str = "boxlaunch run -d --name taken /hello >/dev/null
 code() { \"$@\" 2>/dev/null | sed 's/.*\"code\":\"\\([a-z-]*\\)\".*/\\1/'; }
 code boxlaunch run --json -d --name taken /hello; code boxlaunch exec --json nobody true

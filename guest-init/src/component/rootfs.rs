@@ -34,8 +34,8 @@ use nix::unistd::{chdir, chroot};
 use super::holder::Setting;
 use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
-use crate::calls;
 use crate::error::{InitError, Step as _};
+use crate::serve::calls;
 
 /// Paths of `/proc` that workloads may read but not write, where they exist.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];

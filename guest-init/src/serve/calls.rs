@@ -1,20 +1,23 @@
 //! Calls: commands that the agent runs in the business component, over a Unix socket of its own.
 //!
+//! The socket is made before any component, and bound into the agent's root beside the program that asks, `box-exec`.
 //! A call is a connection. It speaks the messages of the control channel, for one command, whose id in them means
 //! nothing. The windows make everything that is on its way to the caller fit its socket, so nothing ever waits for
 //! a caller that does not read: one that is granted more than it has read is hung up on.
 
 use std::collections::BTreeMap;
+use std::fs::{Permissions, set_permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
 
-use box_image::ComponentName;
 use box_image::wire::{Frames, GuestMessage, HostMessage};
+use box_image::{ComponentName, User};
 
 use super::Server;
 use crate::component::protocol::ProgramId;
-use crate::error::InitError;
+use crate::error::{InitError, Step as _};
 use crate::wait::is_temporary;
 
 /// The first number of a program that the agent runs.
@@ -25,6 +28,26 @@ const MAX_CALLS: usize = 64;
 const COMMAND: u8 = 1;
 /// How much is read at a time, in bytes.
 const CHUNK: usize = 16 << 10;
+
+/// Where init has the socket.
+pub(crate) const SOCKET: &str = "/run/box-exec.sock";
+/// Only the agent's user may connect.
+const SOCKET_MODE: u32 = 0o600;
+
+/// Makes the socket for an agent that runs as `user`.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn listen(user: &User) -> Result<UnixListener, InitError> {
+    let listen = || -> io::Result<UnixListener> {
+        let listener = UnixListener::bind(SOCKET)?;
+        set_permissions(SOCKET, Permissions::from_mode(SOCKET_MODE))?;
+        chown(SOCKET, Some(user.uid), Some(user.gid))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().step("listen for the agent's calls")
+}
 
 /// The open connections of the agent, by the number of the program of each.
 #[derive(Debug, Default)]
@@ -58,7 +81,7 @@ impl Calls {
 impl Server<'_> {
     /// Takes a new connection.
     pub(super) fn accept_call(&mut self) {
-        let accepted = self.machine.calls.as_ref().map(std::os::unix::net::UnixListener::accept);
+        let accepted = self.machine.calls.as_ref().map(UnixListener::accept);
         let Some(Ok((stream, _))) = accepted else { return };
         if stream.set_nonblocking(true).is_ok() {
             let id = self.free_id();

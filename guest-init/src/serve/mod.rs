@@ -3,7 +3,7 @@
 //!
 //! One thread and one `poll` over the channel, the holders, the programs' pipes and SIGCHLD.
 
-mod calls;
+pub(crate) mod calls;
 mod command;
 mod input;
 mod program;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 
-/// What is known of a box. Times are in milliseconds since 1970.
+/// The state of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Its name, which no other box of this user has.

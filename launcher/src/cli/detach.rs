@@ -1,4 +1,4 @@
-//! `boxlaunch run --detach`: the same run in a process of its own, which goes on when its caller has seen the start.
+//! `boxlaunch run --detach`: the same run in a process of its own, which keeps running when its caller has seen the start.
 
 use std::env;
 use std::fs::File;
@@ -20,10 +20,10 @@ use super::paths::SELF;
 use super::screen::Screen;
 use super::terminal::print;
 
-/// What the supervisor writes last to its caller once it goes on by itself.
-const GOES_ON: u8 = 0;
+/// The last byte that the supervisor writes to its caller, once it keeps running by itself.
+const DETACHED: u8 = 0;
 
-/// Starts this command line as a process that goes on, and passes on what it prints until the agent is ready.
+/// Starts this command line as a process that keeps running, and passes on what it prints until the agent is ready.
 pub(super) fn run() -> Result<u8, CommandError> {
     let signals = StopSignals::block()?;
     let mut child = Command::new(SELF)
@@ -36,9 +36,9 @@ pub(super) fn run() -> Result<u8, CommandError> {
     let Some(mut output) = child.stdout.take() else { return Ok(exit::BUG) };
     let mut said = Vec::new();
     while receive(&mut output, &mut said, &child, &signals)? {}
-    let goes_on = said.pop_if(|last| *last == GOES_ON).is_some();
+    let is_detached = said.pop_if(|last| *last == DETACHED).is_some();
     print(&String::from_utf8_lossy(&said))?;
-    if goes_on {
+    if is_detached {
         return Ok(exit::DONE);
     }
     let status = child.wait().map_err(LaunchError::system("wait for the supervisor"))?;
@@ -75,14 +75,14 @@ fn receive(
 }
 
 /// Leaves the caller's session and terminal once everything is printed, and serves the box until it ends.
-pub(super) fn go_on(
+pub(super) fn keep_running(
     started: Started,
     entry: Entry,
     terms: Terms,
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    screen.print(&char::from(GOES_ON).to_string());
+    screen.print(&char::from(DETACHED).to_string());
     // With this the outlets let go of the caller's files, so that it sees their end.
     let code = screen.close(exit::DONE);
     leave().map_err(LaunchError::system("leave the terminal"))?;

@@ -71,7 +71,7 @@ pub(crate) struct ShellArgs {
     user: Option<String>,
 }
 
-/// What is run, and where.
+/// A command, and the box for it.
 struct Request<'a> {
     name: &'a str,
     component: Option<ComponentName>,

@@ -76,8 +76,8 @@ pub(crate) struct RmArgs {
 
 /// Shows what the agent of a box writes from now on, until it ends.
 ///
-/// boxlaunch exits with the agent's status then. A signal, such as that of Ctrl-C, ends this command only: the box goes
-/// on. While nothing reads this command's output, the agent waits.
+/// boxlaunch exits with the agent's status then. A signal, such as that of Ctrl-C, ends this command only: the box keeps
+/// running. While nothing reads this command's output, the agent waits.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch attach hello")]
 pub(crate) struct AttachArgs {
@@ -170,7 +170,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
         Ok(status) => status,
         Err(LaunchError::Signal(signal)) => {
             if !is_quiet() {
-                screen.notice(&format!("boxlaunch: {} goes on\n", record.name));
+                screen.notice(&format!("boxlaunch: {} keeps running\n", record.name));
             }
             signal_code(signal)
         }
@@ -235,7 +235,7 @@ fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, LaunchError> {
     }
 }
 
-/// Does something for each name; goes on after errors, and returns the first one's exit code.
+/// Does something for each name; continues after errors, and returns the first one's exit code.
 fn each(
     names: &[String],
     mut act: impl FnMut(&str) -> Result<(), CommandError>,

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows what the agent of a box has written.
 ///
-/// What it wrote to its standard error comes out of boxlaunch's. Of an agent that writes much, the last four to eight
+/// Its standard error comes out of boxlaunch's. Of an agent that writes much, the last four to eight
 /// MiB are kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

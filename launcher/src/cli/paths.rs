@@ -22,7 +22,7 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
         let help = "set one of them: boxlaunch keeps there what it knows of boxes";
         CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
-    // A box that goes on has another current directory.
+    // A detached box has another current directory.
     Ok(std::path::absolute(&state).map_err(LaunchError::system("find the current directory"))?)
 }
 

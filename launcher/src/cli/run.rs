@@ -45,7 +45,7 @@ const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 ///
 /// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With
 /// CMD, the command runs once the agent is ready, and the box is stopped after it. With --detach,
-/// boxlaunch prints the box's name as soon as the agent is ready, and the box goes on by itself. A
+/// boxlaunch prints the box's name as soon as the agent is ready, and the box keeps running. A
 /// signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations
 /// that this version does not support is not started.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ pub(crate) struct RunArgs {
     /// Leave the box running once its agent is ready, and print its name.
     #[arg(short, long, conflicts_with_all = ["command", "until_ready", "emulated"])]
     pub(super) detach: bool,
-    /// Be the process that goes on.
+    /// Be the process that keeps running.
     #[arg(long, hide = true, requires = "detach")]
     pub(super) detached: bool,
     /// The name by which other commands know the box [default: the box's own with a random ending].
@@ -340,7 +340,7 @@ impl Run<'_> {
                 self.screen.print(&format!("{}\n", record.name));
             }
             self.report(&record, &facts, &agent_output, Ending::Ready)?;
-            return detach::go_on(started, entry, terms, self.signals, self.screen);
+            return detach::keep_running(started, entry, terms, self.signals, self.screen);
         }
         let (stream, thread) = started.serve_beside(entry, terms)?;
         let box_of = (record.name.as_str(), record.protocol.unwrap_or_default());

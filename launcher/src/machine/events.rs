@@ -21,7 +21,7 @@ use crate::vmm::Vmm;
 
 /// How long the control channel of a VMM process that has ended is read: what it left there is there already.
 const REST: Duration = Duration::from_millis(1);
-/// How much of its last words is kept, as [`Output::cost`] counts it.
+/// How much of its last words is kept, as [`Output::cost`](box_image::wire::Output::cost) counts it.
 const MAX_SETTLED: u32 = 1 << 20;
 
 /// Something that happened.
@@ -231,7 +231,7 @@ impl Events {
     }
 }
 
-/// What happened on the control socket.
+/// A step of the control socket's life.
 #[derive(Debug)]
 enum Progress {
     /// Somebody has connected.

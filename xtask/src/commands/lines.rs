@@ -200,6 +200,7 @@ mod tests {
         ("crates/box-budget/src/error.rs", "the errors of three files"),
         ("crates/box-budget/src/write/toml.rs", "one of two syntaxes"),
         ("crates/box-image/src/defaults.rs", "one place for the defaults of three programs"),
+        ("crates/box-image/src/wire/client.rs", "the messages of one kind of peer"),
         ("crates/box-inspect/src/links.rs", "used by comparing and by exporting"),
         ("crates/box-tree/src/path.rs", "one meaning of a path for all crates"),
         ("crates/download/src/guard.rs", "the list of the crate's guards"),
@@ -214,7 +215,7 @@ mod tests {
         ("guest-init/src/component/rlimits.rs", "one fence of a component"),
         ("guest-init/src/console.rs", "used before and after there is a launcher"),
         ("guest-init/src/sys/terminal.rs", "unsafe code, beside the other system calls"),
-        ("launcher/src/cli/inspect.rs", "one file for each subcommand"),
+        ("launcher/src/cli/notify.rs", "one protocol, of the service manager's"),
         ("launcher/src/elf.rs", "used by both of the launcher's own guests"),
         ("launcher/src/open.rs", "used by three subcommands"),
     ];

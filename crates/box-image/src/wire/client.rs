@@ -1,4 +1,4 @@
-//! What the clients of a running box's supervisor say first, on the supervisor's Unix socket.
+//! The first message of a client of a running box's supervisor, on the supervisor's Unix socket.
 //!
 //! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
 //! init: at most one command for each connection, whose id the supervisor chooses. The answers are
@@ -28,18 +28,18 @@ messages! {
 pub struct Greeting {
     /// [`CLIENT_PROTOCOL`].
     pub protocol: u32,
-    /// What it is told of the agent.
+    /// Which messages about the agent it gets.
     pub agent: Follow,
 }
 
-/// What a client is told of the agent.
+/// Which messages about the agent a client gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Follow {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// How it ends.
+    /// Its end.
     End,
-    /// What it writes from now on, and how it ends.
+    /// Its output from now on, and its end.
     Output,
 }

@@ -20,7 +20,6 @@
 //! only, never a path or a command.
 
 mod frame;
-mod frames;
 
 use std::io::{self, Read, Write};
 use std::time::Duration;
@@ -111,7 +110,7 @@ messages! {
 mod client;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
-pub use frames::Frames;
+pub use frame::Frames;
 
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
