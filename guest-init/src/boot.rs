@@ -4,7 +4,7 @@
 //! The kernel starts init from a small virtual root (virtio-fs) that holds only init, the nonce
 //! and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
 //! rootfs and not that rootfs itself; so nothing of it stays reachable but init's own file, which is
-//! bound to [`SELF`] before.
+//! bound to `/run/box-exec` before.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -53,7 +53,7 @@ const SAVED_GROUP: u32 = 65_534;
 /// The kernel's out-of-memory killer spares a process with this score.
 const NEVER_KILL: &str = "-1000";
 
-/// Runs the box, or under the name of [`exec_helper`] a command for the agent; `clock` was started by the first
+/// Runs the box, or under the name of `box-exec` a command for the agent; `clock` was started by the first
 /// instruction of the program.
 pub fn main(clock: Clock) -> ExitCode {
     let mut arguments = std::env::args_os();
