@@ -94,9 +94,26 @@ boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }; boxlaunch rm $(boxlaunc
 const WAITING: &str = r#"boxlaunch run -d --name waiting /hello 9>/tmp/nine >/dev/null
 timeout 1 boxlaunch wait waiting; echo $?; boxlaunch ps -n
 ls -l /proc/$(boxlaunch inspect waiting --json | sed 's/.*supervisor":\([0-9]*\).*/\1/')/fd | grep -c nine
-boxlaunch stop waiting & boxlaunch wait waiting; wait; boxlaunch rm waiting
+boxlaunch stop waiting >/dev/null & boxlaunch wait waiting; wait; boxlaunch rm waiting
 boxlaunch run -d --name early /sleeper >/dev/null 2>&1 & pid=$!
 while ! boxlaunch ps -n | grep -q early; do usleep 10000; done; boxlaunch stop early; wait $pid; echo $?; boxlaunch rm early"#;
+
+/// All exit statuses, and how signals end a command.
+const STATUSES: &str = r#"boxlaunch run -d --name statuses /hello >/dev/null
+for i in $(seq 0 255); do boxlaunch exec statuses -- sh -c "exit $i"; test $? = $i || echo "$i is $?"; done
+for s in 1 2 6 9 11 13 14 15; do boxlaunch exec statuses -- sh -c "kill -$s \$\$"; echo $?; done
+boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status"#;
+/// Leaves a thousand processes without a parent.
+const ORPHANS: &str = r#"boxlaunch exec statuses -- sh -c '
+    i=0; while [ $i -lt 1000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
+boxlaunch rm -f statuses"#;
+/// Kills the first process of a component, which a program of its user sees without a PID namespace.
+const HELD: &str = r#"boxlaunch run -d --name held /held >/dev/null
+boxlaunch exec held -- sleep 1000 & pid=$!
+boxlaunch exec -u 0 held -- sh -c 'kill -9 $PPID; sleep 5'; echo $?; wait $pid; echo $?
+boxlaunch exec held -- true; echo $?; boxlaunch ps -n
+curl --silent --unix-socket "$(boxlaunch inspect held --json | sed 's/.*"agent_socket":"\([^"]*\)".*/\1/')" http://box/health; echo
+boxlaunch stop held; boxlaunch rm held"#;
 
 /// An agent that writes more than waits anywhere, and ends.
 const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
@@ -126,6 +143,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("wide", hello.replace("pids=32", "pids=500")),
         ("talker", unchecked(with(TALKER))),
         ("writer", unchecked(with(WRITER))),
+        ("held", hello.replace("business {", "business {\n    namespaces pid=#false")),
         ("sleeper", with(SLEEPER).replace("budget total=\"700ms\"", "")),
     ];
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
@@ -143,7 +161,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         page.script(10, &format!("page-{i}"), &script)
     });
     page
-        .script(10, "verify", "for box in /hello /wide /talker /writer /sleeper; do boxlaunch verify $box; done")
+        .script(10, "verify", "for box in /hello /wide /talker /writer /held /sleeper; do boxlaunch verify $box; done")
         .script(10, "life", "boxlaunch run -d --name life /hello; boxlaunch ps --json; boxlaunch inspect life --json")
         .script(5, "exec", "boxlaunch exec --json life -- sh -c 'echo out; echo err >&2; exit 5'")
         .script(5, "input", "echo in | boxlaunch exec -i -e A=1 -w /tmp -u nobody life -- sh -c 'cat; echo $A; pwd; id -u'")
@@ -157,6 +175,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "mistakes", MISTAKES)
         .script(20, "foreground", FOREGROUND)
         .script(20, "waiting", WAITING)
+        .script(60, "statuses", STATUSES)
+        .script(30, "orphans", ORPHANS)
+        .script(20, "held", HELD)
         .script(20, "shell", SHELL)
         .script(30, "ends", ENDS)
         .start(&host)
@@ -227,7 +248,8 @@ fn what_the_agent_wrote_can_be_read_at_any_time() {
     assert_eq!((same, first, problem, name), ("same", "first", "problem", "talker"));
     let entry: Value = serde_json::from_str(json).unwrap();
     assert_fits("logs", &entry);
-    assert_eq!((&entry["stream"], &entry["text"]), (&"stdout".into(), &"first\n".into()));
+    assert_eq!(entry["stream"], "stdout");
+    assert!(entry["text"].as_str().unwrap().starts_with("first\n"), "{entry}");
     let [attached, recent] = [attached, recent].map(|count| count.parse::<u32>().unwrap());
     assert!(attached >= 8, "{attached}");
     assert!((3..9).contains(&recent), "{recent}");
@@ -252,8 +274,29 @@ fn nothing_that_the_agent_writes_in_the_foreground_is_lost() {
 
 #[test]
 fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {
-    let expected = "143\nwaiting\n0\nwaiting\n143\nwaiting\nearly\n143\nearly\n";
+    let expected = "143\nwaiting\n0\n143\nwaiting\nearly\n143\nearly\n";
     assert_eq!(stdout("waiting"), expected);
+}
+
+#[test]
+fn statuses_and_signals_are_those_of_the_command() {
+    assert_eq!(
+        stdout("statuses"),
+        "129\n130\n134\n137\n139\n141\n142\n143\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
+    );
+}
+
+#[test]
+fn orphans_are_reaped() {
+    let lines: Vec<&str> = stdout("orphans").lines().map(str::trim).collect();
+    let left: u32 = lines[0].parse().unwrap();
+    assert!(left < 8, "{lines:?}");
+}
+
+#[test]
+fn a_component_without_its_first_process_ends_and_the_box_does_not() {
+    let expected = "137\n137\n126\nheld\n{\"status\":\"HEALTHY\"}\nheld\nheld\n";
+    assert_eq!(stdout("held"), expected);
 }
 
 #[test]

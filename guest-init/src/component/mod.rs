@@ -42,6 +42,8 @@ pub(crate) struct Component {
     pub(crate) link: Link,
     /// The cgroup of its workloads.
     pub(crate) leaf: Leaf,
+    /// Whether its holder has ended, and the component with it.
+    pub(crate) is_lost: bool,
 }
 
 impl Component {
@@ -62,7 +64,7 @@ impl Component {
             holder::run(holder::Setting { name, plan, leaf: &leaf, link: &theirs, skills, calls })
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
-        Ok(Self { name, holder, link, leaf })
+        Ok(Self { name, holder, link, leaf, is_lost: false })
     }
 
     /// Waits until the component's root and namespaces are set up.

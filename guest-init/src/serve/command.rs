@@ -1,5 +1,6 @@
 //! Programs: commands that the host asks for, what they read and write, and how they end.
 
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ impl Server<'_> {
         let (Some(target), None) = (self.target(exec.component), &self.stop) else {
             let reason = match &self.stop {
                 Some(_) => "the box is being stopped".to_owned(),
-                None => format!("the box has no {} component", exec.component.name()),
+                None => format!("the box has no {} component any more", exec.component.name()),
             };
             self.refuse(id, &reason);
             return Ok(());
@@ -42,7 +43,7 @@ impl Server<'_> {
     }
 
     fn target(&self, name: ComponentName) -> Option<&Component> {
-        self.machine.components.iter().find(|it| it.name == name)
+        self.machine.components.iter().find(|it| it.name == name && !it.is_lost)
     }
 
     /// Reports a command that was not even tried.
@@ -101,8 +102,12 @@ impl Server<'_> {
         step: &'static str,
     ) -> Result<(), InitError> {
         let Some(program) = self.programs.get(&id) else { return Ok(()) };
-        self.target(program.component)
-            .map_or(Ok(()), |target| target.link.send(request, &[]).step(step))
+        let Some(target) = self.target(program.component) else { return Ok(()) };
+        match target.link.send(request, &[]) {
+            // Its end is about to be seen.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent.step(step),
+        }
     }
 
     /// Takes the terminal of a command; without it there is nobody to write to, or to read.
@@ -195,7 +200,8 @@ impl Server<'_> {
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
         }
-        let leaf = self.target(component).map(|target| &target.leaf);
+        let of_program = self.machine.components.iter().find(|it| it.name == component);
+        let leaf = of_program.map(|it| &it.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
         self.reply(id, |id| {
             GuestMessage::Exited(Exited { id: id.into(), status, oom_killed, timed_out })

@@ -25,6 +25,7 @@ use nix::unistd::Pid;
 use crate::channel::Channel;
 use crate::component::Component;
 use crate::component::protocol::{Event, ProgramId, Request};
+use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{Clock, Milestones};
 use crate::wait::{self, Ended};
@@ -73,6 +74,9 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
     }
     Ok(())
 }
+
+/// The status of a program that SIGKILL has ended.
+const KILLED: u8 = 137;
 
 /// How far the agent has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +141,7 @@ impl Server<'_> {
         if !self.host_gone {
             sources.push((Source::Host, self.machine.channel.as_fd(), PollFlags::POLLIN));
         }
-        let components = self.machine.components.iter().enumerate();
+        let components = self.machine.components.iter().enumerate().filter(|(_, it)| !it.is_lost);
         let components =
             components.map(|(i, it)| (Source::Component(i), it.link.as_fd(), PollFlags::POLLIN));
         sources.extend(components);
@@ -242,9 +246,11 @@ impl Server<'_> {
     fn serve_component(&mut self, index: usize) -> Result<(), InitError> {
         let component = &self.machine.components[index];
         let step = || format!("hold the {}", component.name.name());
-        let Some((event, fds)) = component.link.receive::<Event>().step_with(step)? else {
-            return Err("its holder has ended").step_with(step);
+        let received = match component.link.receive::<Event>() {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
+            received => received.step_with(step)?,
         };
+        let Some((event, fds)) = received else { return self.lose(index) };
         match event {
             Event::Started { at_ns } => self.agent = Agent::Started(at_ns),
             Event::Healthy { at_ns } => self.agent_is_healthy(at_ns),
@@ -254,6 +260,20 @@ impl Server<'_> {
             Event::Explained { id, why } => self.explain(id, &why),
             Event::Prepared => {}
         }
+        Ok(())
+    }
+
+    /// Ends a component whose holder has ended: nothing of it runs on without one. The box continues, unless it was
+    /// the agent's.
+    fn lose(&mut self, index: usize) -> Result<(), InitError> {
+        let component = &mut self.machine.components[index];
+        component.is_lost = true;
+        component.leaf.kill()?;
+        let name = component.name;
+        console::say(&format!("the holder of the {} has ended", name.name()));
+        let programs = self.programs.iter().filter(|(_, program)| program.component == name);
+        let ids: Vec<ProgramId> = programs.map(|(id, _)| *id).collect();
+        ids.into_iter().for_each(|id| self.program_has_ended(id, KILLED));
         Ok(())
     }
 
