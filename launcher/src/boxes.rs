@@ -3,8 +3,8 @@
 //! ```text
 //! <state>/boxes/                   0700
 //! <state>/boxes/.lock              held while a record is made, removed or swept
-//! <state>/boxes/NAME/record.json   what is known of the box
-//! <state>/boxes/NAME/lock          held by its supervisor; gone once the record says how it ended
+//! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
+//! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     what the agent wrote
 //! ```
 //!
@@ -34,8 +34,9 @@ pub use record::{Record, State, since_epoch};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
-const LOCK: &str = "lock";
 const RECORD: &str = "record.json";
+/// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
+const LOCKS: &str = ".locks";
 /// The file that is locked while records come and go.
 const GLOBAL_LOCK: &str = ".lock";
 /// How long another command may hold it.
@@ -79,8 +80,9 @@ impl Boxes {
             return Err(LaunchError::BadName(name.to_owned()));
         }
         let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(&self.directory);
-        made.map_err(LaunchError::file("make", &self.directory))?;
+        let locks = self.directory.join(LOCKS);
+        let made = builder.recursive(true).mode(0o700).create(&locks);
+        made.map_err(LaunchError::file("make", &locks))?;
         let _guard = self.lock()?;
         self.sweep()?;
         let name = match name {
@@ -88,13 +90,12 @@ impl Boxes {
             None => self.free_name(&record.name)?,
         };
         let directory = self.directory.join(&name);
-        match DirBuilder::new().mode(0o700).create(&directory) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(LaunchError::NameTaken(name));
-            }
-            made => made.map_err(LaunchError::file("make", &directory))?,
+        if directory.join(RECORD).exists() {
+            return Err(LaunchError::NameTaken(name));
         }
-        let entry = Entry::new(directory, Record { name, ..record })?;
+        // Somebody was killed while removing it.
+        absent(&directory, |path| fs::remove_dir_all(path))?;
+        let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
         self.prune();
         Ok(entry)
     }
@@ -110,7 +111,7 @@ impl Boxes {
         self.sweep_alone()?;
         // One that cannot be read, such as another user's, is no reason not to show the others.
         let record = |name: &String| self.record(name).ok().flatten();
-        let mut records: Vec<_> = self.names()?.iter().filter_map(record).collect();
+        let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();
         records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
         Ok(records)
     }
@@ -136,10 +137,10 @@ impl Boxes {
         let record = self.find(name)?;
         let _guard = self.lock()?;
         let directory = self.directory.join(&record.name);
-        if directory.join(LOCK).exists() {
+        if self.lock_of(&record.name).exists() {
             return Err(LaunchError::StillRunning(record.name));
         }
-        remove(&directory)
+        remove(&directory, None)
     }
 
     /// Returns the log of a box's agent.
@@ -150,6 +151,11 @@ impl Boxes {
     /// Returns the path of the directory with a box's record.
     pub fn directory_of(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Returns the path of the lock of a box.
+    fn lock_of(&self, name: &str) -> PathBuf {
+        self.directory.join(LOCKS).join(name)
     }
 
     /// Keeps other commands from making and removing records until the result is dropped. A directory that others can
@@ -188,7 +194,7 @@ impl Boxes {
 
     /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
     fn sweep(&self) -> Result<(), LaunchError> {
-        for name in self.names()? {
+        for name in names(&self.directory.join(LOCKS))? {
             // One that cannot be swept is no reason not to use the others.
             drop(self.sweep_one(&name));
         }
@@ -196,66 +202,50 @@ impl Boxes {
     }
 
     fn sweep_one(&self, name: &str) -> Result<(), LaunchError> {
-        let directory = self.directory.join(name);
-        match File::open(directory.join(LOCK)) {
-            // It was about to be made, or removed.
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && !directory.join(RECORD).exists() =>
-            {
-                remove(&directory)
-            }
-            Ok(lock) if is_free(&lock, &directory.join(LOCK)) => self.bury(name, &directory),
+        let path = self.lock_of(name);
+        match File::open(&path) {
+            Ok(lock) if is_free(&lock, &path) => self.bury(name),
             _ => Ok(()),
         }
     }
 
     /// Notes the end of one whose supervisor was killed.
-    fn bury(&self, name: &str, directory: &Path) -> Result<(), LaunchError> {
-        let Some(mut record) = self.record(name)? else { return remove(directory) };
+    fn bury(&self, name: &str) -> Result<(), LaunchError> {
+        let (directory, lock) = (&self.directory.join(name), &self.lock_of(name));
+        let Some(mut record) = self.record(name)? else { return remove(directory, Some(lock)) };
         if record.state == State::Ended {
             // It was about to remove its lock.
-            return remove_lock(directory);
+            return absent(lock, |path| fs::remove_file(path));
         }
         runtime_dir::remove_left(&record.runtime);
         if let Some(socket) = &record.agent_socket {
             runtime_dir::remove_socket(socket);
         }
         if record.remove {
-            return remove(directory);
+            return remove(directory, Some(lock));
         }
         record.end(None, Some("its supervisor was killed".to_owned()));
         write(directory, &record)?;
-        remove_lock(directory)
+        absent(lock, |path| fs::remove_file(path))
     }
 
     /// Removes the oldest records of boxes that have ended. The lock is held.
     fn prune(&self) {
-        let names = self.names().unwrap_or_default();
+        let names = names(&self.directory).unwrap_or_default();
         if names.len() <= MAX_ENDED {
             return;
         }
         let age = |name: &String| {
             let directory = self.directory.join(name);
             let changed = fs::metadata(directory.join(RECORD)).and_then(|it| it.modified());
-            let has_ended = !directory.join(LOCK).exists();
+            let has_ended = !self.lock_of(name).exists();
             has_ended.then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
         };
         let mut ended: Vec<_> = names.iter().filter_map(age).collect();
         ended.sort();
         let surplus = ended.len().saturating_sub(MAX_ENDED);
         // Those that cannot be removed are tried again with the next start.
-        ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory)));
-    }
-
-    fn names(&self) -> Result<Vec<String>, LaunchError> {
-        let list = || -> io::Result<Vec<String>> {
-            let names = fs::read_dir(&self.directory)?;
-            let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
-            names.filter_map(Result::transpose).collect()
-        };
-        let mut names = list().map_err(LaunchError::file("list", &self.directory))?;
-        names.retain(|name| is_name(name));
-        Ok(names)
+        ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory, None)));
     }
 
     /// Reads a record; `None` where there is none, or only half of one, after a crash of the host.
@@ -287,18 +277,22 @@ impl Boxes {
 #[derive(Debug)]
 pub struct Entry {
     directory: PathBuf,
+    /// The path of its lock.
+    lock: PathBuf,
     /// The state of the box.
     pub record: Record,
-    _lock: File,
+    _locked: File,
 }
 
 impl Entry {
-    fn new(directory: PathBuf, record: Record) -> Result<Self, LaunchError> {
-        let path = directory.join(LOCK);
-        let lock = private_file(&path).map_err(LaunchError::file("make", &path))?;
-        lock.lock().map_err(LaunchError::file("lock", &path))?;
+    /// Makes a record. Whoever finds the lock free knows that this process was killed, also halfway.
+    fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, LaunchError> {
+        let locked = private_file(&lock).map_err(LaunchError::file("make", &lock))?;
+        locked.lock().map_err(LaunchError::file("lock", &lock))?;
+        let made = DirBuilder::new().mode(0o700).create(&directory);
+        made.map_err(LaunchError::file("make", &directory))?;
         write(&directory, &record)?;
-        Ok(Self { directory, record, _lock: lock })
+        Ok(Self { directory, lock, record, _locked: locked })
     }
 
     /// Returns where the agent's output is kept.
@@ -324,11 +318,11 @@ impl Entry {
     /// When it cannot be written.
     pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), LaunchError> {
         if self.record.remove {
-            return remove(&self.directory);
+            return remove(&self.directory, Some(&self.lock));
         }
         self.record.end(status, error);
         write(&self.directory, &self.record)?;
-        remove_lock(&self.directory)
+        absent(&self.lock, |path| fs::remove_file(path))
     }
 }
 
@@ -338,9 +332,16 @@ fn is_free(lock: &File, path: &Path) -> bool {
     lock.try_lock().is_ok() && is_same() == Some(true)
 }
 
-/// Removes the lock of a box that has ended; another command may have done so.
-fn remove_lock(directory: &Path) -> Result<(), LaunchError> {
-    absent(&directory.join(LOCK), |path| fs::remove_file(path))
+/// Returns the names of boxes in a directory.
+fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
+    let list = || -> io::Result<Vec<String>> {
+        let names = fs::read_dir(directory)?;
+        let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    };
+    let mut names = list().map_err(LaunchError::file("list", directory))?;
+    names.retain(|name| is_name(name));
+    Ok(names)
 }
 
 /// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
@@ -360,10 +361,11 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// Removes a record, without which there is no box, and then all else.
-fn remove(directory: &Path) -> Result<(), LaunchError> {
+/// Removes a record, without which there is no box, then all else, and at last the lock.
+fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), LaunchError> {
     absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
-    absent(directory, |path| fs::remove_dir_all(path))
+    absent(directory, |path| fs::remove_dir_all(path))?;
+    lock.map_or(Ok(()), |lock| absent(lock, |path| fs::remove_file(path)))
 }
 
 /// Removes something that may be gone already.

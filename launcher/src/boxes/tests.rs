@@ -176,20 +176,24 @@ fn half_a_record_blocks_nobody_and_goes() {
     let entry = made.create("half").unwrap();
     let directory = made.boxes().directory_of("half");
     fs::write(directory.join(RECORD), b"").unwrap();
-    let begun = made.boxes().directory_of("begun");
-    fs::create_dir(&begun).unwrap();
     drop(entry);
-    made.create("other").unwrap();
+    let removed = made.boxes().directory_of("removed");
+    fs::create_dir(&removed).unwrap();
+    fs::write(removed.join("agent.log"), b"").unwrap();
+    let begun = made.boxes().lock_of("begun");
+    fs::write(&begun, b"").unwrap();
+    let other = made.create("removed").unwrap();
     assert_eq!(made.boxes().all().unwrap().len(), 1);
-    assert!(!directory.exists() && !begun.exists());
+    assert!(!directory.exists() && !begun.exists() && !removed.join("agent.log").exists());
+    other.end(None, None).unwrap();
+    assert_eq!(names(&made.state.path().join(NAME).join(LOCKS)).unwrap(), [""; 0]);
 }
 
 #[test]
 fn the_end_that_a_supervisor_has_noted_stays() {
     let made = Fixture::new();
     let entry = made.create("one").unwrap();
-    let directory = made.boxes().directory_of("one");
-    let lock = directory.join(LOCK);
+    let lock = made.boxes().lock_of("one");
     entry.end(Some(7), None).unwrap();
     assert!(!lock.exists());
     // As if it had been killed before it could remove its lock.

@@ -67,6 +67,10 @@ promises! {
     DEBIAN_BEFORE_AGENT = AtMost 120.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `kernel` and `init`";
+    /// A command in a box that runs, as a script waits for it.
+    ENTER = AtMost 20.0 "ms",
+        "tests/boot/running.rs::entering_a_box_takes_no_time",
+        "`boxlaunch exec NAME true` in examples/hello, from the start of `boxlaunch` to its end";
     /// How long after its budget a box may run.
     STOPPED_AFTER = AtMost 1000.0 "ms",
         "tests/boot/hello.rs::an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up",
