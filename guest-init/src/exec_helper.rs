@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use box_image::ComponentName;
 use box_image::plan::EXEC_SOCKET_PATH;
+use box_image::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
 use box_image::wire::{
     self, Credit, Exec, Frames, GuestMessage, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
     Output, Signal, Stream, WINDOW,
@@ -28,7 +29,7 @@ Runs COMMAND in the box's business component, with its environment, user and lim
 
   -i                   pass standard input on
   -w DIR               the working directory
-  -e NAME=VALUE        a variable
+  -e NAME=VALUE        a variable; NAME alone has the value that it has here
   -u USER[:GROUP]      the user, and the group
   --timeout SECONDS    kill the command and its process group after so long; the status is then 124
 ";
@@ -72,12 +73,14 @@ fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
         match option.as_str() {
             "-h" | "--help" => return Ok(None),
             "-i" => exec.stdin = true,
-            "-w" => exec.workdir = Some(value()?),
-            "-e" => exec.env.push(value()?),
-            "-u" => exec.user = Some(value()?),
+            "-w" => exec.workdir = Some(checked(value()?, check_directory)?),
+            "-e" => exec.env.extend(with_value(checked(value()?, check_variable)?)),
+            "-u" => exec.user = Some(checked(value()?, check_user)?),
             "--timeout" => {
-                let seconds = value()?.parse::<u32>().ok().filter(|it| *it > 0);
-                let seconds = seconds.ok_or("--timeout needs a number of seconds")?;
+                let seconds = value()?.parse::<u32>().ok();
+                let seconds = seconds.filter(|it| (1..=MAX_TIMEOUT).contains(it));
+                let seconds =
+                    seconds.ok_or("--timeout needs a number of seconds, at most a day")?;
                 exec.timeout_ms = Some(u64::from(seconds) * 1000);
             }
             "--" => break,
@@ -86,6 +89,22 @@ fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
     }
     exec.argv = words.into();
     if exec.argv.is_empty() { Err("which command?".to_owned()) } else { Ok(Some(exec)) }
+}
+
+/// Returns a value that fits a rule.
+fn checked(
+    value: String,
+    rule: impl FnOnce(&str) -> Result<(), &'static str>,
+) -> Result<String, String> {
+    rule(&value).map(|()| value.clone()).map_err(|how| format!("{value:?}: {how}"))
+}
+
+/// Returns a variable with its value; `None` where it has none here, either.
+fn with_value(variable: String) -> Option<String> {
+    if variable.contains('=') {
+        return Some(variable);
+    }
+    Some(format!("{variable}={}", std::env::var(&variable).ok()?))
 }
 
 /// Runs a command; returns its status.
@@ -253,7 +272,9 @@ mod tests {
             ("-i", "which command?"),
             ("-x ls", "there is no option -x"),
             ("-w", "-w needs a value"),
-            ("--timeout 0 ls", "--timeout needs a number of seconds"),
+            ("--timeout 0 ls", "--timeout needs a number of seconds, at most a day"),
+            ("-u :1 ls", "\":1\": write USER or USER:GROUP, each a name or a number"),
+            ("-w tmp ls", "\"tmp\": write a path that starts with /"),
         ] {
             assert_eq!(parsed(line), Err(why.to_owned()), "{line}");
         }

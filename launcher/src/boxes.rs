@@ -105,7 +105,7 @@ impl Boxes {
     /// # Errors
     /// When they cannot be read.
     pub fn all(&self) -> Result<Vec<Record>, LaunchError> {
-        if !self.directory.exists() {
+        if self.is_absent()? {
             return Ok(Vec::new());
         }
         self.sweep_alone()?;
@@ -122,7 +122,7 @@ impl Boxes {
     /// [`LaunchError::NoBox`], and when it cannot be read.
     pub fn find(&self, name: &str) -> Result<Record, LaunchError> {
         let none = || LaunchError::NoBox(name.to_owned());
-        if !is_name(name) || !self.directory.exists() {
+        if !is_name(name) || self.is_absent()? {
             return Err(none());
         }
         self.sweep_alone()?;
@@ -151,6 +151,12 @@ impl Boxes {
     /// Returns the path of the directory with a box's record.
     pub fn directory_of(&self, name: &str) -> PathBuf {
         self.directory.join(name)
+    }
+
+    /// Returns whether no box was started so far.
+    fn is_absent(&self) -> Result<bool, LaunchError> {
+        let exists = self.directory.try_exists();
+        exists.map(|it| !it).map_err(LaunchError::file("read", &self.directory))
     }
 
     /// Returns the path of the lock of a box.

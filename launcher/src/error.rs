@@ -104,8 +104,8 @@ pub enum LaunchError {
     /// The supervisor of a box does not do what a client asks for.
     #[error("the box's supervisor cannot {step}: {reason}")]
     Refused { step: String, reason: String },
-    /// The box ended before the command in it did.
-    #[error("the box {0} ended before the command did")]
+    /// The box ended before what was waited for.
+    #[error("the box {0} ended first")]
     BoxEnded(String),
     /// The input of a command could not be read.
     #[error("cannot read the standard input: {0}")]

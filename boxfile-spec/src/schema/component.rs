@@ -1,14 +1,14 @@
 //! Declarations of the agent and of the business application.
 
-use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS};
+use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_VM_MIB};
 
 use super::{Count, Declaration, Enforced, Kind, Property, optional, prop, required};
-use crate::units::{GIB, MIB};
+use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
 pub(crate) const LEAST_MEMORY: u64 = 4 * MIB;
 /// The greatest memory of a virtual machine, and so of a component.
-pub(crate) const MOST_MEMORY: u64 = 64 * GIB;
+pub(crate) const MOST_MEMORY: u64 = MOST_VM_MIB as u64 * MIB;
 
 pub(crate) static AGENT: Declaration = Declaration {
     name: "agent",

@@ -1,7 +1,7 @@
 //! Declarations of the box as a whole, and of the build.
 
 use box_image::SkillMode;
-use box_image::rules::MAX_CPUS;
+use box_image::rules::{LEAST_VM_MIB, MAX_CPUS};
 
 use super::{
     AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX, SCRATCH,
@@ -11,7 +11,7 @@ use crate::units::MIB;
 use crate::{ConflictPolicy, Platform};
 
 /// Less does not start a kernel with its page tables, init and one small program.
-pub(crate) const LEAST_MACHINE: u64 = 64 * MIB;
+pub(crate) const LEAST_MACHINE: u64 = LEAST_VM_MIB as u64 * MIB;
 
 /// The declarations of a file, in the order in which the reference explains them.
 pub(crate) static TOP: &[&Declaration] = &[

@@ -10,6 +10,49 @@ pub const PATH_MAX: usize = 4096;
 /// The most processors of a box: both kernels are built with `NR_CPUS=16`.
 pub const MAX_CPUS: u8 = 16;
 
+/// The least memory of a box's machine, in MiB.
+pub const LEAST_VM_MIB: u32 = 64;
+
+/// The most memory of a box's machine, in MiB, and so of a component.
+pub const MOST_VM_MIB: u32 = 64 << 10;
+
+/// The longest time limit, in seconds: a day.
+pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
+
+/// Checks the user, and the group, of a command: names, or numbers. None is root by accident: an empty user would be,
+/// and the last number means "leave it as it is" to the kernel.
+///
+/// # Errors
+/// For people: how to write it.
+pub fn check_user(text: &str) -> Result<(), &'static str> {
+    let (user, group) = text.split_once(':').unwrap_or((text, "0"));
+    let is_number = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
+    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < u32::MAX);
+    if user.is_empty() || group.is_empty() {
+        return Err("write USER or USER:GROUP, each a name or a number");
+    }
+    if is_beyond(user) || is_beyond(group) {
+        return Err("the numbers of users and groups go from 0 to 4294967294");
+    }
+    Ok(())
+}
+
+/// Checks a variable of a command: a name, or a name with a value.
+///
+/// # Errors
+/// For people: how to write it.
+pub fn check_variable(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() || text.starts_with('=') { Err("write NAME=VALUE, or NAME") } else { Ok(()) }
+}
+
+/// Checks the working directory of a command.
+///
+/// # Errors
+/// For people: how to write it.
+pub fn check_directory(text: &str) -> Result<(), &'static str> {
+    if text.starts_with('/') { Ok(()) } else { Err("write a path that starts with /") }
+}
+
 /// The greatest `cpu.weight` of cgroup v2 (Documentation/admin-guide/cgroup-v2.rst); the least is 1.
 pub const MAX_CPU_WEIGHT: u16 = 10_000;
 

@@ -58,21 +58,10 @@ pub struct Record {
 pub enum State {
     /// Its agent is not ready yet.
     Starting,
-    /// Its agent is ready.
+    /// Its agent is ready, or is not waited for any longer.
     Running,
     /// It has ended.
     Ended,
-}
-
-impl State {
-    /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Ended => "ended",
-        }
-    }
 }
 
 impl Record {
@@ -114,6 +103,7 @@ impl Record {
     /// Notes the end.
     pub(super) fn end(&mut self, status: Option<u8>, error: Option<String>) {
         let (state, ended_ms) = (State::Ended, Some(since_epoch()));
+        let error = error.or_else(|| self.error.take());
         *self =
             Self { state, ended_ms, status, error, vmm: None, agent_socket: None, ..self.clone() };
     }

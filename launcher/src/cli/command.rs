@@ -4,6 +4,7 @@ use std::env::{self, VarError};
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use box_image::rules::{check_directory, check_user, check_variable};
 use box_image::wire::Exec;
 use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
@@ -17,7 +18,7 @@ use super::run::seconds;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Options of CMD")]
 pub(crate) struct CommandOptions {
-    /// Pass this program's standard input on to CMD, which has an empty one otherwise. Not with --emulated.
+    /// Pass this program's standard input on to CMD, which has an empty one otherwise.
     #[arg(short, long, requires = "command")]
     pub(super) interactive: bool,
     /// Connect CMD to this terminal, its keys and its size. Needs -i, and is not for --json.
@@ -134,9 +135,7 @@ fn with_value(variable: &str) -> Option<String> {
 
 /// Reads a variable of the command line.
 fn variable(text: &str) -> Result<String, &'static str> {
-    if text.is_empty() || text.starts_with('=') {
-        return Err("write NAME=VALUE, or NAME");
-    }
+    check_variable(text)?;
     if matches!(env::var(text), Err(VarError::NotUnicode(_))) {
         return Err("its value here is not UTF-8");
     }
@@ -145,22 +144,12 @@ fn variable(text: &str) -> Result<String, &'static str> {
 
 /// Reads a user and a group of the command line.
 pub(super) fn user(text: &str) -> Result<String, &'static str> {
-    let (user, group) = text.split_once(':').unwrap_or((text, "0"));
-    // An empty user would be root; the last number means "leave it as it is" to the kernel.
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
-    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < u32::MAX);
-    if user.is_empty() || group.is_empty() {
-        return Err("write USER or USER:GROUP, each a name or a number");
-    }
-    if is_beyond(user) || is_beyond(group) {
-        return Err("the numbers of users and groups go from 0 to 4294967294");
-    }
-    Ok(text.to_owned())
+    check_user(text).map(|()| text.to_owned())
 }
 
 /// Reads a directory in the box.
 fn directory(text: &str) -> Result<String, &'static str> {
-    if text.starts_with('/') { Ok(text.to_owned()) } else { Err("write a path that starts with /") }
+    check_directory(text).map(|()| text.to_owned())
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const SHELL: [&str; 3] =
 #[command(after_help = "Examples:
   boxlaunch exec hello ls -l /
   boxlaunch exec -it hello -- sh
-  boxlaunch exec --in agent --json hello -- cat /etc/hostname")]
+  boxlaunch exec --json hello -- uname -a")]
 pub(crate) struct ExecArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]

@@ -35,7 +35,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::StillRunning(_) => StillRunning,
         LaunchError::NameTaken(_) => NameTaken,
         LaunchError::BoxEnded(_) => BoxEnded,
-        LaunchError::Refused { .. } => Busy,
+        LaunchError::Refused { .. } => Refused,
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
         }
@@ -154,6 +154,10 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
 fn file_help(source: &io::Error) -> Option<&'static str> {
     match source.kind() {
         ErrorKind::AlreadyExists => Some("remove the file, or name another"),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => Some(
+            "name another place; what boxlaunch knows of boxes is in $BOXLAUNCH_STATE, else in your \
+             state directory",
+        ),
         ErrorKind::NotFound => Some("make its directory first, or name another place"),
         _ if source.raw_os_error() == Some(Errno::ENXIO as i32) => {
             Some("it is a pipe that nobody reads: start its reader first")

@@ -27,8 +27,9 @@ pub(crate) struct InspectArgs {
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
     let path = &args.directory;
-    // What exists here is a path.
-    if let Some(name) = path.to_str().filter(|text| is_name(text) && !path.exists()) {
+    // A box that is here comes before one that was started under its name.
+    let is_here = path.join("oci-layout").exists();
+    if let Some(name) = path.to_str().filter(|text| is_name(text) && !is_here) {
         match Boxes::new(&paths::state()?).find(name) {
             // The error of the path is more likely to be what helps.
             Err(LaunchError::NoBox(_)) => {}

@@ -22,6 +22,8 @@ use super::terminal::{is_quiet, json_line, notice, print};
 
 /// How long a box may take to end beyond its grace.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a box is waited for that ends with its agent.
+const MOMENT: Duration = Duration::from_secs(1);
 /// How often its record is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -38,7 +40,7 @@ pub(crate) struct StopArgs {
     grace: u32,
 }
 
-/// Sends a signal to the agents of boxes. A box ends with its agent.
+/// Sends a signal to the agents of boxes. A box ends with its agent, unless it was started for a command.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  boxlaunch kill hello\n  boxlaunch kill --signal HUP hello")]
 pub(crate) struct KillArgs {
@@ -99,9 +101,16 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
     each(&args.names, |name| {
-        let mut client = Client::connect(&boxes.find(name)?, Follow::Nothing, &signals)?;
-        client.ask_to_signal(true, args.signal);
-        client.finish()?;
+        let record = boxes.find(name)?;
+        if record.state == State::Starting {
+            // Its agent may not be there yet.
+            end(&boxes, &record, Duration::ZERO)?;
+        } else {
+            let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
+            client.ask_to_signal(true, args.signal);
+            client.finish()?;
+            wait_a_moment(&boxes, &record, args.signal)?;
+        }
         print(&format!("{name}\n"))
     })
 }
@@ -128,6 +137,18 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
         print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
     }
     Ok(code)
+}
+
+/// Waits until a box is gone whose agent was killed. One that runs for a command does not end with its agent.
+fn wait_a_moment(boxes: &Boxes, record: &Record, signal: i32) -> Result<(), LaunchError> {
+    let deadline = Instant::now() + MOMENT;
+    while signal == Signal::SIGKILL as i32
+        && !has_ended(boxes, record)?
+        && Instant::now() < deadline
+    {
+        sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Waits until a box has ended; returns its agent's status, as far as the supervisor has said it.
@@ -160,12 +181,17 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
 }
 
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
-    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let boxes = Boxes::new(&paths::state()?);
+    let record = boxes.find(&args.name)?;
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
     let mut output = pass(&screen);
-    let attached = Client::connect(&record, Follow::Output, &signals)
-        .and_then(|mut client| client.wait_for_agent(&mut output));
+    let attached = Client::connect(&record, Follow::Output, &signals).and_then(|mut client| {
+        let status = client.wait_for_agent(&mut output)?;
+        // With its agent the box is about to end, unless it runs for a command.
+        drop(wait_a_moment(&boxes, &record, Signal::SIGKILL as i32));
+        Ok(status)
+    });
     let code = match attached {
         Ok(status) => status,
         Err(LaunchError::Signal(signal)) => {

@@ -5,19 +5,19 @@ use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 
 use super::error::CommandError;
 use super::paths;
-use super::terminal::{json_line, print};
+use super::terminal::{is_quiet, json_line, print};
 
 /// Lists the boxes that run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch ps
-  boxlaunch ps --all --json | jq '.boxes[] | {name, status}'
+  boxlaunch ps --all --json | jq '.boxes[] | {name, state}'
   boxlaunch stop $(boxlaunch ps -n)")]
 pub(crate) struct PsArgs {
     /// List those that have ended, too.
     #[arg(short, long)]
     all: bool,
-    /// Print names only.
+    /// Print names only, as -q does.
     #[arg(short, long, conflicts_with = "json")]
     names: bool,
     /// Print one JSON object with the boxes' records.
@@ -30,7 +30,7 @@ pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {
     records.retain(|record| args.all || record.state != State::Ended);
     print(&if args.json {
         json_line(&serde_json::json!({ "boxes": records }))?
-    } else if args.names {
+    } else if args.names || is_quiet() {
         records.iter().map(|record| format!("{}\n", record.name)).collect()
     } else {
         table(&records, since_epoch())
@@ -92,11 +92,12 @@ pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
     let text = |it: Option<String>| it.unwrap_or_else(|| "-".to_owned());
     let vm = &record.vm;
+    let plural = if vm.cpus == 1 { "" } else { "s" };
     let rows = [
         ("name", record.name.clone()),
         ("status", status(record, now)),
         ("box", format!("{} in {}", record.digest, shown(&record.directory))),
-        ("machine", format!("{} CPUs, {} MiB", vm.cpus, vm.memory_mib)),
+        ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),

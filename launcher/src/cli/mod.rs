@@ -45,7 +45,7 @@ use terminal::{notice, painted};
 #[derive(Debug, Parser)]
 #[command(name = "boxlaunch", version, after_help = exit::help() + "\n\n\
     Errors and their codes in --json: docs/errors.md.\n\
-    `run` exits with the status of the program that it ran, the command or the agent, or with\n\
+    `run`, `exec`, `shell` and `attach` exit with the status of the command or the agent, or with\n\
     128 + N if signal N ended that program. If its output cannot be written, the program is stopped,\n\
     and a status of 0 becomes 1, or 141 if the reader closed the pipe.")]
 struct Cli {

@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use box_image::rules::MAX_CPUS;
+use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
+use box_image::text::readable;
 use box_image::wire::Follow;
 use box_image::{ComponentName, ErrorCode, Phase, RunPlan, Vm, exit};
 use box_layout::OpenBox;
@@ -37,9 +38,6 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, painted};
 use super::{detach, emulated, notify};
-
-/// The longest timeout, in seconds: a day.
-const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
@@ -73,7 +71,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
     cpus: Option<u8>,
     /// The memory of the machine in MiB [default: the box's].
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
+    #[arg(long, value_name = "MIB", value_parser = machine_memory())]
     memory: Option<u32>,
     /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
@@ -188,8 +186,8 @@ Examples:
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 
-Which files were hashed before, and whether this host's KVM works, is remembered in $BOXLAUNCH_STATE,
-else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
+The records and logs of boxes, which files were hashed before, and whether this host's KVM works, are kept
+in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
 
 /// How to treat a start that takes longer than its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -200,6 +198,11 @@ enum BudgetPolicy {
     Enforce,
     /// Do nothing.
     Off,
+}
+
+/// Reads the memory of a machine, in MiB.
+fn machine_memory() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(i64::from(LEAST_VM_MIB)..=i64::from(MOST_VM_MIB))
 }
 
 /// Reads the name of a component.
@@ -305,8 +308,12 @@ fn boot(
     let started = match start() {
         Ok(started) => started,
         Err(failure) => {
+            let status = match failure.error {
+                LaunchError::AgentEnded { status, .. } => Some(status),
+                _ => None,
+            };
             // Where that fails, the next command finds that nobody holds the lock, and notes the end.
-            drop(entry.end(None, Some(failure.to_string())));
+            drop(entry.end(status, Some(failure.to_string())));
             return Err(failure.into());
         }
     };
@@ -328,11 +335,15 @@ impl Run<'_> {
     fn serve(
         &self,
         started: Started,
-        entry: Entry,
+        mut entry: Entry,
         mut agent_output: Route,
     ) -> Result<u8, CommandError> {
         let (args, mut facts) = (self.args, started.machine.facts);
         let over = self.over_budget(&facts);
+        if over.is_some() {
+            let why = over_budget_reason(facts.is_ready).to_owned();
+            entry.update(|record| record.error = Some(why))?;
+        }
         let record = entry.record.clone();
         let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
         if args.detached && over.is_none() {
@@ -342,8 +353,8 @@ impl Run<'_> {
             self.report(&record, &facts, &agent_output, Ending::Ready)?;
             return detach::keep_running(started, entry, terms, self.signals, self.screen);
         }
+        let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
-        let box_of = (record.name.as_str(), record.protocol.unwrap_or_default());
         let mut client = Client::new(stream, box_of, Follow::Output, self.signals)?;
         let ending = match over {
             Some(problem) => Ok(Ending::OverBudget(problem)),
@@ -494,6 +505,13 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
+    let limits: u64 = opened.plan().components().map(|(_, it)| it.limits.memory_bytes).sum();
+    if args.memory.is_some_and(|mib| u64::from(mib) << 20 <= limits) {
+        let help = "the machine needs more memory than its components may take together";
+        let message =
+            format!("--memory is too little: the components' limits are {}", readable(limits));
+        return Err(CommandError::new((ErrorCode::Usage, help), message));
+    }
     let has = |name| opened.plan().component(name).is_some();
     Ok(component(args.component, has)?)
 }
@@ -516,14 +534,21 @@ fn after_stop(
 
 /// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
 fn over_budget(was_ready: bool) -> Problem {
+    let message = over_budget_reason(was_ready);
     if was_ready {
-        let message = "the start took longer than the box's budget allows";
         return Problem::new(ErrorCode::OverBudget, message);
     }
     let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
                 takes, or what prevents the start; the Boxfile's `budget` sets the limit";
-    let message = "the box's budget was used up before the agent was ready";
     Problem::new((ErrorCode::OverBudget, help), message)
+}
+
+const fn over_budget_reason(was_ready: bool) -> &'static str {
+    if was_ready {
+        "the start took longer than the box's budget allows"
+    } else {
+        "the box's budget was used up before the agent was ready"
+    }
 }
 
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {

@@ -27,6 +27,9 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 /// # Errors
 /// Standard output's, where that is the result.
 pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
+    if suggests_a_value(&error) {
+        error.remove(ContextKind::Suggested);
+    }
     if let Some(tip) = tip(&error) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -36,6 +39,16 @@ pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
         return Ok(exit::USAGE);
     }
     terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+}
+
+/// Returns whether clap would have an option that it does not know after `--`, where names of boxes and commands are.
+fn suggests_a_value(error: &clap::Error) -> bool {
+    match error.get(ContextKind::Suggested) {
+        Some(ContextValue::StyledStrs(tips)) => {
+            tips.iter().any(|tip| tip.to_string().contains("as a value"))
+        }
+        _ => false,
+    }
 }
 
 /// Returns what was probably meant, where clap does not know it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use box_image::plan::{PLAN_PATH, SKILLS_PATH};
+use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{Scope, ScratchPlan, SharePlan};
 
@@ -87,7 +87,9 @@ fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
 /// Returns what the guest has at a place itself, above or below it.
 pub(super) fn reserved(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
-    let mut taken = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(plan).chain(SHOWN);
+    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
+    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
+    let mut taken = own.chain(plan).chain(SHOWN);
     taken.find(|taken| overlap(taken, place))
 }
 

@@ -1,6 +1,8 @@
 //! The control channel between `boxlaunch` and `box-init`.
 //!
-//! One vsock connection, made by init before any workload runs. Each frame is
+//! One vsock connection, made by init before any workload runs. A supervisor and its clients ([`ClientMessage`]), and
+//! init and `box-exec`, exchange the same messages over Unix sockets; there a connection has one command, and the ids
+//! mean less. Each frame is
 //!
 //! ```text
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
