@@ -146,6 +146,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pipe_whose_reader_pauses_is_not_waited_for() {
+        let (_reader, writer) = io::pipe().unwrap();
+        nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))
+            .unwrap();
+        let mut console = Console::new(Some(File::from(std::os::fd::OwnedFd::from(writer))));
+        for _ in 0..10_000 {
+            console.push(format!("{GUEST}{}\n", "=".repeat(60)).as_bytes()).unwrap();
+        }
+        assert_eq!(console.room, 0);
+    }
+
+    #[test]
     fn memory_and_file_are_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("console");

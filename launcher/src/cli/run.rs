@@ -28,7 +28,7 @@ use boxlaunch::{LaunchError, RunFailure};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use error_report::Problem;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::OFlag;
 use serde_json::json;
 
 use super::command::{CommandOptions, component};
@@ -573,13 +573,12 @@ pub(super) fn pass(screen: &Screen) -> Route {
 
 fn create_console(path: &Path) -> Result<File, LaunchError> {
     let make = || -> io::Result<File> {
-        // A pipe that nobody reads would be waited for, with signals blocked.
+        // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
+        // pauses.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags.bits());
-        let file = options.open(path)?;
-        fcntl(&file, FcntlArg::F_SETFL(OFlag::empty()))?;
-        Ok(file)
+        options.open(path)
     };
     make().map_err(|source| LaunchError::File {
         action: "write the console to",
