@@ -10,13 +10,13 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use box_image::ComponentName;
 use box_image::plan::EXEC_SOCKET_PATH;
 use box_image::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
 use box_image::wire::{
     self, Credit, Exec, Frames, GuestMessage, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
-    Output, Signal, Stream, WINDOW,
+    Output, Signal, Stream, Window,
 };
+use box_image::{ComponentName, exit};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -35,8 +35,6 @@ Runs COMMAND in the box's business component, with its environment, user and lim
 ";
 /// The status where the command was not asked for, as of docker.
 const FAILED: u8 = 125;
-/// The status of a command whose time was up, as of timeout(1).
-const TIMED_OUT: u8 = 124;
 /// The status where nobody reads the output any more: that of a program that SIGPIPE ends.
 const PIPE_CLOSED: u8 = 141;
 /// The id of the command, which means nothing: a connection has one.
@@ -114,7 +112,8 @@ fn run(exec: Exec) -> io::Result<u8> {
     })?;
     let signals = signals()?;
     let input = exec.stdin.then_some(INPUT_WINDOW);
-    let mut caller = Caller { stream, frames: Frames::default(), signals, input, unread: 0 };
+    let mut caller =
+        Caller { stream, frames: Frames::default(), signals, input, written: Window::default() };
     HostMessage::Exec(exec).write(&mut caller.stream)?;
     loop {
         match caller.serve() {
@@ -141,8 +140,8 @@ struct Caller {
     signals: SignalFd,
     /// How much input may still be sent, up to its end.
     input: Option<u32>,
-    /// How much output was written, and not granted again.
-    unread: u32,
+    /// The output that was written.
+    written: Window,
 }
 
 impl Caller {
@@ -213,8 +212,8 @@ impl Caller {
                 GuestMessage::Credit(credit) => {
                     self.input = self.input.map(|left| left.saturating_add(credit.bytes));
                 }
-                GuestMessage::Exited(exit) if exit.timed_out => return Ok(Some(TIMED_OUT)),
-                GuestMessage::Exited(exit) => return Ok(Some(exit.status)),
+                GuestMessage::Exited(ended) if ended.timed_out => return Ok(Some(exit::TIMED_OUT)),
+                GuestMessage::Exited(ended) => return Ok(Some(ended.status)),
                 GuestMessage::Hello(_) | GuestMessage::Ready(_) | GuestMessage::Failed(_) => {}
             }
         }
@@ -231,12 +230,9 @@ impl Caller {
             }
             Stream::Stderr => io::stderr().write_all(&output.data)?,
         }
-        self.unread += output.cost();
-        if self.unread < WINDOW / 4 {
-            return Ok(());
+        if let Some(bytes) = self.written.passed(output.cost()) {
+            self.tell(&HostMessage::Credit(Credit { id: COMMAND, bytes }));
         }
-        let bytes = std::mem::take(&mut self.unread);
-        self.tell(&HostMessage::Credit(Credit { id: COMMAND, bytes }));
         Ok(())
     }
 

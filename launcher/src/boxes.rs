@@ -148,11 +148,6 @@ impl Boxes {
         LogReader::new(&self.directory.join(name))
     }
 
-    /// Returns the path of the directory with a box's record.
-    pub fn directory_of(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
-    }
-
     /// Returns whether no box was started so far.
     fn is_absent(&self) -> Result<bool, LaunchError> {
         let exists = self.directory.try_exists();

@@ -14,7 +14,7 @@ use box_image::Vm as Size;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
-    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, WINDOW,
+    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Window,
 };
 use box_layout::OpenBox;
 
@@ -295,19 +295,6 @@ pub(crate) async fn explain_end(
         Event::Message(_) | Event::Deadline | Event::HungUp => {
             LaunchError::Protocol("an event is lost".to_owned())
         }
-    }
-}
-
-/// How much of a program's output has been passed on, and not granted again.
-#[derive(Debug, Default)]
-pub(crate) struct Window(u32);
-
-impl Window {
-    /// Notes that an output of this cost has been passed on; returns how many bytes to grant: not each few, and long
-    /// before the program would have to wait.
-    pub(crate) fn passed(&mut self, cost: u32) -> Option<u32> {
-        self.0 = self.0.saturating_add(cost);
-        (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
     }
 }
 

@@ -39,6 +39,11 @@ pub enum Route {
 }
 
 impl Route {
+    /// Returns a route into memory.
+    pub fn capture() -> Self {
+        Self::Capture(Captured::default())
+    }
+
     /// Writes what a program wrote.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 use box_digest::Digest;
 use box_image::secrets::mask_words;
 use box_image::wire::Exited;
-use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases, exit};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -84,9 +84,6 @@ pub fn shown_duration(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
 
-/// The exit code of a command whose time was up, as of timeout(1).
-const TIMED_OUT: u8 = 124;
-
 /// A command that was run, and how it ended.
 #[derive(Debug, Serialize)]
 pub struct CommandReport {
@@ -118,7 +115,7 @@ impl CommandReport {
     /// Returns the exit code of a run with this command: its status, but that of timeout(1) if it was killed
     /// because its time was up.
     pub const fn code(&self) -> u8 {
-        if self.timed_out { TIMED_OUT } else { self.status }
+        if self.timed_out { exit::TIMED_OUT } else { self.status }
     }
 }
 

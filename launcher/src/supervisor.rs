@@ -12,6 +12,7 @@
 mod clients;
 mod programs;
 
+use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -144,12 +145,11 @@ struct Supervisor {
     agent: Option<Exited>,
 }
 
-/// Whether a box keeps running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Goes {
-    On,
-    Down,
-}
+/// Whether the box is served any longer.
+type Flow = ControlFlow<()>;
+
+const CONTINUE: Flow = ControlFlow::Continue(());
+const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
     /// Serves the box to its end, which the record then says.
@@ -198,33 +198,34 @@ impl Supervisor {
             // An init without windows writes as fast as it is listened to.
             self.machine.events.is_on_hold =
                 self.machine.protocol() < PROTOCOL && self.clients.are_behind();
-            let goes = tokio::select! {
+            let flow = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
                 granted = self.programs.next_granted() => {
                     self.grant(granted);
-                    Goes::On
+                    CONTINUE
                 }
             };
-            if goes == Goes::Down {
+            if flow == BREAK {
                 return Ok(());
             }
         }
     }
 
     /// Handles an event of the machine.
-    async fn take(&mut self, event: Event) -> Result<Goes, LaunchError> {
+    async fn take(&mut self, event: Event) -> Result<Flow, LaunchError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
-            Event::Signal(_) if self.stop.is_some() => Ok(Goes::Down),
+            Event::Signal(_) if self.stop.is_some() => Ok(BREAK),
             Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
-            _ if self.stop.is_some() => Ok(Goes::Down),
+            _ if self.stop.is_some() => Ok(BREAK),
             event => {
                 let mut said = Vec::new();
                 let each = &mut |it| said.push(it);
                 let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
                 for message in said {
-                    self.serve_guest(message)?;
+                    // Whatever it says, the machine has ended.
+                    let _ = self.serve_guest(message)?;
                 }
                 Err(error)
             }
@@ -232,7 +233,7 @@ impl Supervisor {
     }
 
     /// Handles a message of init.
-    fn serve_guest(&mut self, message: GuestMessage) -> Result<Goes, LaunchError> {
+    fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, LaunchError> {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => return Ok(self.agent_ended(exit)),
@@ -256,16 +257,16 @@ impl Supervisor {
             // The channel lets no second greeting through.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
         }
-        Ok(Goes::On)
+        Ok(CONTINUE)
     }
 
-    fn agent_ended(&mut self, exit: Exited) -> Goes {
+    fn agent_ended(&mut self, exit: Exited) -> Flow {
         self.agent = Some(exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
         if self.terms.ends_with_agent && self.stop.is_none() {
             return self.begin_stop(self.terms.grace);
         }
-        Goes::On
+        CONTINUE
     }
 
     /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
@@ -291,7 +292,7 @@ impl Supervisor {
         }
     }
 
-    fn serve_client(&mut self, message: FromClient) -> Goes {
+    fn serve_client(&mut self, message: FromClient) -> Flow {
         match message {
             FromClient::Connected(stream) => self.clients.welcome(stream, Follow::Nothing),
             FromClient::Greeted { client, follow } => {
@@ -303,7 +304,7 @@ impl Supervisor {
             FromClient::Asked { client, message } => {
                 return self.ask(client, message).unwrap_or_else(|reason| {
                     self.clients.send(client, &failed("do that", &reason), None);
-                    Goes::On
+                    CONTINUE
                 });
             }
             FromClient::Misused { client, why } => {
@@ -311,7 +312,7 @@ impl Supervisor {
             }
             FromClient::Gone { client } => self.part(client),
         }
-        Goes::On
+        CONTINUE
     }
 
     /// Ends what belongs to a client that is gone.
@@ -324,7 +325,7 @@ impl Supervisor {
     }
 
     /// Does what a client asks for, or says why not.
-    fn ask(&mut self, client: u64, message: HostMessage) -> Result<Goes, String> {
+    fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
         let own = self.programs.of(client);
         let message = match message {
             HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
@@ -337,16 +338,16 @@ impl Supervisor {
             }
             HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
             // Grants are the supervisor's to give.
-            HostMessage::Credit(_) => return Ok(Goes::On),
+            HostMessage::Credit(_) => return Ok(CONTINUE),
             // Of a command that has ended.
-            _ if own.is_none() => return Ok(Goes::On),
+            _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {
                 signal.id = own.unwrap_or(AGENT).into();
                 HostMessage::Signal(signal)
             }
             message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
         };
-        self.machine.events.send(&message).map(|()| Goes::On).map_err(|error| {
+        self.machine.events.send(&message).map(|()| CONTINUE).map_err(|error| {
             if let HostMessage::Exec(exec) = &message {
                 self.programs.remove(exec.id);
             }
@@ -356,16 +357,16 @@ impl Supervisor {
 
     /// Asks init to end everything. A second request hastens the first; one without grace does not wait for the
     /// machine any more.
-    fn begin_stop(&mut self, grace: Duration) -> Goes {
+    fn begin_stop(&mut self, grace: Duration) -> Flow {
         let deadline = Instant::now() + grace + POWER_OFF;
         self.stop = match self.stop {
-            Some(_) if grace.is_zero() => return Goes::Down,
+            Some(_) if grace.is_zero() => return BREAK,
             Some(earlier) => Some(earlier.min(deadline)),
             None => Some(deadline),
         };
         // Where init is gone already, the machine is about to end, too.
         self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
-        Goes::On
+        CONTINUE
     }
 }
 

@@ -23,6 +23,9 @@ pub mod exit {
         BUG 70 "a bug in the program",
     }
 
+    /// The status of a command whose time was up, as of timeout(1).
+    pub const TIMED_OUT: u8 = 124;
+
     /// Returns the list of them for the help of a program.
     pub fn help() -> String {
         let lines = ALL.iter().map(|(code, meaning)| format!("\n  {code:<3} {meaning}"));

@@ -37,7 +37,8 @@ impl AgentLog {
     }
 
     /// Returns a log that keeps nothing.
-    pub fn nowhere() -> Self {
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
         Self { directory: PathBuf::new(), file: None, size: 0, failed: None }
     }
 

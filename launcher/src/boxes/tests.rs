@@ -163,7 +163,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let mut late = made.boxes().log("one");
     let kept = std::iter::from_fn(|| late.next_entry().unwrap()).count();
     assert!((count / 3..count).contains(&kept), "{kept} of {count}");
-    let size: u64 = fs::read_dir(made.boxes().directory_of("one"))
+    let size: u64 = fs::read_dir(made.boxes().directory.join("one"))
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
@@ -174,10 +174,10 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
 fn half_a_record_blocks_nobody_and_goes() {
     let made = Fixture::new();
     let entry = made.create("half").unwrap();
-    let directory = made.boxes().directory_of("half");
+    let directory = made.boxes().directory.join("half");
     fs::write(directory.join(RECORD), b"").unwrap();
     drop(entry);
-    let removed = made.boxes().directory_of("removed");
+    let removed = made.boxes().directory.join("removed");
     fs::create_dir(&removed).unwrap();
     fs::write(removed.join("agent.log"), b"").unwrap();
     let begun = made.boxes().lock_of("begun");

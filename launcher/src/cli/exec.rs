@@ -15,7 +15,7 @@ use boxlaunch::signals::StopSignals;
 use super::command::{CommandOptions, component};
 use super::error::CommandError;
 use super::paths;
-use super::run::{capture, component_name, pass};
+use super::run::component_name;
 use super::screen::Screen;
 use super::terminal::json_line;
 
@@ -112,7 +112,7 @@ fn run_in(
 ) -> Result<u8, CommandError> {
     let component = component(request.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
-    let mut output = if request.json { capture() } else { pass(screen) };
+    let mut output = if request.json { Route::capture() } else { screen.route() };
     let argv = request.command.clone();
     let exec = request.options.exec(component, argv.clone());
     let (input, tty) = (request.options.input()?, request.options.terminal()?);

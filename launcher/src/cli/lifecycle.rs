@@ -16,7 +16,7 @@ use nix::unistd::Pid;
 
 use super::error::{CommandError, signal_code};
 use super::paths;
-use super::run::{pass, seconds};
+use super::run::seconds;
 use super::screen::Screen;
 use super::terminal::{is_quiet, json_line, notice, print};
 
@@ -109,7 +109,9 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
             let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
             client.ask_to_signal(true, args.signal);
             client.finish()?;
-            wait_a_moment(&boxes, &record, args.signal)?;
+            if args.signal == Signal::SIGKILL as i32 {
+                wait_a_moment(&boxes, &record)?;
+            }
         }
         print(&format!("{name}\n"))
     })
@@ -139,13 +141,10 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
     Ok(code)
 }
 
-/// Waits until a box is gone whose agent was killed. One that runs for a command does not end with its agent.
-fn wait_a_moment(boxes: &Boxes, record: &Record, signal: i32) -> Result<(), LaunchError> {
+/// Waits until a box is gone whose agent has ended. One that runs for a command does not end with its agent.
+fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), LaunchError> {
     let deadline = Instant::now() + MOMENT;
-    while signal == Signal::SIGKILL as i32
-        && !has_ended(boxes, record)?
-        && Instant::now() < deadline
-    {
+    while !has_ended(boxes, record)? && Instant::now() < deadline {
         sleep(LOOK);
     }
     Ok(())
@@ -185,11 +184,11 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     let record = boxes.find(&args.name)?;
     let signals = Rc::new(StopSignals::block()?);
     let screen = Screen::new(&signals)?;
-    let mut output = pass(&screen);
+    let mut output = screen.route();
     let attached = Client::connect(&record, Follow::Output, &signals).and_then(|mut client| {
         let status = client.wait_for_agent(&mut output)?;
         // With its agent the box is about to end, unless it runs for a command.
-        drop(wait_a_moment(&boxes, &record, Signal::SIGKILL as i32));
+        drop(wait_a_moment(&boxes, &record));
         Ok(status)
     });
     let code = match attached {

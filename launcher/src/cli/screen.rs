@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use boxlaunch::LaunchError;
-use boxlaunch::output::{Outlet, Sink};
+use boxlaunch::output::{Outlet, Route, Sink};
 use boxlaunch::signals::StopSignals;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 
@@ -104,6 +104,11 @@ impl Screen {
     /// Removes that line.
     pub(crate) fn clear_status(&self) {
         self.status.clear(&self.stderr.outlet);
+    }
+
+    /// Returns the route of a program in the box to both streams.
+    pub(crate) fn route(&self) -> Route {
+        Route::Pass { stdout: self.program_stdout(), stderr: self.program_stderr() }
     }
 
     /// Returns where programs in the box write to standard output.

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use box_image::wire::{AGENT_ID, Credit, HostMessage, INPUT_WINDOW};
+use box_image::wire::{AGENT_ID, Credit, HostMessage, INPUT_WINDOW, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-use crate::machine::Window;
 
 /// The agent's id, as output has it.
 pub(super) const AGENT: u8 = 0;

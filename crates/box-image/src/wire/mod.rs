@@ -162,6 +162,19 @@ pub fn output_cost(length: usize) -> u32 {
     FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
+/// How much of a program's output has been passed on, and not granted again.
+#[derive(Debug, Default)]
+pub struct Window(u32);
+
+impl Window {
+    /// Notes that an output of this cost has been passed on; returns how many bytes to grant: not each few, and long
+    /// before the program would have to wait.
+    pub fn passed(&mut self, cost: u32) -> Option<u32> {
+        self.0 = self.0.saturating_add(cost);
+        (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
+    }
+}
+
 /// A standard stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {

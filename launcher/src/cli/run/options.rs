@@ -1,0 +1,193 @@
+//! The options of `boxlaunch run`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
+use box_image::{ComponentName, Phase, RunPlan, Vm};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::cli::command::CommandOptions;
+use crate::cli::terminal::is_quiet;
+
+/// Boots a box and runs its agent, or a command beside it.
+///
+/// Without CMD, the box runs until its agent ends, and boxlaunch exits with the agent's status. With
+/// CMD, the command runs once the agent is ready, and the box is stopped after it. With --detach,
+/// boxlaunch prints the box's name as soon as the agent is ready, and the box keeps running. A
+/// signal (SIGINT, SIGTERM, SIGHUP) shuts the box down; a second one kills it. A box with declarations
+/// that this version does not support is not started.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// The box's directory.
+    #[arg(value_name = "BOX")]
+    pub(in crate::cli) directory: PathBuf,
+    /// Print one JSON object at the end, with the programs' output in it.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Leave the box running once its agent is ready, and print its name.
+    #[arg(short, long, conflicts_with_all = ["command", "until_ready", "emulated"])]
+    pub(in crate::cli) detach: bool,
+    /// Be the process that keeps running.
+    #[arg(long, hide = true, requires = "detach")]
+    pub(in crate::cli) detached: bool,
+    /// The name by which other commands know the box [default: the box's own with a random ending].
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) name: Option<String>,
+    /// Remove the box's record and its log when it ends.
+    #[arg(long)]
+    pub(in crate::cli) rm: bool,
+    /// The number of virtual CPUs [default: the box's].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
+    cpus: Option<u8>,
+    /// The memory of the machine in MiB [default: the box's].
+    #[arg(long, value_name = "MIB", value_parser = machine_memory())]
+    pub(in crate::cli) memory: Option<u32>,
+    /// How to treat a start that takes longer than the budget.
+    #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
+    pub(in crate::cli) budget: BudgetPolicy,
+    /// The component to run CMD in [default: business where the box has one, else agent].
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", requires = "command")]
+    pub(in crate::cli) component: Option<ComponentName>,
+    /// Hash the box's files even if they have not changed since they were last hashed.
+    #[arg(long)]
+    pub(in crate::cli) verify: bool,
+    /// Write the guest's console to this file, at most 1 MiB of it.
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) console: Option<PathBuf>,
+    /// Create the Unix socket for the agent's port at this path.
+    #[arg(long, value_name = "PATH")]
+    pub(in crate::cli) agent_socket: Option<PathBuf>,
+    /// How long the agent may take to be ready, where the budget does not end the start before that.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
+    pub(in crate::cli) startup_timeout: u32,
+    /// How long programs may take to end when the box is stopped.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2)]
+    #[arg(value_parser = seconds(0), allow_negative_numbers = true)]
+    grace: u32,
+    /// Run the box on an emulated CPU, without KVM: slow. Needs QEMU.
+    #[arg(long)]
+    pub(in crate::cli) emulated: bool,
+    /// Stop the box as soon as its agent is ready, and exit with 0.
+    #[arg(long, conflicts_with = "command")]
+    pub(in crate::cli) until_ready: bool,
+    /// The command to run, and its arguments.
+    #[arg(last = true, value_name = "CMD")]
+    pub(in crate::cli) command: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) options: CommandOptions,
+}
+
+impl RunArgs {
+    /// Returns the command line of the same run of a box at another place.
+    pub(in crate::cli) fn words(&self, bundle: &str) -> Vec<String> {
+        // Each option, so that one that comes later is not forgotten.
+        let Self {
+            directory: _,
+            verify: _,
+            console: _,
+            agent_socket: _,
+            emulated: _,
+            detach: _,
+            detached: _,
+            name: _,
+            rm: _,
+            cpus,
+            memory,
+            json,
+            budget,
+            component,
+            startup_timeout,
+            grace,
+            until_ready,
+            options,
+            command,
+        } = self;
+        let budget = budget.to_possible_value().map(|it| it.get_name().to_owned());
+        let values = [
+            ("--budget", budget),
+            ("--in", component.map(|it| it.name().to_owned())),
+            ("--startup-timeout", Some(startup_timeout.to_string())),
+            ("--grace", Some(grace.to_string())),
+            ("--cpus", cpus.map(|it| it.to_string())),
+            ("--memory", memory.map(|it| it.to_string())),
+        ];
+        let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
+        let mut words = vec!["boxlaunch".to_owned(), "run".to_owned()];
+        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| (*it).to_owned()));
+        for (option, value) in values {
+            words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
+        }
+        words.extend(options.words());
+        words.push(bundle.to_owned());
+        if !command.is_empty() {
+            words.push("--".to_owned());
+            words.extend_from_slice(command);
+        }
+        words
+    }
+
+    /// Returns how long the start may take before the box is stopped.
+    pub(in crate::cli) fn enforced_total(&self, plan: &RunPlan) -> Option<Duration> {
+        let total = plan.budget.limit(Phase::Total).map(Duration::from_millis);
+        total.filter(|_| self.budget == BudgetPolicy::Enforce)
+    }
+
+    /// Returns the size of the machine.
+    pub(in crate::cli) fn size(&self, plan: &RunPlan) -> Vm {
+        let Vm { cpus, memory_mib } = plan.vm;
+        Vm { cpus: self.cpus.unwrap_or(cpus), memory_mib: self.memory.unwrap_or(memory_mib) }
+    }
+
+    pub(in crate::cli) fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace.into())
+    }
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  boxlaunch run ./hello.box
+  boxlaunch run ./hello.box -- sh -c 'echo $((40 + 2))'
+  boxlaunch run ./hello.box -it -- sh
+  boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
+  boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
+  boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./hello.box --json --verify -- true
+  boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
+
+The records and logs of boxes, which files were hashed before, and whether this host's KVM works, are kept
+in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
+
+/// How to treat a start that takes longer than its budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum BudgetPolicy {
+    /// Print what each phase took, and continue.
+    Report,
+    /// Stop the box once its total has passed or a phase was over, and exit with 4.
+    Enforce,
+    /// Do nothing.
+    Off,
+}
+
+/// Reads the memory of a machine, in MiB.
+fn machine_memory() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(i64::from(LEAST_VM_MIB)..=i64::from(MOST_VM_MIB))
+}
+
+/// Reads the name of a component.
+pub(in crate::cli) fn component_name() -> impl TypedValueParser<Value = ComponentName> {
+    let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
+    PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
+        .try_map(move |name| named(name).ok_or("there is no such component"))
+}
+
+/// Reads a number of seconds, from `least` on.
+pub(in crate::cli) fn seconds(least: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=MAX_TIMEOUT).contains(it));
+        number.ok_or_else(|| format!("write a number of seconds from {least} to {MAX_TIMEOUT}"))
+    }
+}

@@ -1,0 +1,277 @@
+//! A box that has started: what it is for, how it is stopped, and what is said of it.
+
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use box_image::wire::Follow;
+use box_image::{ComponentName, ErrorCode, exit};
+use box_layout::OpenBox;
+use boxlaunch::boxes::{Entry, Record};
+use boxlaunch::client::{Client, CommandSetup};
+use boxlaunch::output::Route;
+use boxlaunch::report::{CommandReport, RunFacts, budget_table, run_report};
+use boxlaunch::signals::StopSignals;
+use boxlaunch::supervisor::{Started, Terms};
+use boxlaunch::{LaunchError, RunFailure};
+use error_report::Problem;
+use serde_json::json;
+
+use super::options::{BudgetPolicy, RunArgs};
+use crate::cli::error::{CommandError, signal_code};
+use crate::cli::screen::Screen;
+use crate::cli::terminal::{is_quiet, json_line, painted};
+use crate::cli::{detach, notify};
+
+/// How a run ended after its start.
+enum Ending {
+    OverBudget(Problem),
+    Ready,
+    Agent(u8),
+    Command(CommandReport),
+    Signal(i32),
+}
+
+impl Ending {
+    /// Returns the exit code of the run.
+    fn code(&self) -> u8 {
+        match self {
+            Self::OverBudget(error) => error.code.exit(),
+            Self::Ready => exit::DONE,
+            Self::Agent(status) => *status,
+            Self::Signal(signal) => signal_code(*signal),
+            Self::Command(report) => report.code(),
+        }
+    }
+}
+
+/// A box that has started, and what is to be done with it.
+pub(super) struct Run<'a> {
+    pub(super) args: &'a RunArgs,
+    pub(super) opened: &'a OpenBox,
+    pub(super) component: ComponentName,
+    pub(super) signals: &'a StopSignals,
+    pub(super) screen: &'a Screen,
+}
+
+impl Run<'_> {
+    /// Does what the run is for, once the agent is ready, and stops the box; returns the exit code.
+    pub(super) fn serve(
+        &self,
+        started: Started,
+        mut entry: Entry,
+        mut agent_output: Route,
+    ) -> Result<u8, CommandError> {
+        let (args, mut facts) = (self.args, started.machine.facts);
+        let over = self.over_budget(&facts);
+        if over.is_some() {
+            let why = over_budget_reason(facts.is_ready).to_owned();
+            entry.update(|record| record.error = Some(why))?;
+        }
+        let record = entry.record.clone();
+        let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
+        if args.detached && over.is_none() {
+            if !args.json {
+                self.screen.print(&format!("{}\n", record.name));
+            }
+            self.report(&record, &facts, &agent_output, Ending::Ready)?;
+            return detach::keep_running(started, entry, terms, self.signals, self.screen);
+        }
+        let box_of = (record.name.as_str(), started.machine.protocol());
+        let (stream, thread) = started.serve_beside(entry, terms)?;
+        let mut client = Client::new(stream, box_of, Follow::Output, self.signals)?;
+        let ending = match over {
+            Some(problem) => Ok(Ending::OverBudget(problem)),
+            None => self.work(&mut client, &record, &facts, &mut agent_output),
+        };
+        let ending = match ending {
+            Err(LaunchError::Signal(signal)) => {
+                client.let_go();
+                Ok(Ending::Signal(signal))
+            }
+            ending => ending,
+        };
+        // With its agent the box ends by itself.
+        if !matches!(ending, Ok(Ending::Agent(_))) {
+            client.ask_to_stop(args.grace());
+        }
+        let stopped = ended(&mut client, thread, &mut agent_output);
+        facts.agent_status = client.agent_status;
+        let ending = match ending {
+            // The supervisor knows why.
+            Err(LaunchError::BoxEnded(_) | LaunchError::Refused { .. }) if stopped.is_err() => {
+                return stopped.map(|()| exit::FAILED).map_err(CommandError::from);
+            }
+            ending => ending?,
+        };
+        let code = after_stop(ending.code(), stopped, self.screen)?;
+        self.report(&record, &facts, &agent_output, ending)?;
+        Ok(code)
+    }
+
+    /// Shows what the start took where that is asked for; returns the error of one over its budget.
+    fn over_budget(&self, facts: &RunFacts) -> Option<Problem> {
+        let budget = &self.opened.plan().budget;
+        let over = !facts.is_ready || !budget.overruns(&facts.phases).is_empty();
+        match self.args.budget {
+            BudgetPolicy::Enforce if over => {
+                self.screen.notice(&budget_table(budget, facts));
+                let error = over_budget(facts.is_ready);
+                self.screen.notice(&(painted(&error.text()) + "\n"));
+                return Some(error);
+            }
+            BudgetPolicy::Report => self.screen.notice(&budget_table(budget, facts)),
+            BudgetPolicy::Enforce | BudgetPolicy::Off => {}
+        }
+        None
+    }
+
+    /// Does what the run is for.
+    fn work(
+        &self,
+        client: &mut Client<'_>,
+        record: &Record,
+        facts: &RunFacts,
+        agent_output: &mut Route,
+    ) -> Result<Ending, LaunchError> {
+        let args = self.args;
+        if args.command.is_empty() {
+            self.announce(record, facts);
+            notify::ready();
+        }
+        if args.until_ready {
+            return Ok(Ending::Ready);
+        }
+        if args.command.is_empty() {
+            return client.wait_for_agent(agent_output).map(Ending::Agent);
+        }
+        let mut output = if args.json { Route::capture() } else { self.screen.route() };
+        let argv = args.command.clone();
+        let exec = args.options.exec(self.component, argv.clone());
+        let (input, tty) = (args.options.input()?, args.options.terminal()?);
+        let started = Instant::now();
+        let setup = CommandSetup { exec, input, tty, output: &mut output };
+        let exit = client.exec(setup, agent_output)?;
+        let taken = started.elapsed();
+        Ok(Ending::Command(CommandReport::new(self.component, argv, exit, taken, &output)))
+    }
+
+    /// Prints the report where one is asked for.
+    fn report(
+        &self,
+        record: &Record,
+        facts: &RunFacts,
+        agent_output: &Route,
+        ending: Ending,
+    ) -> Result<(), CommandError> {
+        if !self.args.json {
+            return Ok(());
+        }
+        let (digest, config) = (self.opened.digest, &self.opened.config);
+        let socket = record.agent_socket.as_deref();
+        let mut report = run_report(digest, config, facts, agent_output, socket);
+        report["name"] = json!(record.name);
+        match ending {
+            Ending::OverBudget(error) => report["errors"] = json!([error]),
+            Ending::Command(command) => report["command"] = json!(command),
+            Ending::Ready | Ending::Agent(_) | Ending::Signal(_) => {}
+        }
+        self.screen.print(&json_line(&report)?);
+        Ok(())
+    }
+
+    /// Says that the agent can be used, and where.
+    fn announce(&self, record: &Record, facts: &RunFacts) {
+        if self.args.json || is_quiet() {
+            return;
+        }
+        let socket = record.agent_socket.as_ref();
+        let socket = socket
+            .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
+        let (name, total) = (&record.name, facts.phases.total);
+        self.screen.notice(&format!("boxlaunch: {name} is ready after {total:.0} ms{socket}\n"));
+    }
+}
+
+/// Waits until the supervisor has hung up; with a signal the box ends at once.
+fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), LaunchError> {
+    loop {
+        match client.wait_for_end(agent_output) {
+            Err(LaunchError::Signal(_)) => client.ask_to_stop(Duration::ZERO),
+            waited => return waited,
+        }
+    }
+}
+
+/// Waits until the box has ended, and passes on what its agent still writes.
+fn ended(
+    client: &mut Client<'_>,
+    supervisor: JoinHandle<Result<(), RunFailure>>,
+    agent_output: &mut Route,
+) -> Result<(), RunFailure> {
+    let mut waited = wait_for_end(client, agent_output);
+    if waited.is_err() {
+        // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
+        waited = waited.and(wait_for_end(client, &mut Route::Nowhere));
+    }
+    let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    served.map_err(|failure| failure.with_output(agent_output))?;
+    Ok(waited?)
+}
+
+/// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
+/// not hide the status of a program that failed, as it does not in [`Screen::close`].
+fn after_stop(
+    code: u8,
+    stopped: Result<(), RunFailure>,
+    screen: &Screen,
+) -> Result<u8, CommandError> {
+    match stopped {
+        Err(failure) if code != 0 && matches!(failure.error, LaunchError::Output(_)) => {
+            screen.report(&failure.into(), false);
+            Ok(code)
+        }
+        stopped => stopped.map(|()| code).map_err(CommandError::from),
+    }
+}
+
+/// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
+fn over_budget(was_ready: bool) -> Problem {
+    let message = over_budget_reason(was_ready);
+    if was_ready {
+        return Problem::new(ErrorCode::OverBudget, message);
+    }
+    let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
+                takes, or what prevents the start; the Boxfile's `budget` sets the limit";
+    Problem::new((ErrorCode::OverBudget, help), message)
+}
+
+const fn over_budget_reason(was_ready: bool) -> &'static str {
+    if was_ready {
+        "the start took longer than the box's budget allows"
+    } else {
+        "the box's budget was used up before the agent was ready"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::rc::Rc;
+
+    use super::*;
+
+    fn code(code: u8, error: LaunchError) -> u8 {
+        let signals = Rc::new(StopSignals::block().unwrap());
+        let screen = Screen::new(&signals).unwrap();
+        let failure = RunFailure { error, said: Vec::new() };
+        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.exit)
+    }
+
+    #[test]
+    fn lost_output_does_not_hide_the_status_of_a_program_that_failed() {
+        let lost = || LaunchError::Output(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(code(7, lost()), 7);
+        assert_eq!(code(0, lost()), 141);
+        assert_eq!(code(7, LaunchError::Signal(2)), 130);
+    }
+}
