@@ -22,6 +22,11 @@ fn an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box() {
     assert!(stderr.starts_with("boxlaunch: running on an emulated CPU: slow"), "{stderr}");
     assert!(stderr.ends_with("\nto stderr\n"), "{stderr}");
 
+    let report = boxlaunch("programs", &["--until-ready", "--json"]);
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    assert!(report["phases_ms"]["total"].as_f64().unwrap() > 0.0, "{report}");
+    assert!(report["agent_socket"].is_null(), "it would lead nowhere here: {report}");
+
     let refused = boxlaunch("programs", &["--agent-socket", "s"]);
     let message = "error: --agent-socket cannot be used with --emulated";
     assert!(text(&refused.stderr).starts_with(message), "{}", text(&refused.stderr));

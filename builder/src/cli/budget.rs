@@ -146,15 +146,12 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Returns the kernel of the virtual host: as named, the one that was used before, or the newest of Debian.
 fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
     let cache = locate::host_kernels()?;
-    let kernel = match &args.host_kernel {
-        Some(file) => kernel::prepare_file(file, &cache),
-        None if args.offline => match HostKernel::find(&cache).transpose() {
-            Some(found) => found,
-            None => return Err(no_kernel()),
-        },
-        None => kernel::find_or_fetch(&cache, |command| {
+    let kernel = if args.offline {
+        HostKernel::find(&cache).transpose().ok_or_else(no_kernel)?
+    } else {
+        kernel::choose(args.host_kernel.as_deref(), &cache, |command| {
             terminal::note(&format!("fetching the virtual host's kernel: {command}"));
-        }),
+        })
     };
     let kernel = kernel.map_err(|error| failed(&error))?;
     terminal::detail("kernel of the virtual host", kernel.version());

@@ -46,7 +46,7 @@ pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
 
 /// Returns the directory of the virtual host's kernels.
 pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
-    let cache = user("XDG_CACHE_HOME", ".cache").map(|it| it.join(virtual_host::kernel::CACHE));
+    let cache = virtual_host::kernel::cache(|name| env::var_os(name));
     let help = "set HOME or XDG_CACHE_HOME";
     cache.ok_or_else(|| Failure::new((ErrorCode::Io, help), "no directory for the user's caches"))
 }

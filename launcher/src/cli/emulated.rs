@@ -26,7 +26,8 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     refuse_what_has_no_host(args)?;
     let (cache, vm) = (paths::cache()?, &opened.plan().vm);
     require_qemu()?;
-    let kernel = kernel::find_or_fetch(&cache, |command| {
+    let named = args.host_kernel.as_deref();
+    let kernel = kernel::choose(named, &cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)

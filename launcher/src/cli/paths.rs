@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use box_image::ErrorCode;
 use host_fs::{absolute_path, named_path, user_directory};
 
-use virtual_host::kernel::CACHE;
-
 use boxlaunch::LaunchError;
 
 use super::error::CommandError;
@@ -34,8 +32,7 @@ fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 /// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache
 /// directory.
 pub(crate) fn cache() -> Result<PathBuf, CommandError> {
-    let users = user_directory("XDG_CACHE_HOME", ".cache", |name: &str| env::var_os(name));
-    users.map(|it| it.join(CACHE)).ok_or_else(|| {
+    virtual_host::kernel::cache(|name| env::var_os(name)).ok_or_else(|| {
         let help = "set one of them: boxlaunch keeps the virtual host's kernel there";
         CommandError::new((ErrorCode::Usage, help), "neither XDG_CACHE_HOME nor HOME is set")
     })

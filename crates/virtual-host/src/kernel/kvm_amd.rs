@@ -43,16 +43,23 @@ const STOP_STEPPING: [u8; 4] = [0x48, 0x89, 0xdf, 0xe8];
 const STOP_STEPPING_SIZE: i32 = 8;
 /// An instruction of one byte that does nothing.
 const NOP: u8 = 0x90;
-/// How `svm_vm_init` lets a guest keep its PAUSE instructions:
+/// How `svm_vm_init` lets a guest keep its PAUSE instructions, in Linux 6.1 and 6.12:
 ///
 /// ```text
 /// 80 3d .. .. .. .. 00    cmpb  $0, enable_apicv(%rip)
 /// c6 87 .. .. 00 00 01    movb  $1, arch.pause_in_guest(%rdi)
 /// 74 e9                   je    return_0
+///
+/// e9 .. .. .. ..          jmp   return_thunk
+/// c6 87 .. .. 00 00 01    movb  $1, arch.pause_in_guest(%rdi)
+/// eb c2                   jmp   back
 /// ```
-const PAUSE: &str = "80 3d .. .. .. .. 00 c6 87 .. .. 00 00 01 74 e9";
-/// Where the value of `pause_in_guest` is in [`PAUSE`].
-const IN_GUEST: usize = 13;
+const PAUSE: [&str; 2] = [
+    "80 3d .. .. .. .. 00 c6 87 .. .. 00 00 01 74 e9",
+    "e9 .. .. .. .. c6 87 .. .. 00 00 01 eb c2",
+];
+/// Where the value of `pause_in_guest` is, from the end of each of [`PAUSE`].
+const IN_GUEST: usize = 3;
 /// The end of a signed module (kernel documentation: admin-guide/module-signing.rst).
 const SIGNED: &[u8] = b"~Module signature appended~\n";
 /// The length of `struct module_signature`, whose last four bytes are the signature's length.
@@ -87,8 +94,12 @@ pub(crate) fn add_exits(module: &mut Vec<u8>) -> Exits {
 }
 
 fn exit_at_pause(module: &mut [u8]) -> Option<()> {
-    let at = position(module, &pattern(PAUSE))?;
-    module[at + IN_GUEST] = 0;
+    let end = |code: &str| {
+        let code = pattern(code);
+        Some(position(module, &code)? + code.len())
+    };
+    let end = PAUSE.into_iter().find_map(end)?;
+    module[end - IN_GUEST] = 0;
     Some(())
 }
 
@@ -138,12 +149,16 @@ mod tests {
 
     /// Makes a module: the two places, some code, and the code to which the first one jumps.
     fn module(stop: &[u8], signature: &[u8]) -> Vec<u8> {
+        module_with(PAUSE[0], stop, signature)
+    }
+
+    fn module_with(pause: &str, stop: &[u8], signature: &[u8]) -> Vec<u8> {
         let code = |text| -> Vec<u8> {
             pattern(text).into_iter().map(|byte| byte.unwrap_or(0x11)).collect()
         };
         let mut injection = code(INJECTION);
         injection[DISTANCE..].copy_from_slice(&5_i32.to_le_bytes());
-        let mut file = [b"ELF", &*injection, b"other", stop, b"more", &*code(PAUSE)].concat();
+        let mut file = [b"ELF", &*injection, b"other", stop, b"more", &*code(pause)].concat();
         if !signature.is_empty() {
             file.extend_from_slice(signature);
             file.extend_from_slice(&[0; SIGNATURE_INFO - 4]);
@@ -160,16 +175,19 @@ mod tests {
 
     #[test]
     fn the_two_places_are_changed_and_nothing_else() {
-        let plain = module(&STOP_STEPPING, b"");
-        let (exits, with_exits) = changed(&plain);
-        assert_eq!(exits, Exits::BOTH);
-        let differs = |at: &usize| plain[*at] != with_exits[*at];
-        let differences: Vec<_> = (0..plain.len()).filter(differs).collect();
-        let last = plain.len() - pattern(PAUSE).len() + IN_GUEST;
-        assert_eq!(differences, [3 + SKIP, 3 + SKIP + 1, 3 + DISTANCE, last]);
-        let bytes: Vec<_> = differences.iter().map(|&at| with_exits[at]).collect();
-        assert_eq!(bytes, [NOP, NOP, 13, 0]);
-        assert_eq!(changed(&module(&STOP_STEPPING, b"signed")), (Exits::BOTH, with_exits));
+        for pause in PAUSE {
+            let plain = module_with(pause, &STOP_STEPPING, b"");
+            let (exits, with_exits) = changed(&plain);
+            assert_eq!(exits, Exits::BOTH);
+            let differs = |at: &usize| plain[*at] != with_exits[*at];
+            let differences: Vec<_> = (0..plain.len()).filter(differs).collect();
+            let last = plain.len() - IN_GUEST;
+            assert_eq!(differences, [3 + SKIP, 3 + SKIP + 1, 3 + DISTANCE, last]);
+            let bytes: Vec<_> = differences.iter().map(|&at| with_exits[at]).collect();
+            assert_eq!(bytes, [NOP, NOP, 13, 0]);
+            let signed = module_with(pause, &STOP_STEPPING, b"signed");
+            assert_eq!(changed(&signed), (Exits::BOTH, with_exits));
+        }
     }
 
     #[test]

@@ -13,26 +13,32 @@ mod package;
 mod vmlinux;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use host_fs::trust::Trusted;
+use host_fs::user_directory;
+use lzma_rust2::XzReader;
 use serde::{Deserialize, Serialize};
 
 use self::kvm_amd::Exits;
 use crate::{HostError, Result};
 pub use compiled::{COMPILED_RELEASE, prepare_file};
-pub use package::{fetch, find_or_fetch, newest_package};
+pub use package::{choose, fetch, newest_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
 /// The module that [`kvm_amd`] changes.
 const CHANGED: &str = "kvm_amd";
+/// No module is larger than this, in bytes.
+const MODULE_LIMIT: u64 = 1 << 26;
 /// The form of a prepared kernel. A directory of another form is not looked at.
 const FORM: &str = "3-";
 const ABOUT: &str = "about.json";
-/// Where a program keeps prepared kernels, below its user's cache directory.
-pub const CACHE: &str = "boxbuild/virtual-host";
+/// Where prepared kernels are kept, below the user's cache directory.
+const CACHE: &str = "boxbuild/virtual-host";
 
 /// A kernel that is ready for a [`crate::VirtualHost`].
 #[derive(Debug, Clone)]
@@ -126,6 +132,12 @@ impl HostKernel {
     }
 }
 
+/// Returns the directory of the user's prepared kernels, by a function that returns a variable's value; `None` where
+/// neither `XDG_CACHE_HOME` nor `HOME` names one.
+pub fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    user_directory("XDG_CACHE_HOME", ".cache", variable).map(|it| it.join(CACHE))
+}
+
 /// Returns the numbers in a path's last part: 6.1.0-9 is older than 6.1.0-56.
 fn numbers(path: &Path) -> Vec<u64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -138,7 +150,7 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     fs::create_dir_all(&folder).map_err(HostError::file("make", &folder))?;
     let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
     write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
-    let tree = package.join(format!("lib/modules/{version}/kernel"));
+    let tree = package::modules(package).join(version).join("kernel");
     let mut exits = Exits::default();
     for (number, (name, mut bytes)) in load_order(&index(&tree)?)?.into_iter().enumerate() {
         if name == CHANGED {
@@ -194,15 +206,31 @@ fn index(tree: &Path) -> Result<BTreeMap<String, PathBuf>> {
             let path = entry.map_err(HostError::file("list", &folder))?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "ko") {
-                found.insert(
-                    canonical(&path.file_stem().unwrap_or_default().to_string_lossy()),
-                    path,
-                );
+            } else if let Some(name) = module_name(&path) {
+                found.insert(name, path);
             }
         }
     }
     Ok(found)
+}
+
+/// Returns the name of the module in a file: Debian 13 compresses them, Debian 12 does not.
+fn module_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".xz").unwrap_or(name).strip_suffix(".ko").map(canonical)
+}
+
+fn read_module(path: &Path) -> Result<Vec<u8>> {
+    let bytes = read(path)?;
+    if path.extension().is_none_or(|it| it != "xz") {
+        return Ok(bytes);
+    }
+    let mut module = Vec::new();
+    XzReader::new(&*bytes, true)
+        .take(MODULE_LIMIT)
+        .read_to_end(&mut module)
+        .map_err(HostError::file("decompress", path))?;
+    Ok(module)
 }
 
 /// The kernel takes `-` and `_` in a module's name for the same.
@@ -231,7 +259,7 @@ fn add_with_dependencies(
     let path = files.get(&name).ok_or_else(|| {
         HostError::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
     })?;
-    let bytes = read(path)?;
+    let bytes = read_module(path)?;
     for dependency in dependencies(&bytes) {
         add_with_dependencies(&dependency, files, order)?;
     }
@@ -285,6 +313,29 @@ mod tests {
         // Half of what a power failure leaves.
         write(&newest.join("kernel"), b"").unwrap();
         assert_eq!(version(), "6.1.0-9-cloud-amd64");
+    }
+
+    /// A module as `xz --check=crc32` writes it, which depends on two others.
+    const COMPRESSED: &[u8] = &[
+        0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00, 0x00, 0x01, 0x69, 0x22, 0xde, 0x36, 0x02, 0x00, 0x21,
+        0x01, 0x16, 0x00, 0x00, 0x00, 0x74, 0x2f, 0xe5, 0xa3, 0x01, 0x00, 0x2f, 0x45, 0x4c, 0x46,
+        0x00, 0x6c, 0x69, 0x63, 0x65, 0x6e, 0x73, 0x65, 0x3d, 0x47, 0x50, 0x4c, 0x00, 0x64, 0x65,
+        0x70, 0x65, 0x6e, 0x64, 0x73, 0x3d, 0x6c, 0x69, 0x62, 0x6e, 0x76, 0x64, 0x69, 0x6d, 0x6d,
+        0x2c, 0x6e, 0x64, 0x5f, 0x62, 0x74, 0x74, 0x00, 0x6e, 0x61, 0x6d, 0x65, 0x3d, 0x78, 0x00,
+        0x00, 0x95, 0xe7, 0x33, 0x0b, 0x00, 0x01, 0x44, 0x30, 0x86, 0x0f, 0x4a, 0x92, 0x90, 0x42,
+        0x99, 0x0d, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, 0x59, 0x5a,
+    ];
+
+    #[test]
+    fn a_compressed_module_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("nd_pmem.ko.xz");
+        write(&file, COMPRESSED).unwrap();
+        let files = index(directory.path()).unwrap();
+        let module = read_module(&files["nd_pmem"]).unwrap();
+        assert_eq!(dependencies(&module), ["libnvdimm", "nd_btt"]);
+        write(&file, &COMPRESSED[..40]).unwrap();
+        assert!(read_module(&file).unwrap_err().to_string().contains("decompress"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{HostKernel, prepare, publish};
+use super::{HostKernel, prepare, prepare_file, publish};
 use crate::{HostError, Result, programs};
 
 /// The package that depends on the newest kernel package.
@@ -49,12 +49,15 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
 }
 
-/// Returns the kernel that a cache directory has. Without one, fetches the newest; `before` gets the
-/// command that does so as soon as its package is known.
+/// Returns the kernel in a named file, prepared as by [`prepare_file`]; else the one that a cache directory has; else
+/// fetches the newest, and then `before` gets the command that does so as soon as its package is known.
 ///
 /// # Errors
-/// As for [`newest_package`] and [`fetch`].
-pub fn find_or_fetch(cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
+/// As for [`prepare_file`], [`HostKernel::find`], [`newest_package`] and [`fetch`].
+pub fn choose(named: Option<&Path>, cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
+    if let Some(file) = named {
+        return prepare_file(file, cache);
+    }
     if let Some(kernel) = HostKernel::find(cache)? {
         return Ok(kernel);
     }
@@ -82,9 +85,15 @@ fn prepared(file: &Path, cache: &Path, replace: bool) -> Result<HostKernel> {
     publish(&draft, &version, scratch.path(), cache, replace)
 }
 
+/// Returns the directory of a package's modules. Since Debian 13 `/lib` is not in packages any more.
+pub(super) fn modules(unpacked: &Path) -> PathBuf {
+    let merged = unpacked.join("usr/lib/modules");
+    if merged.exists() { merged } else { unpacked.join("lib/modules") }
+}
+
 /// Returns the version that names the package's directory of modules.
 fn version(unpacked: &Path) -> Result<String> {
-    let folder = unpacked.join("lib/modules");
+    let folder = modules(unpacked);
     let entries = fs::read_dir(&folder).map_err(HostError::file("list", &folder))?;
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     names.next().ok_or_else(|| HostError::malformed("the package", "it has no kernel modules"))

@@ -3,25 +3,33 @@
 //! An emulated CPU takes seconds to unpack a kernel, so it is unpacked once, here. QEMU then starts
 //! the ELF file at its PVH entry.
 
+use std::io::Read as _;
+
+use zstd::stream::read::Decoder;
+
 use crate::{HostError, Result};
 
-/// The first bytes of LZ4's legacy frame, which the kernel's build uses.
+/// The first bytes of a Zstandard frame (RFC 8878), which Debian 13 uses.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The first bytes of LZ4's legacy frame, which Debian 12 uses.
 const LZ4_LEGACY: [u8; 4] = [0x02, 0x21, 0x4c, 0x18];
 /// No kernel is larger than this, in bytes.
 const KERNEL_LIMIT: usize = 1 << 28;
 
-/// Returns the ELF kernel of a bzImage, or `None` where it is compressed by other means than LZ4.
+/// Returns the ELF kernel of a bzImage, or `None` where it is compressed by other means than LZ4 and Zstandard.
 ///
 /// # Errors
 /// The file is no bzImage, or its payload is damaged.
 pub(crate) fn extract(image: &[u8]) -> Result<Option<Vec<u8>>> {
     let payload = payload(image).ok_or_else(|| malformed("it is no bzImage"))?;
-    if !payload.starts_with(&LZ4_LEGACY) {
-        return Ok(None);
-    }
+    let unpack = match payload.first_chunk() {
+        Some(&LZ4_LEGACY) => unpack_lz4,
+        Some(&ZSTD) => unpack_zstd,
+        _ => return Ok(None),
+    };
     // The last four bytes are the unpacked size, added by the kernel's build.
     let (frame, size) = payload.split_last_chunk().ok_or_else(|| malformed("it is cut off"))?;
-    let kernel = unpack_frame(&frame[4..]).ok_or_else(|| malformed("its LZ4 data is damaged"))?;
+    let kernel = unpack(frame).ok_or_else(|| malformed("its compressed data is damaged"))?;
     if kernel.len() != u32::from_le_bytes(*size) as usize || !kernel.starts_with(b"\x7fELF") {
         return Err(malformed("it does not unpack to an ELF file of the size that it names"));
     }
@@ -42,7 +50,15 @@ fn payload(image: &[u8]) -> Option<&[u8]> {
     is_bz_image.then(|| image.get(start..end))?
 }
 
-fn unpack_frame(mut frame: &[u8]) -> Option<Vec<u8>> {
+fn unpack_zstd(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut kernel = Vec::new();
+    let decoder = Decoder::new(frame).ok()?;
+    decoder.take(KERNEL_LIMIT as u64).read_to_end(&mut kernel).ok()?;
+    Some(kernel)
+}
+
+fn unpack_lz4(frame: &[u8]) -> Option<Vec<u8>> {
+    let mut frame = frame.strip_prefix(&LZ4_LEGACY)?;
     let mut kernel = Vec::new();
     while let Some((size, rest)) = frame.split_first_chunk() {
         let (block, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
@@ -113,15 +129,20 @@ mod tests {
         block.extend_from_slice(b"\x7fELFab");
         block.extend_from_slice(&[2, 0, 255, 255, 69]); // 4 + 15 + 579 = 598 bytes from 2 back
         block.extend_from_slice(b"\x30end");
-        let mut payload = LZ4_LEGACY.to_vec();
-        payload.extend_from_slice(&u32::try_from(block.len()).unwrap().to_le_bytes());
-        payload.extend_from_slice(&block);
-        payload.extend_from_slice(&607_u32.to_le_bytes());
+        let mut frame = LZ4_LEGACY.to_vec();
+        frame.extend_from_slice(&u32::try_from(block.len()).unwrap().to_le_bytes());
+        frame.extend_from_slice(&block);
+        image_of(&frame, 607)
+    }
+
+    fn image_of(frame: &[u8], size: u32) -> Vec<u8> {
+        let payload = [frame, &size.to_le_bytes()].concat();
         let mut image = vec![0; 1024 + 16];
         image[0x1f1] = 1;
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x248] = 16;
-        image[0x24c] = u8::try_from(payload.len()).unwrap();
+        let length = u32::try_from(payload.len()).unwrap();
+        image[0x24c..0x250].copy_from_slice(&length.to_le_bytes());
         image.extend_from_slice(&payload);
         image
     }
@@ -130,6 +151,17 @@ mod tests {
     fn a_kernel_is_unpacked() {
         let kernel = extract(&image()).unwrap().unwrap();
         assert_eq!(kernel, [b"\x7fELF".to_vec(), b"ab".repeat(300), b"end".to_vec()].concat());
+    }
+
+    #[test]
+    fn a_kernel_of_debian_13_is_unpacked() {
+        let kernel = [b"\x7fELF".to_vec(), b"ab".repeat(300)].concat();
+        let frame = zstd::encode_all(&*kernel, 1).unwrap();
+        let whole = image_of(&frame[..20], 604);
+        assert!(extract(&whole).is_err(), "cut off");
+        let whole = image_of(&frame, 604);
+        assert_eq!(extract(&whole).unwrap().unwrap(), kernel);
+        assert!(extract(&image_of(&frame, 603)).is_err(), "another size");
     }
 
     #[test]

@@ -71,6 +71,13 @@ pub(crate) struct RunArgs {
     /// Run the box on an emulated CPU, without KVM: slow. Needs QEMU.
     #[arg(long)]
     pub(in crate::cli) emulated: bool,
+    /// Take the emulated machine's kernel from this file, and keep it for later runs: a Debian package
+    /// linux-image-*-cloud-amd64, or the kernel of `cargo xtask kernel --host`.
+    #[arg(long, value_name = "FILE", requires = "emulated")]
+    pub(in crate::cli) host_kernel: Option<PathBuf>,
+    /// Be the run within the emulated machine, whose sockets lead nowhere.
+    #[arg(long, hide = true, conflicts_with = "emulated")]
+    pub(in crate::cli) nested: bool,
     /// Stop the box as soon as its agent is ready, and exit with 0.
     #[arg(long, conflicts_with = "command")]
     pub(in crate::cli) until_ready: bool,
@@ -82,7 +89,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Returns the command line of the same run of a box at another place.
+    /// Returns the command line of the same run of a box at another place, on the virtual host.
     pub(in crate::cli) fn words(&self, bundle: &str) -> Vec<String> {
         // Each option, so that one that comes later is not forgotten.
         let Self {
@@ -91,6 +98,8 @@ impl RunArgs {
             console: _,
             agent_socket: _,
             emulated: _,
+            host_kernel: _,
+            nested: _,
             detach: _,
             detached: _,
             name: _,
@@ -116,7 +125,7 @@ impl RunArgs {
             ("--memory", memory.map(|it| it.to_string())),
         ];
         let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
-        let mut words = vec!["boxlaunch".to_owned(), "run".to_owned()];
+        let mut words = ["boxlaunch", "run", "--nested"].map(str::to_owned).to_vec();
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| (*it).to_owned()));
         for (option, value) in values {
             words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));

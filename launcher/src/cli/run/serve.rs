@@ -1,5 +1,6 @@
 //! A box that has started: what it is for, how it is stopped, and what is said of it.
 
+use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -167,7 +168,7 @@ impl Run<'_> {
             return Ok(());
         }
         let (digest, config) = (self.opened.digest, &self.opened.config);
-        let socket = record.agent_socket.as_deref();
+        let socket = self.agent_socket(record);
         let mut report = run_report(digest, config, facts, agent_output, socket);
         report["name"] = json!(record.name);
         match ending {
@@ -179,12 +180,17 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Returns the socket that leads to the agent's port, if it can be reached from where the user is.
+    fn agent_socket<'r>(&self, record: &'r Record) -> Option<&'r Path> {
+        record.agent_socket.as_deref().filter(|_| !self.args.nested)
+    }
+
     /// Says that the agent can be used, and where.
     fn announce(&self, record: &Record, facts: &RunFacts) {
         if self.args.json || is_quiet() {
             return;
         }
-        let socket = record.agent_socket.as_ref();
+        let socket = self.agent_socket(record);
         let socket = socket
             .map_or_else(String::new, |path| format!("; the agent's socket is {}", path.display()));
         let (name, total) = (&record.name, facts.phases.total);
