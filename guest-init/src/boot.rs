@@ -6,10 +6,11 @@
 //! rootfs and not that rootfs itself; so nothing of it stays reachable but init's own file, which is
 //! bound to `/run/box-exec` before.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_PATH, RUN_PATH};
+use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -21,9 +22,6 @@ use crate::sys;
 
 /// The block device of the rootfs: the first virtio disk.
 pub const ROOT_DEVICE: &str = "/dev/vda";
-/// The greatest length of the nonce: 64 hexadecimal digits, and some room.
-const NONCE_MAX: u64 = 128;
-
 /// How many user namespaces there may be beside the first (`user_namespaces(7)`).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
@@ -57,11 +55,10 @@ pub fn mount_devices() -> Result<(), InitError> {
 /// # Errors
 /// The file's.
 pub fn read_nonce() -> Result<String, InitError> {
-    let mut nonce = String::new();
-    std::fs::File::open(NONCE_PATH)
-        .and_then(|file| file.take(NONCE_MAX).read_to_string(&mut nonce))
-        .step("read the nonce")?;
-    Ok(nonce.trim_end().to_owned())
+    // Not one byte more: virtio-fs would ask the VMM how long the file is, and again at its end.
+    let mut nonce = [0; NONCE_LENGTH];
+    File::open(NONCE_PATH).and_then(|mut it| it.read_exact(&mut nonce)).step("read the nonce")?;
+    Ok(String::from_utf8_lossy(&nonce).into_owned())
 }
 
 /// Mounts the rootfs at [`NEW_ROOT`].

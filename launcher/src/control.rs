@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use box_digest::hex;
+use box_image::plan::NONCE_LENGTH;
 use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
 
-/// The secret of one boot: 32 random bytes, written as 64 hexadecimal digits.
+/// The secret of one boot: random bytes, written as [`NONCE_LENGTH`] hexadecimal digits.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Nonce(String);
 
@@ -52,12 +53,12 @@ impl Nonce {
     /// # Errors
     /// When the kernel gives no random bytes.
     pub fn random() -> Result<Self, LaunchError> {
-        let mut bytes = [0; 32];
+        let mut bytes = [0; NONCE_LENGTH / 2];
         getrandom::fill(&mut bytes).map_err(LaunchError::system("get random bytes"))?;
         Ok(Self(hex(&bytes)))
     }
 
-    /// Returns the 64 digits.
+    /// Returns the digits.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -46,7 +46,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use box_image::Health;
-    use box_image::manifest::KERNEL_TYPE;
+    use box_image::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
     use testkit::TestBox;
     use testkit::test_box::config;
 
@@ -67,6 +67,12 @@ mod tests {
         assert!(matches!(error, LaunchError::Writable(named) if named == path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         open(made.path()).unwrap();
+    }
+
+    #[test]
+    fn a_box_of_the_epoch_before_is_opened() {
+        let config = box_image::BoxConfig { epoch: FORMAT_EPOCH - 1, ..config() };
+        open(TestBox::new(&config).path()).unwrap();
     }
 
     #[test]

@@ -26,10 +26,10 @@ vm cpus=1 memory="256MiB"
 
 /// Looks at what the agent's image has, then at what the agent has changed; changes something, and
 /// asks the agent for both.
-const BUSINESS: &str = "hostname; ls /agent /workspace; cat /agent/mine || echo not here; \
+const BUSINESS: &str = "cat /etc/hostname; ls /agent /workspace; cat /agent/mine || echo not here; \
     echo business >/agent/theirs; cat /agent/theirs; wget -qO- http://127.0.0.1:8080/mine; \
     wget -qO- http://127.0.0.1:8080/theirs || echo not there; \
-    wget -qO- http://127.0.0.1:4088/health";
+    wget -qO- http://agent-host:4088/health; echo; echo mine >/etc/hostname; cat /etc/hostname";
 
 fn report(step: &Step) -> Value {
     assert_eq!(step.status, 0, "{step:?}");
@@ -49,7 +49,7 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
         .run("business", "/merged", BUSINESS)
         .step(
             "agent",
-            "boxlaunch run --in agent /merged -- sh -c 'hostname; cat /workspace/app/README'",
+            "boxlaunch run --in agent /merged -- sh -c 'cat /etc/hostname /workspace/app/README'",
         )
         .start(&tools.host.clone().file(&bundle, "/merged"));
     let report = report(&steps["business"]);
@@ -59,7 +59,12 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
     assert_eq!(lines[..6], seen, "the agent's files, but not what it wrote: {report}");
     let changes = ["not here", "business", "agent", "not there"];
     assert_eq!(lines[6..10], changes, "what one component writes the other does not see: {report}");
-    assert!(lines[10].contains("HEALTHY"), "{report}");
+    assert!(lines[10].contains("HEALTHY"), "the agent has a name: {report}");
+    assert_eq!(
+        lines[11..],
+        ["mine"],
+        "what the box adds can be changed as what the image has: {report}"
+    );
     let step = &steps["agent"];
     let expected = "agent-host\nThe business application would be here.\n";
     assert_eq!((step.status, step.stdout.as_str()), (0, expected), "{step:?}");

@@ -1,4 +1,4 @@
-//! The bytes of format epoch 2, pinned. They never change once the epoch is released.
+//! The bytes of format epoch 3, pinned. They never change once the epoch is released.
 //!
 //! To pin them again before that, copy what a failed test prints. A box's run plan is a file of its
 //! rootfs, so that a change of the plan's form changes them, too. The box digest is not here: kernel and
@@ -51,22 +51,22 @@ fn the_larger_box() {
 }
 
 #[test]
-fn these_are_of_epoch_two() {
-    assert_eq!(FORMAT_EPOCH, 2);
+fn these_are_of_epoch_three() {
+    assert_eq!(FORMAT_EPOCH, 3);
 }
 
 const SMALL: &str = "\
-tree    blake3:a374178fdafa7ea3996b45b1e4c244bbfe970426ad378920ace5ef9b0750beec
+tree    blake3:b77e61ae1d466b8f062b7cd30d6745d67aec954a704e7c245d1ee953961ea6e1
 agent   blake3:e9b6324dae1e88184198ff2e01417135d76377aab78788efa31b97169d6dfe35
-erofs   sha256:bc95fca84d61791e1f9ef668bddd31289a9dd08d5a36072f3e4230743eef57d9
-tar     sha256:7a687b34bc6727f7b0f6de4f8e6a6346997df1e22c53ed6e40097f6ec769563f
+erofs   sha256:b846bcce2f7a0bdd4ccc384362b7c0eba5005cbed2b801799b4a512e4ce47ea0
+tar     sha256:dfdd589c7d98a885d70b5c7e9496fbefc1f0a98c584870ab04f21c49220fc880
 oci     sha256:27aca9ffe500d17e4b9f4e1c552598f05be3fa91595457e7ce931d4b1ea7115c
-listing sha256:650d9c65ab1e1ee4635d599574ab00b43572b158ca56af1bda62fb0b6cfb7a59";
+listing sha256:a20f2a27481a8fb04c88f35d8763725834a78c7319af5b82254a56415852ecec";
 
 const LARGE: &str = "\
-tree    blake3:0bede007e1e195cf7a0f484fece3ef6705017594a1081d66fdd1ef81d2f13741
+tree    blake3:33cfc75a15b797d8f0015096ed3eb7e478371391d0b7383e645b2886644e5868
 agent   blake3:6f5debc55dc9690f833bef7f0b80045737ddaf834c1043391c501b09955952a6
-erofs   sha256:34a29297c48bdff50e898d9f16406f0be49a80ec6a5c2fba1de105717090be37
-tar     sha256:ade745d2a9b74a7224a5c004dab0451d3cbd15468e97c7c12b15bb8b9698ab35
+erofs   sha256:b1629ab33630474241f95f763f554abcdeaae57dc215d8146e1d588fb19939f7
+tar     sha256:daef3f5e9200f8e26202b661375daeb0aa452a257a166e8de7ec78aec409b04c
 oci     sha256:301b3763ab8b8e56feed6e322b604a465e11a7c6f07acd5ba5d22c6cf54d4821
-listing sha256:6c53791581a1e5a150a9fec09bf7a4ad8d9d256bd3ab418d0be72337ff47fe04";
+listing sha256:49f2bb5adf74019bd744f41742b80c686041f9dd47bf15e13317031df5e8a9c2";

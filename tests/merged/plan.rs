@@ -38,7 +38,7 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     policy    "/etc/motd" prefer-business: 1 path
     policy    "/usr/share/doc/**" prefer-agent: 1 path
     conflicts none left
-    rootfs    22 entries, blake3:DIGEST
+    rootfs    50 entries, blake3:DIGEST
     "#);
     assert!(!scene.path("one.box").exists() && !scene.path("Boxfile.lock").exists());
     let built = scene.builds().json();

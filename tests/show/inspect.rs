@@ -29,7 +29,7 @@ fn a_box_for_people() {
     name        test
     box         sha256:DIGEST
     tree        TREE
-    epoch       2
+    epoch       3
     kernel      Linux …
     machine     1 CPU, 256 MiB
     budget      total 5000 ms
@@ -64,7 +64,7 @@ fn a_box_for_people() {
       listing SIZE sha256:DIGEST
 
     rootfs
-      entries           30
+      entries           61
       agent layer 1     sha256:DIGEST
       agent layer 2     sha256:DIGEST
       business layer 1  sha256:DIGEST
@@ -114,7 +114,7 @@ fn a_box_as_data() {
     let report = checkout.run(&["inspect", "test.box", "--json"]).json();
     assert_eq!((&report["box"], &report["tree"]), (&built["box"], &built["tree"]));
     assert_eq!(report["plan"], checkout.plan("test.box"));
-    assert_eq!(report["epoch"], 2);
+    assert_eq!(report["epoch"], 3);
     assert_eq!(report["unsupported"], serde_json::json!([]));
     assert_eq!(report["masked"], serde_json::json!([]));
     let entries = checkout.result(&["ls", "test.box"]).lines().count();

@@ -12,7 +12,7 @@ use crate::fixture::{WILD, built};
 #[test]
 fn every_file_of_a_box() {
     let checkout = built();
-    insta::assert_snapshot!(checkout.result(&["ls", "test.box"]), @r"
+    insta::assert_snapshot!(checkout.result(&["ls", "test.box"]), @"
     /
     /a3s
     /a3s/skills
@@ -22,6 +22,37 @@ fn every_file_of_a_box() {
     /a3s/skills/greet/tools/greet.sh
     /boxbuild
     /boxbuild/plan.json
+    /boxbuild/system
+    /boxbuild/system/agent
+    /boxbuild/system/agent/a3s
+    /boxbuild/system/agent/a3s/bin
+    /boxbuild/system/agent/a3s/bin/box-exec
+    /boxbuild/system/agent/a3s/run
+    /boxbuild/system/agent/a3s/run/box-exec.sock
+    /boxbuild/system/agent/a3s/skills
+    /boxbuild/system/agent/dev
+    /boxbuild/system/agent/etc
+    /boxbuild/system/agent/etc/group
+    /boxbuild/system/agent/etc/hostname
+    /boxbuild/system/agent/etc/hosts
+    /boxbuild/system/agent/etc/nsswitch.conf
+    /boxbuild/system/agent/etc/passwd
+    /boxbuild/system/agent/etc/resolv.conf
+    /boxbuild/system/agent/proc
+    /boxbuild/system/agent/sys
+    /boxbuild/system/business
+    /boxbuild/system/business/a3s
+    /boxbuild/system/business/a3s/skills
+    /boxbuild/system/business/dev
+    /boxbuild/system/business/etc
+    /boxbuild/system/business/etc/group
+    /boxbuild/system/business/etc/hostname
+    /boxbuild/system/business/etc/hosts
+    /boxbuild/system/business/etc/nsswitch.conf
+    /boxbuild/system/business/etc/passwd
+    /boxbuild/system/business/etc/resolv.conf
+    /boxbuild/system/business/proc
+    /boxbuild/system/business/sys
     /dev
     /proc
     /roots
@@ -80,6 +111,37 @@ fn where_each_came_from() {
     skill greet                                        /a3s/skills/greet/tools/greet.sh
     generated                                          /boxbuild
     init                                               /boxbuild/plan.json
+    generated                                          /boxbuild/system
+    init                                               /boxbuild/system/agent
+    init                                               /boxbuild/system/agent/a3s
+    init                                               /boxbuild/system/agent/a3s/bin
+    init                                               /boxbuild/system/agent/a3s/bin/box-exec
+    init                                               /boxbuild/system/agent/a3s/run
+    init                                               /boxbuild/system/agent/a3s/run/box-exec.sock
+    init                                               /boxbuild/system/agent/a3s/skills
+    init                                               /boxbuild/system/agent/dev
+    init                                               /boxbuild/system/agent/etc
+    init                                               /boxbuild/system/agent/etc/group
+    init                                               /boxbuild/system/agent/etc/hostname
+    init                                               /boxbuild/system/agent/etc/hosts
+    init                                               /boxbuild/system/agent/etc/nsswitch.conf
+    init                                               /boxbuild/system/agent/etc/passwd
+    init                                               /boxbuild/system/agent/etc/resolv.conf
+    init                                               /boxbuild/system/agent/proc
+    init                                               /boxbuild/system/agent/sys
+    init                                               /boxbuild/system/business
+    init                                               /boxbuild/system/business/a3s
+    init                                               /boxbuild/system/business/a3s/skills
+    init                                               /boxbuild/system/business/dev
+    init                                               /boxbuild/system/business/etc
+    init                                               /boxbuild/system/business/etc/group
+    init                                               /boxbuild/system/business/etc/hostname
+    init                                               /boxbuild/system/business/etc/hosts
+    init                                               /boxbuild/system/business/etc/nsswitch.conf
+    init                                               /boxbuild/system/business/etc/passwd
+    init                                               /boxbuild/system/business/etc/resolv.conf
+    init                                               /boxbuild/system/business/proc
+    init                                               /boxbuild/system/business/sys
     init                                               /dev
     init                                               /proc
     generated                                          /roots

@@ -7,6 +7,7 @@ mod mounts;
 mod plan;
 mod programs;
 mod root;
+mod system;
 mod user;
 
 use box_image::ComponentName;
@@ -20,6 +21,7 @@ pub(crate) use plan::image_words;
 pub use plan::{Env, plan_of, unsupported};
 pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, compose};
+pub use system::System;
 
 /// A component's image, flattened.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! /roots/merged     both images          layout "merged": both components have this root
 //! /a3s/skills/NAME  the skills
 //! /boxbuild/plan.json
+//! /boxbuild/system/agent     what the box adds to the root of each component
 //! /boxbuild/packages  layout "merged": the package databases of each image, for the SBOM
 //! /dev /proc /sys /run   empty: init mounts there
 //! ```
@@ -13,14 +14,14 @@
 //! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
 //! once, because the image format shares the data of equal files.
 
-use box_image::plan::{PLAN_PATH, ROOTS_PATH, RUN_PATH, SKILLS_PATH};
+use box_image::plan::{PLAN_PATH, ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{ComponentName, Layout, RunPlan};
-use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree, path};
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
 use super::mounts::{self, occupant};
-use super::{ComposeError, FlatImage};
+use super::{ComposeError, FlatImage, System};
 
 /// The name of the root that both components have in the layout "merged".
 const MERGED: &str = "merged";
@@ -30,6 +31,8 @@ const MERGED: &str = "merged";
 pub struct Parts<'a> {
     /// The components' roots.
     pub roots: Vec<ComponentRoot<'a>>,
+    /// What the box adds to the root of each component.
+    pub systems: Vec<System>,
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,
     /// The run plan's content.
@@ -84,22 +87,33 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<T
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
     for own in &parts.roots {
         for component in &own.components {
-            check_mount_points(own.tree, *component, !parts.skills.is_empty())?;
+            check_skills(own.tree, *component, !parts.skills.is_empty())?;
             mounts::check(own.tree, *component, boxfile)?;
             check_workdir(own.tree, *component, boxfile, plan)?;
         }
         root.graft(roots, own.name.as_bytes(), own.tree);
     }
+    put_systems(&mut root, parts);
     put_skills(&mut root, parts);
     put_plan(&mut root, parts.plan);
     Ok(root)
 }
 
-fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
-    let mut directory = Tree::ROOT;
-    for name in path::names(SKILLS_PATH.as_bytes()) {
-        directory = root.ensure_directory(directory, name);
+fn put_systems(root: &mut Tree, parts: &Parts<'_>) {
+    for System { component, tree, .. } in &parts.systems {
+        let path = system_path(*component);
+        let (directory, name) = path::split(path.as_bytes());
+        let directory = make_directory(root, directory);
+        root.graft(directory, name, &tree.clone().with_origin(Origin::Init));
     }
+}
+
+fn make_directory(root: &mut Tree, path: &[u8]) -> InodeId {
+    path::names(path).fold(Tree::ROOT, |directory, name| root.ensure_directory(directory, name))
+}
+
+fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
+    let directory = make_directory(root, SKILLS_PATH.as_bytes());
     for (number, (name, skill)) in (0..).zip(&parts.skills) {
         let skill = (*skill).clone().with_origin(Origin::Skill(number));
         root.graft(directory, name.as_bytes(), &skill);
@@ -108,33 +122,18 @@ fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
 
 fn put_plan(root: &mut Tree, plan: Content) {
     let (directory, name) = path::split(PLAN_PATH.as_bytes());
-    let directory = root.ensure_directory(Tree::ROOT, &directory[1..]);
+    let directory = make_directory(root, directory);
     let plan = Inode::leaf(Meta::root_owned(0o644), Leaf::File(plan));
     let inode = root.add(plan.from(Origin::Init));
     root.link(directory, name, inode);
 }
 
-/// A mount point must be a directory or absent: a link would lead the mount elsewhere
-/// (CVE-2026-41579 in another runtime). Skills must not hide what an image has.
-fn check_mount_points(
+/// Skills must not hide what an image has.
+fn check_skills(
     tree: &Tree,
     component: ComponentName,
     has_skills: bool,
 ) -> Result<(), ComposeError> {
-    for path in KERNEL_DIRECTORIES {
-        if let Some(inode) = occupant(tree, path).map(|(id, _)| tree.inode(id))
-            && inode.names().is_none()
-        {
-            let found = "something other than a directory".to_owned();
-            return Err(ComposeError::Hidden {
-                component: owner(inode, component),
-                path: path.to_owned(),
-                found,
-                mounted: "where the guest mounts a file system of the kernel".to_owned(),
-                span: None,
-            });
-        }
-    }
     let skills = occupant(tree, SKILLS_PATH).filter(|_| has_skills);
     let Some((skills, _)) = skills else { return Ok(()) };
     let first = tree.inode(skills).names().map(|names| names.values().next().copied());

@@ -19,7 +19,8 @@ use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, check_programs, compose, plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, check_programs, compose,
+    plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -106,7 +107,11 @@ pub(super) fn composed(
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
-    let parts = Parts { roots, skills, plan: plan_content };
+    let systems = systems(&roots, &plan).map_err(|source| unfit(boxfile, source))?;
+    for data in systems.iter().flat_map(|it| &it.data) {
+        contents.put(store, data)?;
+    }
+    let parts = Parts { roots, systems, skills, plan: plan_content };
     let mut tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
     if merged.is_some() && images.len() > 1 {
         let images = images.iter().map(|image| (image.component, &image.tree));
@@ -120,6 +125,12 @@ pub(super) fn composed(
         missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
     }
     BuildError::all(missing).map(|()| Root { tree, contents, plan, unused })
+}
+
+/// Returns what the box adds to the root of each component.
+fn systems(roots: &[ComponentRoot<'_>], plan: &RunPlan) -> Result<Vec<System>, ComposeError> {
+    let each = roots.iter().flat_map(|root| root.components.iter().map(move |it| (*it, root.tree)));
+    each.map(|(component, tree)| System::new(component, tree, plan)).collect()
 }
 
 /// Returns the run plan, which some start can carry out.

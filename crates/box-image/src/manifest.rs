@@ -1,5 +1,7 @@
 //! The documents of a box: OCI image layout, index, manifest (OCI image-spec v1.1) and our config.
 
+use std::ops::RangeInclusive;
+
 use std::collections::{BTreeMap, HashSet};
 
 use box_digest::{Blake3Digest, Digest};
@@ -181,7 +183,9 @@ pub struct BoxConfig {
 }
 
 /// The epoch that this version writes. The bytes that an epoch produces never change.
-pub const FORMAT_EPOCH: u32 = 2;
+pub const FORMAT_EPOCH: u32 = 3;
+/// The epochs of the boxes that this version reads and starts. Each has its own init with it.
+pub const READABLE_EPOCHS: RangeInclusive<u32> = 2..=FORMAT_EPOCH;
 
 #[cfg(test)]
 mod tests {

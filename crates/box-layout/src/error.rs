@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::PlanError;
-use box_image::manifest::{ARTIFACT_TYPE, FORMAT_EPOCH};
+use box_image::manifest::{ARTIFACT_TYPE, READABLE_EPOCHS};
 use box_image::plan::PLAN_PATH;
 use box_image::text::shown;
 use host_fs::read::ReadError;
@@ -47,10 +47,10 @@ pub enum OpenError {
         reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
     )]
     RootfsPlan { path: PathBuf, reason: Option<String> },
-    /// The box is of another format epoch.
+    /// The box is of a format epoch that is too old or too new.
     #[error(
-        "the box {} is of format epoch {found}, and this version reads epoch {FORMAT_EPOCH}",
-        place(path)
+        "the box {} is of format epoch {found}, and this version reads epochs {} to {}",
+        place(path), READABLE_EPOCHS.start(), READABLE_EPOCHS.end()
     )]
     Epoch { path: PathBuf, found: u64 },
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::manifest::{
-    ARTIFACT_TYPE, CONFIG_TYPE, FORMAT_EPOCH, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
-    LAYOUT_VERSION, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    ARTIFACT_TYPE, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE, LAYOUT_VERSION,
+    OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, READABLE_EPOCHS, ROOTFS_TYPE,
 };
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
@@ -300,11 +300,11 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
     Ok(manifest)
 }
 
-/// Reads the config, which must be of this version's epoch.
+/// Reads the config, which must be of an epoch that this version reads.
 fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenError> {
     let config = Document::named(directory, named, CONFIG_LIMIT)?;
     match config.value()?["epoch"].as_u64() {
-        Some(found) if found != u64::from(FORMAT_EPOCH) => {
+        Some(found) if !u32::try_from(found).is_ok_and(|it| READABLE_EPOCHS.contains(&it)) => {
             Err(OpenError::Epoch { path: directory.to_owned(), found })
         }
         _ => config.parse(),

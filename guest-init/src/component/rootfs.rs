@@ -1,10 +1,11 @@
-//! A component's root: its image below, a scratch layer above, and the kernel's filesystems in it.
+//! A component's root: its image below, what the box adds to it, a scratch layer above, and the kernel's filesystems
+//! in it.
 //!
 //! ```text
 //! /run/agent          tmpfs, half as large as the component's memory limit
 //! /run/agent/upper    what the component changes
 //! /run/agent/work     overlayfs's own
-//! /run/agent/root     overlayfs over /roots/agent: becomes the component's /
+//! /run/agent/root     overlayfs over /boxbuild/system/agent over /roots/agent: becomes the component's /
 //! ```
 //!
 //! In the layout "merged" both components have one root below, `/roots/merged`, and each its own
@@ -15,20 +16,16 @@
 //! process after the other and win nothing. So the scratch layer and `/dev/shm` together are
 //! smaller than the limit.
 //!
-//! Everything is mounted before the component's first program runs, so no path can be swapped
-//! meanwhile; but an image may hold a symbolic link where a mount point should be, and that is
-//! refused, never followed.
+//! Everything is mounted before the component's first program runs, so no path can be swapped meanwhile. The places
+//! are those of `/boxbuild/system`, which `boxbuild build` makes: a box with an image that has a symbolic link at one
+//! is not built.
 
-use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use box_image::ComponentPlan;
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH};
-use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat2};
+use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH, system_path};
+use box_image::{ComponentName, ComponentPlan};
 use nix::mount::{MsFlags, mount};
-use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{chdir, chroot};
 
 use super::holder::Setting;
@@ -73,7 +70,7 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
         let flags = MsFlags::MS_PRIVATE | MsFlags::MS_REC;
         change_mount(Path::new("/"), flags, "make the mounts private")?;
     }
-    let root = mount_overlay(setting.name.name(), plan)?;
+    let root = mount_overlay(setting.name, plan)?;
     fill(&root, setting)?;
     chdir(&root).step("enter the component's root")?;
     if plan.namespaces.mount {
@@ -85,8 +82,8 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
 }
 
 /// Mounts the image with its scratch layer; returns where.
-fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
-    let base = Path::new(RUN_PATH).join(name);
+fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
+    let base = Path::new(RUN_PATH).join(name.name());
     std::fs::create_dir(&base).step("make the scratch directory")?;
     let size = format!("mode=0700,size={}", plan.limits.memory_bytes / SCRATCH_DIVISOR);
     mount_fs("tmpfs", &base, NO_SUID_DEV, &size)?;
@@ -95,8 +92,9 @@ fn mount_overlay(name: &str, plan: &ComponentPlan) -> Result<PathBuf, InitError>
         std::fs::create_dir(directory).step("make the scratch layer")?;
     }
     copy_owner_and_mode(Path::new(&plan.root), &upper).step("give the root its mode")?;
+    let below = format!("{}:{}", system_path(name), plan.root);
     let options =
-        format!("lowerdir={},upperdir={},workdir={}", plan.root, upper.display(), work.display());
+        format!("lowerdir={below},upperdir={},workdir={}", upper.display(), work.display());
     mount_fs("overlay", &root, MsFlags::MS_NODEV, &options)?;
     Ok(root)
 }
@@ -111,75 +109,24 @@ fn copy_owner_and_mode(from: &Path, to: &Path) -> std::io::Result<()> {
 /// Mounts everything that lies in the root.
 fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     let shm_bytes = setting.plan.limits.memory_bytes / SHM_DIVISOR;
-    dev::build(&mount_point(root, "dev")?, shm_bytes)?;
-    mount_fs("proc", &mount_point(root, "proc")?, NO_SUID_DEV_EXEC, "")?;
+    dev::build(&root.join("dev"), shm_bytes)?;
+    mount_fs("proc", &root.join("proc"), NO_SUID_DEV_EXEC, "")?;
     let flags = NO_SUID_DEV_EXEC | MsFlags::MS_RDONLY;
-    mount_fs("sysfs", &mount_point(root, "sys")?, flags, "")?;
+    mount_fs("sysfs", &root.join("sys"), flags, "")?;
     bind_read_only(setting.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
+    let below = |path: &str| root.join(path.trim_start_matches('/'));
     if setting.skills {
-        let target = mount_point(root, SKILLS_PATH.trim_start_matches('/'))?;
-        bind_read_only(Path::new(SKILLS_PATH), &target, NO_SUID_DEV)?;
+        bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
     if setting.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
-            let target = file_point(root, path.trim_start_matches('/'))?;
-            bind_read_only(Path::new(source), &target, NO_SUID_DEV)?;
+            bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;
         }
     }
     for path in READ_ONLY {
         protect(&root.join(path))?;
     }
     MASKED.into_iter().try_for_each(|path| mask(root, &root.join(path)))
-}
-
-/// Returns the place `path` under `root`, making it where the image lacks it.
-///
-/// # Errors
-/// Names the path where the image has a symbolic link, a file or a device there or on the way.
-fn mount_point(root: &Path, path: &str) -> Result<PathBuf, InitError> {
-    try_mount_point(root, path)
-        .map_err(|error| match error {
-            Errno::ELOOP => "the image has a symbolic link there".to_owned(),
-            Errno::ENOTDIR => "the image has something other than a directory there".to_owned(),
-            _ => error.to_string(),
-        })
-        .step_with(|| format!("make the mount point /{path}"))?;
-    Ok(root.join(path))
-}
-
-/// Returns the place of a file `path` under `root`, making it where the image lacks it.
-///
-/// # Errors
-/// Names the path where the image has a symbolic link or a directory there, or no directory on the way.
-fn file_point(root: &Path, path: &str) -> Result<PathBuf, InitError> {
-    let (parent, _) = path.rsplit_once('/').unwrap_or(("", path));
-    mount_point(root, parent)?;
-    let target = root.join(path);
-    let flags =
-        OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-    let made = open(&target, flags, Mode::from_bits_truncate(0o600));
-    made.step_with(|| format!("make the mount point /{path}"))?;
-    Ok(target)
-}
-
-fn try_mount_point(root: &Path, path: &str) -> nix::Result<()> {
-    let root = open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-    let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
-    for directory in ends.map(|end| &path[..end]) {
-        match mkdirat(&root, directory, Mode::from_bits_truncate(0o755)) {
-            Ok(()) | Err(Errno::EEXIST) => open_directory(root.as_fd(), directory)?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Opens and closes a directory, following no symbolic link, to know that it is one.
-fn open_directory(root: std::os::fd::BorrowedFd<'_>, path: &str) -> nix::Result<()> {
-    let how = OpenHow::new()
-        .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
-    openat2(root, path, how).map(drop)
 }
 
 /// Mounts `source` on `target`, too; not writable there.
@@ -214,48 +161,4 @@ fn mask(root: &Path, path: &Path) -> Result<(), InitError> {
         mount(Some(&null), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
     };
     covered.step_with(|| format!("hide {}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::symlink;
-
-    /// A directory of the test's own, emptied first.
-    fn scratch(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("box-init-{name}-{}", std::process::id()));
-        drop(std::fs::remove_dir_all(&path));
-        std::fs::create_dir(&path).unwrap();
-        path
-    }
-
-    #[test]
-    fn missing_mount_points_are_made() {
-        let root = scratch("made");
-        let made = mount_point(&root, "a3s/skills").unwrap();
-        assert_eq!(made, root.join("a3s/skills"));
-        assert!(made.is_dir());
-        mount_point(&root, "a3s/skills").unwrap();
-        std::fs::remove_dir_all(root).unwrap();
-    }
-
-    #[test]
-    fn links_and_files_in_the_way_are_refused_and_not_followed() {
-        let root = scratch("refused");
-        let outside = scratch("outside");
-        symlink(&outside, root.join("a3s")).unwrap();
-        symlink("proc2", root.join("proc")).unwrap();
-        std::fs::create_dir(root.join("proc2")).unwrap();
-        std::fs::write(root.join("sys"), "").unwrap();
-        for (path, what) in
-            [("a3s/skills", "a symbolic link"), ("proc", "a symbolic link"), ("sys", "other than")]
-        {
-            let error = mount_point(&root, path).unwrap_err();
-            assert_eq!(error.report().step, format!("make the mount point /{path}"));
-            assert!(error.report().message.contains(what), "{error}");
-        }
-        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "nothing was made outside");
-        std::fs::remove_dir_all(root).unwrap();
-        std::fs::remove_dir_all(outside).unwrap();
-    }
 }

@@ -35,6 +35,8 @@ pub const PLAN_PATH: &str = "/boxbuild/plan.json";
 /// Where a rootfs of the layout "merged" has the package databases of the images, below a directory
 /// for each component: `/boxbuild/packages/agent/var/lib/dpkg/status`.
 pub const PACKAGES_PATH: &str = "/boxbuild/packages";
+/// The directory of the rootfs that holds what the box adds to each component's root; see [`system_path`].
+const SYSTEM_PATH: &str = "/boxbuild/system";
 /// The directory of the rootfs in which init mounts what the components' roots are built on.
 pub const RUN_PATH: &str = "/run";
 /// Where skills lie in each component, and baked ones in the rootfs.
@@ -51,10 +53,17 @@ pub const ROOTS_PATH: &str = "/roots";
 pub const INIT_PATH: &str = "/init.krun";
 /// The file of the first root that holds this boot's nonce; it can be opened once.
 pub const NONCE_PATH: &str = "/nonce";
+/// The length of the nonce: hexadecimal digits.
+pub const NONCE_LENGTH: usize = 64;
 /// The directory of the first root at which init mounts the rootfs.
 pub const NEW_ROOT: &str = "/newroot";
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
+
+/// Returns where a rootfs has what the box adds to a component's root: a layer that init puts above the image.
+pub fn system_path(component: ComponentName) -> String {
+    format!("{SYSTEM_PATH}/{}", component.name())
+}
 
 /// The work of the launcher and init, from the first mount to power-off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

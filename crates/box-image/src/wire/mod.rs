@@ -37,7 +37,7 @@ pub const PROTOCOL: u32 = 2;
 pub const PREVIOUS_PROTOCOL: u32 = 1;
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 2 and format epoch 2";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 2 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.

@@ -1,0 +1,251 @@
+//! What a box adds to a component's root: the files that say where a program is, where the image lacks its own, and
+//! the places at which init mounts things.
+//!
+//! They are a layer of their own, `/boxbuild/system/agent`, which init puts above the image: what an image has is left
+//! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes
+//! of the uppermost, so each directory here has those of the image's.
+
+use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH};
+use box_image::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
+use box_image::{ComponentName, ComponentPlan, RunPlan, User};
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
+
+use super::ComposeError;
+use super::root::owner;
+
+const HOSTS: &str = "/etc/hosts";
+const HOSTNAME: &str = "/etc/hostname";
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+const NSSWITCH: &str = "/etc/nsswitch.conf";
+
+/// The names of loopback, which every box has.
+const LOOPBACK: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+/// Without a server a resolver would ask one on loopback.
+const RESOLVER: &str =
+    "# The box has no network: names are those of /etc/hosts.\noptions attempts:1 timeout:1\n";
+/// The order in which the C library looks things up, as Debian has it.
+const LOOKUPS: &str =
+    "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
+/// What a box that does not run has in the place of a file that init mounts.
+const MOUNT_POINT: &str = "init mounts its own file here\n";
+const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
+const ROOT_GROUP: &str = "root:x:0:\n";
+/// The numbers of nobody, in Debian and elsewhere.
+const NOBODY_USER: &str = "nobody:x:65534:65534:nobody:/:/bin/false\n";
+const NOBODY_GROUP: &str = "nogroup:x:65534:\n";
+const NOBODY: u32 = 65534;
+
+/// The system layer of a component.
+#[derive(Debug)]
+pub struct System {
+    /// Whose it is.
+    pub component: ComponentName,
+    /// Its entries.
+    pub tree: Tree,
+    /// The data of its files.
+    pub data: Vec<Vec<u8>>,
+}
+
+impl System {
+    /// Makes the layer of a component whose root is `image`, in a box that runs as `plan` says.
+    ///
+    /// # Errors
+    /// [`ComposeError::Hidden`] where the image has something other than a directory in the way.
+    pub fn new(
+        component: ComponentName,
+        image: &Tree,
+        plan: &RunPlan,
+    ) -> Result<Self, ComposeError> {
+        let mut tree = Tree::default();
+        tree.inode_mut(Tree::ROOT).meta = image.inode(Tree::ROOT).meta.clone();
+        let mut layer = Self { component, tree, data: Vec::new() };
+        let Some(own) = plan.component(component) else { return Ok(layer) };
+        for path in KERNEL_DIRECTORIES {
+            let mounted = "where the guest mounts a file system of the kernel";
+            layer.make_directory(image, path.as_bytes(), mounted)?;
+        }
+        if !plan.skills.is_empty() {
+            let mounted = "where the box has its skills";
+            layer.make_directory(image, SKILLS_PATH.as_bytes(), mounted)?;
+        }
+        if component == ComponentName::Agent && plan.business.is_some() {
+            layer.put(image, BOX_EXEC_PATH, MOUNT_POINT.to_owned())?;
+            layer.put(image, EXEC_SOCKET_PATH, MOUNT_POINT.to_owned())?;
+        }
+        for (path, text) in always(component, plan, own) {
+            layer.put(image, path, text)?;
+        }
+        for (path, text) in where_missing(component, own) {
+            if image.reach(path.as_bytes()).is_err() {
+                layer.put(image, path, text)?;
+            }
+        }
+        Ok(layer)
+    }
+
+    /// Makes a directory and those above it: a link there would lead a mount elsewhere (CVE-2026-41579 in another
+    /// runtime). They have the attributes that the image gives them.
+    fn make_directory(
+        &mut self,
+        image: &Tree,
+        path: &[u8],
+        mounted: &str,
+    ) -> Result<InodeId, ComposeError> {
+        let (mut directory, mut here) = (Tree::ROOT, Vec::new());
+        for name in path::names(path) {
+            here = path::join(&here, name);
+            directory = self.tree.ensure_directory(directory, name);
+            let Ok(id) = image.reach(&here) else { continue };
+            let inode = image.inode(id);
+            if inode.names().is_none() {
+                return Err(ComposeError::Hidden {
+                    component: owner(inode, self.component),
+                    path: path::lossy(&here),
+                    found: "something other than a directory".to_owned(),
+                    mounted: mounted.to_owned(),
+                    span: None,
+                });
+            }
+            self.tree.inode_mut(directory).meta = inode.meta.clone();
+        }
+        Ok(directory)
+    }
+
+    /// Puts a file, in the place of what the image has there.
+    fn put(&mut self, image: &Tree, path: &str, text: String) -> Result<(), ComposeError> {
+        let (directory, name) = path::split(path.as_bytes());
+        let mounted = format!("on the way to {path}, which the box has");
+        let directory = self.make_directory(image, directory, &mounted)?;
+        let file = Leaf::File(Content::of(text.as_bytes()));
+        let file = self.tree.add(Inode::leaf(Meta::root_owned(0o644), file));
+        self.tree.link(directory, name, file);
+        self.data.push(text.into_bytes());
+        Ok(())
+    }
+}
+
+/// Returns the files that are the box's own whatever the image has, as with every container.
+fn always(
+    component: ComponentName,
+    plan: &RunPlan,
+    own: &ComponentPlan,
+) -> Vec<(&'static str, String)> {
+    let mut files = vec![(HOSTS, hosts(component, plan)), (RESOLV_CONF, RESOLVER.to_owned())];
+    if own.namespaces.uts {
+        files.push((HOSTNAME, format!("{}\n", own.hostname)));
+    }
+    files
+}
+
+/// Returns the names of loopback, those of all components on the same network among them.
+fn hosts(component: ComponentName, plan: &RunPlan) -> String {
+    let is_shared = plan.components().all(|(_, it)| !it.namespaces.net);
+    let here = plan.components().filter(|(name, _)| is_shared || *name == component);
+    let lines = here.map(|(name, it)| format!("127.0.0.1\t{} {}\n", it.hostname, name.name()));
+    LOOPBACK.to_owned() + &lines.collect::<String>()
+}
+
+/// Returns the files that an image may do without.
+fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static str, String); 3] {
+    let (name, User { uid, gid, .. }) = (component.name(), &own.user);
+    let is_known = |id: u32| matches!(id, 0 | NOBODY);
+    let home = own.env.iter().find_map(|it| it.strip_prefix("HOME=")).unwrap_or("/");
+    let mut users = [ROOT_USER, NOBODY_USER].concat();
+    if !is_known(*uid) {
+        users += &format!("{name}:x:{uid}:{gid}:{name}:{home}:/bin/sh\n");
+    }
+    let mut groups = [ROOT_GROUP, NOBODY_GROUP].concat();
+    if !is_known(*gid) {
+        groups += &format!("{name}:x:{gid}:\n");
+    }
+    [(PASSWD, users), (GROUP, groups), (NSSWITCH, LOOKUPS.to_owned())]
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::Namespaces;
+
+    use super::*;
+
+    /// An image with a home of root, accounts, and what its maker's resolver was.
+    fn image() -> Tree {
+        let mut tree = Tree::default();
+        let etc = tree.ensure_directory(Tree::ROOT, b"etc");
+        tree.inode_mut(etc).meta.mode = 0o750;
+        for (name, leaf) in [
+            (&b"passwd"[..], Leaf::File(Content::of(b"app:x:7:7::/:"))),
+            (b"resolv.conf", Leaf::Symlink(b"/run/resolv.conf".to_vec())),
+        ] {
+            let inode = tree.add(Inode::leaf(Meta::root_owned(0o600), leaf));
+            tree.link(etc, name, inode);
+        }
+        tree
+    }
+
+    /// Returns the layer's files with their texts.
+    fn files(layer: &System) -> Vec<(String, String)> {
+        let text = |content: Content| {
+            let data = layer.data.iter().find(|it| Content::of(it) == content).unwrap();
+            String::from_utf8(data.clone()).unwrap()
+        };
+        let named = box_tree::entries(&layer.tree);
+        let named = named.map(|(path, id)| (path::lossy(&path), layer.tree.inode(id)));
+        named.filter_map(|(path, inode)| Some((path, text(*inode.content()?)))).collect()
+    }
+
+    fn plan() -> RunPlan {
+        let mut plan = testkit::test_box::config().plan;
+        plan.business.as_mut().unwrap().hostname = "shop".to_owned();
+        plan
+    }
+
+    #[test]
+    fn an_image_keeps_its_accounts_and_gets_its_names() {
+        let layer = System::new(ComponentName::Agent, &image(), &plan()).unwrap();
+        let files = files(&layer);
+        let names: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+        let [helper, socket] = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
+        assert_eq!(names, [helper, socket, GROUP, HOSTNAME, HOSTS, NSSWITCH, RESOLV_CONF]);
+        assert_eq!(files[3].1, "agent-host\n");
+        let names = "127.0.0.1\tagent-host agent\n127.0.0.1\tshop business\n";
+        assert_eq!(files[4].1, [LOOPBACK, names].concat());
+        let etc = layer.tree.reach(b"/etc").unwrap();
+        assert_eq!(layer.tree.inode(etc).meta.mode, 0o750, "as in the image");
+    }
+
+    #[test]
+    fn an_image_of_one_program_gets_accounts() {
+        let mut plan = plan();
+        let business = plan.business.as_mut().unwrap();
+        business.user = User { uid: 1000, gid: 50, groups: Vec::new() };
+        business.env = vec!["HOME=/home/web".to_owned()];
+        business.namespaces = Namespaces { net: true, uts: false, ..Namespaces::default() };
+        let layer = System::new(ComponentName::Business, &Tree::default(), &plan).unwrap();
+        let files = files(&layer);
+        let names: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(names, [GROUP, HOSTS, NSSWITCH, PASSWD, RESOLV_CONF], "the name is not its own");
+        assert_eq!(files[0].1, [ROOT_GROUP, NOBODY_GROUP, "business:x:50:\n"].concat());
+        assert_eq!(files[1].1, [LOOPBACK, "127.0.0.1\tshop business\n"].concat());
+        let user = "business:x:1000:50:business:/home/web:/bin/sh\n";
+        assert_eq!(files[3].1, [ROOT_USER, NOBODY_USER, user].concat());
+    }
+
+    #[test]
+    fn links_and_files_in_the_way_are_refused() {
+        for (name, leaf, message) in [
+            (
+                &b"a3s"[..],
+                Leaf::Symlink(b"/tmp".to_vec()),
+                "at /a3s, on the way to /a3s/bin/box-exec",
+            ),
+            (b"etc", Leaf::File(Content::of(b"")), "at /etc, on the way to /etc/hosts"),
+            (b"proc", Leaf::Symlink(b"etc".to_vec()), "at /proc, where the guest mounts"),
+        ] {
+            let mut image = Tree::default();
+            let inode = image.add(Inode::leaf(Meta::root_owned(0o777), leaf));
+            image.link(Tree::ROOT, name, inode);
+            let error = System::new(ComponentName::Agent, &image, &plan()).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
+        }
+    }
+}
