@@ -41,6 +41,7 @@ use nix::unistd::{Gid, setresgid};
 use channel::Channel;
 use component::Component;
 use error::{InitError, Step as _};
+use serve::autostart::Autostart;
 use time::Clock;
 
 /// The nice value of init and the holders. A busy workload shall not keep a command or a stop
@@ -133,7 +134,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     for (component, (_, plan)) in components.iter().zip(plan.components()) {
         bridges.extend(bridge::start(component, plan)?);
     }
-    serve::run(serve::Machine { clock, channel, components, bridges, calls, signals })
+    let autostart = plan.business.as_ref().and_then(Autostart::of);
+    serve::run(serve::Machine { clock, channel, components, bridges, calls, autostart, signals })
 }
 
 /// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the

@@ -3,14 +3,16 @@
 //! One thread waits for everything at once: the supervisor, the signals, and the input and the terminal of a command.
 //! Nobody else waits for its reading, so that it may also wait for whoever reads its own output.
 
+use std::fmt;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use box_image::wire::{
-    self, AGENT_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow, Frames, Greeting,
-    GuestMessage, HostMessage, InputEnd, Output, PROTOCOL, Resize, Shutdown, Signal, TerminalSize,
+    self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow,
+    Frames, Greeting, GuestMessage, HostMessage, InputEnd, Output, PROTOCOL, Resize, Shutdown,
+    Signal, TerminalSize,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -41,6 +43,16 @@ pub struct Client<'a> {
     tty: Option<Tty>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
+    business: Option<BusinessEnds<'a>>,
+}
+
+/// Gets the box's name and the exit status whenever the business application's own program has ended.
+struct BusinessEnds<'a>(&'a dyn Fn(&str, u8));
+
+impl fmt::Debug for BusinessEnds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BusinessEnds(…)")
+    }
 }
 
 /// A command for a client to run, with what it reads and where it writes.
@@ -91,12 +103,19 @@ impl<'a> Client<'a> {
             input: None,
             tty: None,
             agent_status: None,
+            business: None,
         };
         let mut greeting = Vec::new();
         let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
         message.write(&mut greeting).map_err(LaunchError::system("greet the supervisor"))?;
         client.write(&greeting)?;
         Ok(client)
+    }
+
+    /// Tells `told` the box's name and the exit status whenever the business application's own program has ended.
+    #[must_use]
+    pub fn on_business_end(self, told: &'a dyn Fn(&str, u8)) -> Self {
+        Self { business: Some(BusinessEnds(told)), ..self }
     }
 
     /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
@@ -179,7 +198,9 @@ impl<'a> Client<'a> {
                 Event::Message(GuestMessage::Output(wrote)) if u32::from(wrote.id) != AGENT_ID => {
                     self.pass_on(&wrote, output)?;
                 }
-                Event::Message(GuestMessage::Exited(exit)) if exit.id != AGENT_ID => {
+                Event::Message(GuestMessage::Exited(exit))
+                    if !matches!(exit.id, AGENT_ID | BUSINESS_ID) =>
+                {
                     output.finish().map_err(|error| not_written(error, self.signals))?;
                     return Ok(exit);
                 }
@@ -261,6 +282,10 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
                 self.agent_status = Some(exit.status);
+                Ok(())
+            }
+            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {
+                self.business.iter().for_each(|it| (it.0)(&self.name, exit.status));
                 Ok(())
             }
             GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),

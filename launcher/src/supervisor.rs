@@ -18,7 +18,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use box_image::wire::{
-    AGENT_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, PROTOCOL, Shutdown, Signal,
+    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, PROTOCOL,
+    Shutdown, Signal,
 };
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
@@ -31,7 +32,7 @@ use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 use clients::{Clients, FromClient};
-use programs::{AGENT, Programs};
+use programs::{AGENT, BUSINESS, Programs};
 
 /// The name of the socket in a box's runtime directory, on which its supervisor listens.
 pub const SOCKET: &str = "supervisor.sock";
@@ -111,8 +112,8 @@ impl Started {
             }
             let programs = Programs::new(std::mem::take(&mut machine.agent_window));
             let (stop, agent) = (None, None);
-            let supervisor = Supervisor { machine, clients, programs, terms, stop, agent };
-            supervisor.run(entry, signals.as_ref()).await
+            let supervisor = Supervisor { machine, entry, clients, programs, terms, stop, agent };
+            supervisor.run(signals.as_ref()).await
         })
     }
 }
@@ -136,6 +137,7 @@ pub struct Terms {
 #[derive(Debug)]
 struct Supervisor {
     machine: Machine,
+    entry: Entry,
     clients: Clients,
     programs: Programs,
     terms: Terms,
@@ -153,11 +155,7 @@ const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
     /// Serves the box to its end, which the record then says.
-    async fn run(
-        mut self,
-        entry: Entry,
-        signals: Option<&WatchedSignals<'_>>,
-    ) -> Result<(), RunFailure> {
+    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), RunFailure> {
         let served = self.serve(signals).await;
         if served.as_ref().is_err_and(|error| !error.is_an_end()) {
             self.settle().await;
@@ -167,8 +165,9 @@ impl Supervisor {
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.agent.map(|exit| exit.status);
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
-        drop(entry.end(status, error.or(self.log_failure())));
-        let Self { machine, mut clients, .. } = self;
+        let error = error.or(self.log_failure());
+        let Self { machine, entry, mut clients, .. } = self;
+        drop(entry.end(status, error));
         let said = vec![machine.console_end()];
         // Whoever waits for the end finds all of it done.
         drop(machine);
@@ -237,6 +236,7 @@ impl Supervisor {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => return Ok(self.agent_ended(exit)),
+            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => self.business_ended(exit),
             GuestMessage::Exited(exit) => {
                 let id = u8::try_from(exit.id).ok();
                 if let Some(program) = id.and_then(|id| self.programs.remove(id)) {
@@ -269,10 +269,17 @@ impl Supervisor {
         CONTINUE
     }
 
+    /// Notes that the business application's own program has ended, which ends nothing else.
+    fn business_ended(&mut self, exit: Exited) {
+        // Where that fails, the record lacks it.
+        drop(self.entry.update(|record| record.business_status = Some(exit.status)));
+        self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
+    }
+
     /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
     /// all that it has written.
     fn pass_on(&mut self, output: Output) {
-        if output.id == AGENT {
+        if matches!(output.id, AGENT | BUSINESS) {
             self.machine.log.write(&output);
         }
         let (grant, owner) =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use box_image::{AgentKind, Limits, Namespaces, Rlimits};
+use box_image::{AgentKind, Limits, Namespaces, Restart, Rlimits};
 use serde::Serialize;
 
 use super::digits;
@@ -66,6 +66,8 @@ impl Binary {
 pub struct Business {
     /// Whether its own program is started with the box, once the agent is ready.
     pub autostart: bool,
+    /// When that is started again.
+    pub restart: Restart,
     /// The part that it has in common with the agent. Its image is always there.
     pub component: Component,
 }

@@ -110,7 +110,7 @@ pub(crate) static TOOLS: Declaration = Declaration {
 };
 
 pub(crate) static AUTOSTART: Declaration = Declaration {
-    enforced: Enforced::Later,
+    props: &[prop("restart", Kind::OneOf(&["never", "on-failure", "always"]), "`never`")],
     ..Declaration::one("autostart", "value", Kind::Truth)
 };
 

@@ -54,7 +54,7 @@ agent kind="a3s_code" {
 }
 business {
     image "oci:images/business"
-    autostart #true
+    autostart #true restart="always"
 }
 skill "greet" path="skills/greet"
 skill "audit" path="skills/audit" mode="mount"
@@ -137,7 +137,7 @@ cpu = "3s"
 
 [business]
 image = "oci:images/business"
-autostart = true
+autostart = { value = true, restart = "always" }
 
 [skill]
 greet = { path = "skills/greet" }

@@ -9,9 +9,9 @@ use boxfile_spec::Span;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum ComposeError {
-    /// Nothing says which program the agent is.
-    #[error("the agent's image names no program")]
-    NoProgram,
+    /// Nothing says which program a component is that is started.
+    #[error("the {component} image names no program")]
+    NoProgram { component: &'static str },
     /// The image's config has something that a component cannot be started with; `found` begins with
     /// the noun: `config has …`.
     #[error("the {component} image's {found}")]
@@ -68,8 +68,9 @@ impl ComposeError {
     /// Returns the component whose image is to blame.
     pub fn component(&self) -> ComponentName {
         let name = match self {
-            Self::NoProgram | Self::Libc { .. } => ComponentName::Agent.name(),
-            Self::Config { component, .. }
+            Self::Libc { .. } => ComponentName::Agent.name(),
+            Self::NoProgram { component }
+            | Self::Config { component, .. }
             | Self::UnknownUser { component, .. }
             | Self::NoSuchProgram { component, .. }
             | Self::Unreadable { component, .. }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
 use box_image::{
-    ComponentName, ComponentPlan, Health, Layout, Namespaces, Rlimits, RunPlan, SkillPlan,
+    ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits, RunPlan, SkillPlan,
     Unsupported, User,
 };
 use boxfile_spec::{Boxfile, Component, Skill};
@@ -37,13 +37,12 @@ pub fn plan_of(
         match flat.component {
             ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
             ComponentName::Business => {
-                let autostart = boxfile.business.as_ref().is_some_and(|it| it.autostart);
-                business = Some(ComponentPlan { autostart, ..plan });
+                business = Some(business_plan(boxfile, plan)?);
             }
         }
     }
     let Some(agent) = agent.filter(|agent| !agent.argv.is_empty()) else {
-        return Err(ComposeError::NoProgram);
+        return Err(ComposeError::NoProgram { component: ComponentName::Agent.name() });
     };
     Ok(declared(boxfile, skills, agent, business))
 }
@@ -64,11 +63,11 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
         limits: boxfile.agent.component.limits,
         rlimits: Rlimits::default(),
         autostart: false,
+        restart: Restart::default(),
         port: None,
         health: None,
     };
-    let business = boxfile.business.as_ref();
-    let business = business.map(|it| ComponentPlan { autostart: it.autostart, ..agent.clone() });
+    let business = boxfile.business.as_ref().map(|_| agent.clone());
     declared(boxfile, skills, agent, business).unsupported()
 }
 
@@ -117,6 +116,15 @@ fn agent_plan(
     Ok(plan)
 }
 
+/// Adds what only the business application has.
+fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan, ComposeError> {
+    let Some(declared) = &boxfile.business else { return Ok(plan) };
+    if declared.autostart && plan.argv.is_empty() {
+        return Err(ComposeError::NoProgram { component: ComponentName::Business.name() });
+    }
+    Ok(ComponentPlan { autostart: declared.autostart, restart: declared.restart, ..plan })
+}
+
 fn component_plan(
     component: &Component,
     layout: Layout,
@@ -147,6 +155,7 @@ fn component_plan(
         limits: component.limits,
         rlimits: component.rlimits,
         autostart: false,
+        restart: Restart::default(),
         port: None,
         health: None,
     })

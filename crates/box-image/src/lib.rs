@@ -32,7 +32,7 @@ pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
-    Namespaces, NetworkMode, NetworkPlan, PlanError, Rlimits, RunPlan, SandboxFallback,
+    Namespaces, NetworkMode, NetworkPlan, PlanError, Restart, Rlimits, RunPlan, SandboxFallback,
     SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan,
     SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
 };

@@ -13,7 +13,7 @@ use box_image::manifest::{
 use box_image::plan::PLAN_PATH;
 use box_image::{
     AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Health, Index, Layout, Limits,
-    Manifest, Namespaces, NetworkPlan, OciLayout, Rlimits, RunPlan, User, Vm,
+    Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
 };
 use erofs_writer::{Contents, ImageBuilder, Meta, Node};
 use serde::Serialize;
@@ -36,6 +36,7 @@ pub fn config() -> BoxConfig {
         limits: Limits { memory_bytes: 1 << 27, cpu_weight: 100, pids: 64 },
         rlimits: Rlimits::default(),
         autostart: false,
+        restart: Restart::default(),
         port: Some(4088),
         health: Some(Health::Tcp { port: 4088 }),
     };

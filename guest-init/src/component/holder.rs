@@ -153,7 +153,7 @@ impl<'a> Holder<'a> {
         let received = self.setting.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
-            Request::Start => self.start(fds)?,
+            Request::Start { id } => self.start(id, fds)?,
             Request::Exec { id, exec } => self.exec(id, &exec, fds)?,
             Request::Signal { id, signal } => self.signal(id, signal),
             Request::Kill { id } => self.kill(id),
@@ -166,10 +166,10 @@ impl<'a> Holder<'a> {
     }
 
     /// Starts the plan's own program.
-    fn start(&mut self, fds: Vec<OwnedFd>) -> Result<(), InitError> {
+    fn start(&mut self, id: ProgramId, fds: Vec<OwnedFd>) -> Result<(), InitError> {
         let streams = streams(fds).step("receive a request")?;
         let workload = Workload::planned(&self.setting.plan.argv);
-        self.spawn(0, workload, &streams)
+        self.spawn(id, workload, &streams)
     }
 
     /// Starts a process, whose way is watched from now on.

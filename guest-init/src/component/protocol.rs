@@ -23,8 +23,8 @@ pub(crate) type ProgramId = u16;
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Start the plan's own program and check its health. Brings stdout and stderr.
-    Start,
+    /// Start the plan's own program, and check the agent's health. Brings stdout and stderr.
+    Start { id: ProgramId },
     /// Run a command. Brings its standard input if it has one, stdout and stderr; nothing where these are to be
     /// a terminal.
     Exec { id: ProgramId, exec: Exec },

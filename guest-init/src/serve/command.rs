@@ -9,6 +9,7 @@ use box_image::wire::{
     Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Stream, TerminalSize,
 };
 
+use super::autostart::BUSINESS;
 use super::program::Program;
 use super::{AGENT, Agent, Server};
 use crate::component::Component;
@@ -22,7 +23,7 @@ const MAX_REASON: usize = MAX_OUTPUT - 1;
 impl Server<'_> {
     /// Runs a command, or says on its standard error why not.
     pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
-        if id == AGENT || self.programs.contains_key(&id) {
+        if matches!(id, AGENT | BUSINESS) || self.programs.contains_key(&id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
             drop(self.machine.channel.send_failed(&error));
             return Ok(());
@@ -42,7 +43,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    fn target(&self, name: ComponentName) -> Option<&Component> {
+    pub(super) fn target(&self, name: ComponentName) -> Option<&Component> {
         self.machine.components.iter().find(|it| it.name == name && !it.is_lost)
     }
 
@@ -103,10 +104,14 @@ impl Server<'_> {
     ) -> Result<(), InitError> {
         let Some(program) = self.programs.get(&id) else { return Ok(()) };
         let Some(target) = self.target(program.component) else { return Ok(()) };
-        match target.link.send(request, &[]) {
-            // Its end is about to be seen.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            sent => sent.step(step),
+        Self::is_heard_by_holder(target.link.send(request, &[])).step(step).map(drop)
+    }
+
+    /// Returns whether a request has reached a holder. Where that is gone, its end is about to be seen.
+    pub(super) fn is_heard_by_holder(sent: io::Result<()>) -> io::Result<bool> {
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            sent => sent.map(|()| true),
         }
     }
 
@@ -199,6 +204,9 @@ impl Server<'_> {
         if id == AGENT {
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
+        }
+        if id == BUSINESS {
+            self.autostarted_has_ended(status);
         }
         let of_program = self.machine.components.iter().find(|it| it.name == component);
         let leaf = of_program.map(|it| &it.leaf);

@@ -3,6 +3,7 @@
 //!
 //! One thread and one `poll` over the channel, the holders, the programs' pipes and SIGCHLD.
 
+pub(crate) mod autostart;
 pub(crate) mod calls;
 mod command;
 mod input;
@@ -29,6 +30,7 @@ use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{Clock, Milestones};
 use crate::wait::{self, Ended};
+use autostart::Autostart;
 use calls::Calls;
 use input::Input;
 use program::Program;
@@ -48,6 +50,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) bridges: Vec<Pid>,
     /// Where the agent asks for commands in the business component, if there is one.
     pub(crate) calls: Option<UnixListener>,
+    /// When the business application's own program is started, if it is.
+    pub(crate) autostart: Option<Autostart>,
     /// Readable when a child has ended.
     pub(crate) signals: SignalFd,
 }
@@ -71,6 +75,7 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
             server.serve(source)?;
         }
         server.kill_late_programs()?;
+        server.autostart()?;
     }
     Ok(())
 }
@@ -117,7 +122,10 @@ impl Server<'_> {
         let (program, streams) =
             Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
-        self.machine.components[0].link.send(&Request::Start, &fds).step("start the agent")?;
+        self.machine.components[0]
+            .link
+            .send(&Request::Start { id: AGENT }, &fds)
+            .step("start the agent")?;
         self.programs.insert(AGENT, program);
         Ok(())
     }
@@ -162,7 +170,8 @@ impl Server<'_> {
     /// Returns when init has something to do by itself.
     fn deadline(&self) -> Option<Instant> {
         let tick = self.stop.as_ref().map(|_| Instant::now() + TICK);
-        self.programs.values().filter_map(|it| it.deadline).chain(tick).min()
+        let due = self.start_due();
+        self.programs.values().filter_map(|it| it.deadline).chain(tick).chain(due).min()
     }
 
     fn serve(&mut self, source: Source) -> Result<(), InitError> {
@@ -282,6 +291,7 @@ impl Server<'_> {
         self.agent = Agent::Ready;
         let timing = self.machine.clock.timing(Milestones { started_ns, ready_ns });
         self.send(&GuestMessage::Ready(timing));
+        self.begin_autostart();
     }
 
     /// Reaps init's children. Without a holder or a bridge the box is no longer what was asked for.

@@ -1,4 +1,4 @@
-//! The log of a box's agent: what it wrote, when and where, in two files of bounded size.
+//! The log of a box's agent, and of its business application's own program: what they wrote, when and where, in two files of bounded size.
 //!
 //! Each entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
 //! the output. When a file is full, it takes the place of the older one.
@@ -8,7 +8,8 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use box_image::wire::{Frames, GuestMessage, Output, Stream};
+use box_image::ComponentName;
+use box_image::wire::{BUSINESS_ID, Frames, GuestMessage, Output, Stream};
 
 use super::{inode, since_epoch};
 use crate::LaunchError;
@@ -19,7 +20,7 @@ const OLDER: &str = "agent.log.1";
 /// The size of a file from which on the next entry goes to another, in bytes.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
-/// Keeps what an agent writes.
+/// Keeps what the components' own programs write.
 #[derive(Debug)]
 pub struct AgentLog {
     directory: PathBuf,
@@ -73,11 +74,13 @@ fn new_file(path: &Path) -> io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Something that the agent wrote.
+/// Something that a component's own program wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// When, in milliseconds since 1970.
     pub time_ms: u64,
+    /// Whose program it was.
+    pub component: ComponentName,
     /// Where.
     pub stream: Stream,
     /// What.
@@ -156,8 +159,11 @@ fn entry(rest: &mut &[u8]) -> io::Result<Option<Logged>> {
     let mut time = [0; 8];
     rest.read_exact(&mut time)?;
     match GuestMessage::read(rest)? {
-        Some(GuestMessage::Output(Output { stream, data, .. })) => {
-            Ok(Some(Logged { time_ms: u64::from_le_bytes(time), stream, data }))
+        Some(GuestMessage::Output(Output { id, stream, data })) => {
+            let is_business = u32::from(id) == BUSINESS_ID;
+            let component =
+                if is_business { ComponentName::Business } else { ComponentName::Agent };
+            Ok(Some(Logged { time_ms: u64::from_le_bytes(time), component, stream, data }))
         }
         Some(_) => Err(io::Error::new(ErrorKind::InvalidData, "the log holds something else")),
         None => Err(ErrorKind::UnexpectedEof.into()),

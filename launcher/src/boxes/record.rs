@@ -46,6 +46,9 @@ pub struct Record {
     pub phases_ms: Option<Phases>,
     /// The exit status of its agent.
     pub status: Option<u8>,
+    /// The last exit status of the business application's own program, where that was started.
+    #[serde(default)]
+    pub business_status: Option<u8>,
     /// Why it ended, where it was not the agent's end, nor asked for.
     pub error: Option<String>,
     /// Whether the record goes when it ends.
@@ -85,6 +88,7 @@ impl Record {
             ended_ms: None,
             phases_ms: None,
             status: None,
+            business_status: None,
             error: None,
             remove: false,
         }

@@ -1,9 +1,10 @@
-//! `boxlaunch logs`: what the agent of a box has written.
+//! `boxlaunch logs`: what the agent of a box, or its business application, has written.
 
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
+use box_image::ComponentName;
 use box_image::wire::Stream;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Logged, Record, State, since_epoch};
@@ -11,6 +12,7 @@ use serde_json::json;
 
 use super::error::CommandError;
 use super::paths;
+use super::run::component_name;
 use super::terminal::{json_line, printed};
 
 /// How often a log that is followed is looked at.
@@ -18,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows what the agent of a box has written.
 ///
-/// Its standard error comes out of boxlaunch's. Of an agent that writes much, the last four to eight
+/// Its standard error comes out of boxlaunch's. Of a box that writes much, the last four to eight
 /// MiB are kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -34,7 +36,10 @@ pub(crate) struct LogsArgs {
     /// Only what was written since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// Print one JSON object for each piece of output: time_ms, stream and text.
+    /// The component whose own program wrote; that of business is started where the Boxfile says `autostart`.
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
+    component: ComponentName,
+    /// Print one JSON object for each piece of output: time_ms, component, stream and text.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -65,7 +70,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     loop {
         let has_ended = record.state == State::Ended;
         while let Some(entry) = log.next_entry().map_err(read_error)? {
-            if entry.time_ms >= since {
+            if entry.time_ms >= since && entry.component == args.component {
                 show(&entry, args.json)?;
             }
         }
@@ -92,7 +97,12 @@ fn show(entry: &Logged, as_json: bool) -> Result<(), CommandError> {
     };
     if as_json {
         let text = String::from_utf8_lossy(&entry.data);
-        let line = json_line(&json!({"time_ms": entry.time_ms, "stream": name, "text": text}))?;
+        let line = json_line(&json!({
+            "time_ms": entry.time_ms,
+            "component": entry.component,
+            "stream": name,
+            "text": text,
+        }))?;
         return written(&mut io::stdout(), line.as_bytes());
     }
     match entry.stream {

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use box_image::wire::{AGENT_ID, Credit, HostMessage, INPUT_WINDOW, Window};
+use box_image::wire::{AGENT_ID, BUSINESS_ID, Credit, HostMessage, INPUT_WINDOW, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The agent's id, as output has it.
 pub(super) const AGENT: u8 = 0;
 
-const _: () = assert!(AGENT as u32 == AGENT_ID);
+/// The id of the business application's own program.
+pub(super) const BUSINESS: u8 = 255;
+
+const _: () = assert!(AGENT as u32 == AGENT_ID && BUSINESS as u32 == BUSINESS_ID);
 
 /// A running command.
 #[derive(Debug)]
@@ -29,6 +32,7 @@ pub(super) struct Program {
 pub(super) struct Programs {
     running: BTreeMap<u8, Program>,
     agent: Window,
+    business: Window,
     serial: u64,
     passed: UnboundedSender<Granted>,
     granted: UnboundedReceiver<Granted>,
@@ -61,7 +65,8 @@ impl Programs {
     /// Knows the agent, of which so much was passed on so far.
     pub(super) fn new(agent: Window) -> Self {
         let (passed, granted) = unbounded_channel();
-        Self { running: BTreeMap::new(), agent, serial: 0, passed, granted }
+        let business = Window::default();
+        Self { running: BTreeMap::new(), agent, business, serial: 0, passed, granted }
     }
 
     /// Notes a new command; returns its id.
@@ -69,8 +74,10 @@ impl Programs {
         if self.of(client).is_some() {
             return Err("one command runs for each connection".to_owned());
         }
-        let free = (AGENT + 1..=u8::MAX).find(|id| !self.running.contains_key(id));
-        let id = free.ok_or_else(|| format!("{} commands run in the box already", u8::MAX))?;
+        let mut ids = AGENT + 1..BUSINESS;
+        let most = ids.len();
+        let free = ids.find(|id| !self.running.contains_key(id));
+        let id = free.ok_or_else(|| format!("{most} commands run in the box already"))?;
         self.serial += 1;
         let (serial, window, input) = (self.serial, Window::default(), INPUT_WINDOW);
         self.running.insert(id, Program { client, serial, window, input, reads });
@@ -109,8 +116,10 @@ impl Programs {
 
     /// Notes that a piece of output has been passed on; returns what is to be granted.
     pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
-        if id == AGENT {
-            return self.agent.passed(cost);
+        match id {
+            AGENT => return self.agent.passed(cost),
+            BUSINESS => return self.business.passed(cost),
+            _ => {}
         }
         let program = self.running.get_mut(&id).filter(|program| program.serial == serial)?;
         program.window.passed(cost)
@@ -198,11 +207,11 @@ mod tests {
     #[test]
     fn one_command_runs_for_each_client_and_so_many_in_all() {
         let mut programs = Programs::new(Window::default());
-        for client in 0..u64::from(u8::MAX) {
+        for client in 0..254 {
             programs.add(client, false).unwrap();
         }
         assert!(programs.add(3, false).unwrap_err().starts_with("one command"));
-        assert!(programs.add(999, false).unwrap_err().starts_with("255 commands"));
+        assert!(programs.add(999, false).unwrap_err().starts_with("254 commands"));
         assert_eq!((programs.of(3), programs.client(4)), (Some(4), Some(3)));
     }
 

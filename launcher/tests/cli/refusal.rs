@@ -15,7 +15,6 @@ fn demanding() -> BoxConfig {
     let plan = &mut config.plan;
     plan.tools = vec!["bash".into()];
     plan.agent.rlimits.nproc = Some(64);
-    plan.business.as_mut().unwrap().autostart = true;
     plan.skills = vec![SkillPlan { name: "greet".into(), mode: SkillMode::Mounted }];
     plan.shares = vec![SharePlan {
         name: "data".into(),
@@ -48,7 +47,6 @@ fn demanding() -> BoxConfig {
 }
 
 const LINES: &str = r#"  agent tools: not supported yet
-  business autostart: not supported yet
   agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
   skill "greet" mode="mount": not supported yet; skills can only be baked
   share "data": not supported yet
@@ -100,7 +98,7 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[6],
+        declared[5],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "not supported yet; boxes only have loopback"}
         )

@@ -167,13 +167,14 @@ fn everything_is_in_the_plan() {
 #[test]
 fn limits_and_namespaces_of_each_component() {
     let checkout = Checkout::new();
-    let business = "business {\n    autostart #true\n    entrypoint \"/app/main\"\n    \
+    let business = "business {\n    autostart #true restart=\"always\"\n    entrypoint \"/app/main\"\n    \
                     namespaces net=#true hostname=\"shop\"\n    \
                     rlimits nofile=1024 cpu=\"60s\" core=\"0B\" file-size=\"1GiB\"";
     checkout.edit("Boxfile", "business {", business);
     let plan = checkout.built_plan();
     let business = &plan["business"];
     assert_eq!((&business["autostart"], &business["hostname"]), (&json!(true), &json!("shop")));
+    assert_eq!(business["restart"], "always");
     assert_eq!(business["namespaces"]["net"], true);
     assert_eq!(
         business["rlimits"],
@@ -263,4 +264,15 @@ fn the_lean_kernel_is_taken_where_it_is_named_and_nowhere_else() {
     checkout.write("Boxfile", BOXFILE);
     let other = run(&["build"]);
     assert!(other.code != 0 || !checkout.read("Boxfile.lock").contains("lean"), "{}", other.notes);
+}
+
+#[test]
+fn a_program_that_nothing_names_cannot_be_started() {
+    let checkout = Checkout::new();
+    checkout.edit("Boxfile", "business {", "business {\n    autostart #true");
+    let failed = checkout.run(&["build"]);
+    assert_eq!(failed.code, 1);
+    let message = "error: the business image names no program\n";
+    assert!(failed.notes.contains(message), "{}", failed.notes);
+    assert!(failed.notes.contains("in `business`"), "{}", failed.notes);
 }

@@ -8,7 +8,7 @@ mod limits;
 mod namespaces;
 
 use box_image::rules::kernel_directory;
-use box_image::{AgentKind, Limits};
+use box_image::{AgentKind, Limits, Restart};
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -64,12 +64,26 @@ pub(super) fn business(node: Option<&Node>, sink: &Sink) -> (Option<Business>, O
     let reader = Reader::new(node, &schema::BUSINESS, sink);
     let children = reader.children();
     let (component, share) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
-    let autostart = Reader::sole(&children, &schema::AUTOSTART, |it| it.read_arg(value::truth));
+    let (autostart, restart) =
+        Reader::sole(&children, &schema::AUTOSTART, read_autostart).unwrap_or_default();
     finish(&reader, &children, node);
     if children.one(&schema::IMAGE).is_none() {
         report_no_program(&reader, node, true);
     }
-    (Some(Business { autostart: autostart.unwrap_or_default(), component }), share)
+    (Some(Business { autostart, restart, component }), share)
+}
+
+/// Reads whether a program is started, and whether again.
+fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
+    let autostart = reader.read_arg(value::truth);
+    let restart = reader.choice("restart");
+    let declared = reader.optional_prop("restart");
+    if let (Some(false), Some(restart)) = (autostart, declared) {
+        let message = "`restart` has no effect on a program that is not started";
+        let error = Diagnostic::new(message, restart.span, "has no effect");
+        reader.report(error.with_help("remove it, or switch `autostart` on"));
+    }
+    Some((autostart?, restart.unwrap_or_default()))
 }
 
 /// Reads what both components have.

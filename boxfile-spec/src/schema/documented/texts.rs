@@ -122,6 +122,7 @@ fn lists_are_replaced_as_the_reference_says() {
 fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
+        Kind::Truth => vec!["#true".to_owned(), "#false".to_owned()],
         Kind::GuestPath => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         _ => vec!["\"x\"".to_owned()],

@@ -1,6 +1,6 @@
 //! Declarations of the agent and of the business application.
 
-use box_image::{AgentKind, Limits, Namespaces, Rlimits};
+use box_image::{AgentKind, Limits, Namespaces, Restart, Rlimits};
 use boxfile_spec::{Agent, Binary, Health};
 
 use super::{MIB, agent, file, good, strings};
@@ -161,10 +161,10 @@ fn tools_are_known_by_one_name() {
 #[test]
 fn a_business_application() {
     let business = file(
-        "business {\n image \"oci:b\"\n autostart #true\n user \"web\"\n workdir \"/workspace\"\n}",
+        "business {\n image \"oci:b\"\n autostart #true restart=\"on-failure\"\n user \"web\"\n workdir \"/workspace\"\n}",
     );
     let business = business.business.unwrap();
-    assert!(business.autostart);
+    assert_eq!((business.autostart, business.restart), (true, Restart::OnFailure));
     assert_eq!(business.component.image.unwrap().value.to_string(), "oci:b");
     assert_eq!(business.component.workdir.unwrap().value, "/workspace");
 }

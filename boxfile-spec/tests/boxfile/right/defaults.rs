@@ -2,7 +2,8 @@
 
 use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
 use box_image::{
-    AgentKind, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Rlimits, SandboxPlan, Vm,
+    AgentKind, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Restart, Rlimits, SandboxPlan,
+    Vm,
 };
 use boxfile_spec::{Health, Platform, json_schema, reference};
 
@@ -55,6 +56,7 @@ fn a_business_application_with_an_image_alone() {
     let business = file("business { image \"oci:i\"; }").business.unwrap();
     let limits = Limits { memory_bytes: 1024 * MIB, cpu_weight: 39, pids: 200 };
     assert_eq!((business.component.limits, business.autostart), (limits, false));
+    assert_eq!(business.restart, Restart::Never);
 }
 
 ///

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use box_digest::Digest;
 use box_image::{
-    AgentKind, Budget, Layout, Limits, Namespaces, NetworkPlan, Rlimits, SkillMode, Vm,
+    AgentKind, Budget, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits, SkillMode, Vm,
 };
 use boxfile_spec::{
     Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Skill, Span, Spanned,
@@ -89,7 +89,7 @@ fn example_agent() -> Agent {
 fn example_business() -> Business {
     let limits = Limits { memory_bytes: 64 * MIB, cpu_weight: 39, pids: 16 };
     let component = component("images/business", "business-host", limits);
-    Business { autostart: false, component }
+    Business { autostart: false, restart: Restart::Never, component }
 }
 
 fn example_kernel() -> Kernel {

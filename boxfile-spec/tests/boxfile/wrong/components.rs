@@ -398,15 +398,37 @@ fn whether_the_application_starts_is_a_truth_value() {
        |
        = help: write `#true` or `#false`, without quotes
     "#);
-    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @"
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart\n}"), @r#"
     error: `autostart` needs a value
       --> Boxfile:5:5
        |
      5 |     autostart
        |     ^^^^^^^^^ without a value
        |
-       = help: for example `autostart #true`
-    ");
+       = help: for example `autostart #true restart="on-failure"`
+    "#);
+}
+
+#[test]
+fn a_program_that_is_not_started_is_not_started_again() {
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart #false restart=\"always\"\n}"), @r#"
+    error: `restart` has no effect on a program that is not started
+      --> Boxfile:5:30
+       |
+     5 |     autostart #false restart="always"
+       |                              ^^^^^^^^ has no effect
+       |
+       = help: remove it, or switch `autostart` on
+    "#);
+    assert_snapshot!(file_errors("business {\n    image \"oci:i\"\n    autostart #true restart=\"sometimes\"\n}"), @r#"
+    error: `restart` cannot be `sometimes`
+      --> Boxfile:5:29
+       |
+     5 |     autostart #true restart="sometimes"
+       |                             ^^^^^^^^^^^ no such choice
+       |
+       = help: write one of "never", "on-failure", "always"
+    "#);
 }
 
 #[test]

@@ -135,7 +135,10 @@ impl Explain for Cause {
 impl Explain for ComposeError {
     fn explain(&self) -> Explanation {
         let text = match self {
-            Self::NoProgram => "write `entrypoint \"/path/to/program\"` in `agent`",
+            Self::NoProgram { component } => {
+                let text = format!("write `entrypoint \"/path/to/program\"` in `{component}`");
+                return help(ImageUnusable, text);
+            }
             Self::NoSuchProgram { words: Some(words), .. } => {
                 let text =
                     format!("each word is a string of its own, as no shell splits them: {words}");

@@ -98,8 +98,9 @@ type Fault = (String, &'static str);
 /// Finds the first setting of a component that no start could carry out.
 fn fault(plan: &ComponentPlan) -> Option<Fault> {
     let unnamed = ("entrypoint".to_owned(), "it names no program");
+    let is_unnamed = plan.argv.first().map_or(plan.autostart, String::is_empty);
     strings(plan)
-        .or_else(|| plan.argv.first()?.is_empty().then_some(unnamed))
+        .or_else(|| is_unnamed.then_some(unnamed))
         .or_else(|| root(&plan.root))
         .or_else(|| workdir(&plan.workdir))
         .or_else(|| hostname(plan))

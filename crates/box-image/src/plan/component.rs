@@ -46,6 +46,32 @@ impl AgentKind {
     }
 }
 
+named_enum! {
+    /// When a program that has ended is started again.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Restart {
+        /// Not at all.
+        #[default]
+        Never "never",
+        /// When it has ended with another status than 0.
+        OnFailure "on-failure",
+        /// Whatever its status is.
+        Always "always",
+    }
+}
+
+impl Restart {
+    /// Returns whether a program that has ended with a status is started again.
+    pub const fn applies(self, status: u8) -> bool {
+        match self {
+            Self::Never => false,
+            Self::OnFailure => status != 0,
+            Self::Always => true,
+        }
+    }
+}
+
 /// How one component runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -70,10 +96,13 @@ pub struct ComponentPlan {
     /// The limits of each of its processes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rlimits: Rlimits,
-    /// Whether the program is started with the box (business only); otherwise it waits for the agent
-    /// to start it.
+    /// Whether the program is started once the agent is ready (business only); otherwise it waits for
+    /// the agent to start it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub autostart: bool,
+    /// When it is started again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub restart: Restart,
     /// The TCP port on which the agent listens; init bridges the vsock port of the same number
     /// to it. Nothing where the component offers none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,7 @@ use crate::Budget;
 
 pub use check::{PLAN_MAX, PlanError};
 pub use component::{
-    AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Rlimits, User,
+    AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart, Rlimits, User,
 };
 pub use resources::{
     Access, CapPlan, LogsPlan, NetworkMode, NetworkPlan, Scope, ScratchPlan, SecretDelivery,

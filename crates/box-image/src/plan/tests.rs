@@ -77,13 +77,11 @@ fn every_declaration_reads_back() {
 
 #[test]
 fn every_declaration_that_is_not_enforced_is_named() {
-    let mut plan = grown(GROWN);
-    plan.business.as_mut().unwrap().autostart = true;
+    let plan = grown(GROWN);
     assert_eq!(
         declared(&plan),
         [
             "agent tools",
-            "business autostart",
             "skill \"hot\" mode=\"mount\"",
             "share \"data\"",
             "share \"work\"",

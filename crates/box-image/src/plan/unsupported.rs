@@ -32,16 +32,14 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            tools, business, skills, shares, scratch, network, secrets, task, logs, caps,
-            sandbox, name: _, layout: _, agent_kind: _, agent: _, vm: _, budget: _,
+            tools, skills, shares, scratch, network, secrets, task, logs, caps,
+            sandbox, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
-        let autostart = business.as_ref().is_some_and(|plan| plan.autostart);
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
         };
         let mut found = Vec::new();
         found.extend(one(!tools.is_empty(), "agent tools", NOT_YET));
-        found.extend(one(autostart, "business autostart", NOT_YET));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(skills.iter().filter_map(mounted));
         found.extend(shares.iter().map(|it| named("share", &it.name, NOT_YET)));

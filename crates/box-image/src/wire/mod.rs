@@ -51,6 +51,8 @@ pub const FRAME_COST: u32 = 1024;
 pub const INPUT_WINDOW: u32 = 64 * 1024;
 /// The `id` under which the agent's own end is reported; commands have ids from 1.
 pub const AGENT_ID: u32 = 0;
+/// The `id` of the business application's own program, where init starts that.
+pub const BUSINESS_ID: u32 = 255;
 
 /// Declares the messages of one direction: the kind of each one's frame, and its body.
 macro_rules! messages {

@@ -206,6 +206,7 @@ fn plan() -> ComponentPlan {
         limits: box_image::Limits { memory_bytes: 0, cpu_weight: 100, pids: 0 },
         rlimits: box_image::plan::Rlimits::default(),
         autostart: false,
+        restart: box_image::Restart::default(),
         port: None,
         health: None,
     }

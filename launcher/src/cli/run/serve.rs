@@ -79,7 +79,9 @@ impl Run<'_> {
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
-        let mut client = Client::new(stream, box_of, Follow::Output, self.signals)?;
+        let business_ended = |name: &str, status: u8| self.say_business_ended(name, status);
+        let client = Client::new(stream, box_of, Follow::Output, self.signals)?;
+        let mut client = client.on_business_end(&business_ended);
         let ending = match over {
             Some(problem) => Ok(Ending::OverBudget(problem)),
             None => self.work(&mut client, &record, &facts, &mut agent_output),
@@ -183,6 +185,16 @@ impl Run<'_> {
     /// Returns the socket that leads to the agent's port, if it can be reached from where the user is.
     fn agent_socket<'r>(&self, record: &'r Record) -> Option<&'r Path> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
+    }
+
+    /// Says that the business application's own program has ended, and where its words are.
+    fn say_business_ended(&self, name: &str, status: u8) {
+        if !self.args.json && !is_quiet() {
+            self.screen.notice(&format!(
+                "boxlaunch: the business application has ended with status {status}; \
+                 boxlaunch logs --in business {name}\n"
+            ));
+        }
     }
 
     /// Says that the agent can be used, and where.
