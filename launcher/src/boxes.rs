@@ -5,7 +5,7 @@
 //! <state>/boxes/.lock              held while a record is made, removed or swept
 //! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
 //! <state>/boxes/NAME/record.json   the state of the box
-//! <state>/boxes/NAME/agent.log     what the agent wrote
+//! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
 //! ```
 //!
 //! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
+use box_image::ComponentName;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 use nix::fcntl::AT_FDCWD;
@@ -29,7 +30,7 @@ use crate::LaunchError;
 use crate::receipt::open_private;
 use crate::runtime_dir;
 
-pub use log::{AgentLog, LogReader, Logged};
+pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State, since_epoch};
 
 /// The directory of the records in the state directory.
@@ -143,9 +144,9 @@ impl Boxes {
         remove(&directory, None)
     }
 
-    /// Returns the log of a box's agent.
-    pub fn log(&self, name: &str) -> LogReader {
-        LogReader::new(&self.directory.join(name))
+    /// Returns the log of what a component's own program wrote.
+    pub fn log(&self, name: &str, component: ComponentName) -> LogReader {
+        LogReader::new(&self.directory.join(name), component)
     }
 
     /// Returns whether no box was started so far.
@@ -296,12 +297,12 @@ impl Entry {
         Ok(Self { directory, lock, record, _locked: locked })
     }
 
-    /// Returns where the agent's output is kept.
+    /// Returns where the output of the components' own programs is kept.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn log(&self) -> Result<AgentLog, LaunchError> {
-        AgentLog::create(&self.directory)
+    pub fn logs(&self) -> Result<Logs, LaunchError> {
+        Logs::create(&self.directory)
     }
 
     /// Changes the record.

@@ -195,12 +195,10 @@ impl<'a> Client<'a> {
     ) -> Result<Exited, LaunchError> {
         loop {
             match self.next()? {
-                Event::Message(GuestMessage::Output(wrote)) if u32::from(wrote.id) != AGENT_ID => {
+                Event::Message(GuestMessage::Output(wrote)) if is_command(wrote.id.into()) => {
                     self.pass_on(&wrote, output)?;
                 }
-                Event::Message(GuestMessage::Exited(exit))
-                    if !matches!(exit.id, AGENT_ID | BUSINESS_ID) =>
-                {
+                Event::Message(GuestMessage::Exited(exit)) if is_command(exit.id) => {
                     output.finish().map_err(|error| not_written(error, self.signals))?;
                     return Ok(exit);
                 }
@@ -394,6 +392,11 @@ impl<'a> Client<'a> {
             Err(error) => Err(LaunchError::system("read what the supervisor says")(error)),
         }
     }
+}
+
+/// Returns whether an id is that of a command, and not of a component's own program.
+const fn is_command(id: u32) -> bool {
+    !matches!(id, AGENT_ID | BUSINESS_ID)
 }
 
 /// Which of the sources have something.

@@ -19,7 +19,7 @@ use box_image::wire::{
 use box_layout::OpenBox;
 
 use crate::agent_socket::{AgentSocket, agent_port};
-use crate::boxes::AgentLog;
+use crate::boxes::Logs;
 use crate::clock;
 use crate::console::Console;
 use crate::control::{Listener, Nonce};
@@ -60,7 +60,7 @@ pub struct Setup<'a> {
     /// The file for the start of the console.
     pub console: Option<File>,
     /// Where the agent's output is kept.
-    pub log: AgentLog,
+    pub logs: Logs,
     /// Where else it goes until the agent is ready.
     pub agent_output: &'a mut Route,
     /// The signals that end the start early.
@@ -106,7 +106,7 @@ pub struct Machine {
     /// Whether the agent has written anything.
     agent_spoke: bool,
     pub(crate) agent_window: Window,
-    pub(crate) log: AgentLog,
+    pub(crate) logs: Logs,
     /// The facts of the run so far.
     pub facts: RunFacts,
 }
@@ -134,7 +134,7 @@ impl Machine {
             agent_argv: plan.agent.argv.clone(),
             agent_spoke: false,
             agent_window: Window::default(),
-            log: setup.log,
+            logs: setup.logs,
             facts: RunFacts::new(verification),
         };
         let ready = machine.await_ready(limits, watch, output, &signals).await;
@@ -219,7 +219,7 @@ impl Machine {
     /// Keeps the agent's output, and passes it on.
     fn agent_wrote(&mut self, wrote: &Output, output: &mut Route) -> io::Result<()> {
         self.agent_spoke |= !wrote.data.is_empty();
-        self.log.write(wrote);
+        self.logs.write(wrote);
         output.write(wrote.stream, &wrote.data)?;
         let passed = self.agent_window.passed(wrote.cost());
         passed.into_iter().for_each(|bytes| self.grant(wrote.id, bytes));

@@ -189,7 +189,7 @@ impl Supervisor {
     }
 
     fn log_failure(&self) -> Option<String> {
-        self.machine.log.failed().map(|error| format!("its log is not complete: {error}"))
+        self.machine.logs.failed().map(|error| format!("its log is not complete: {error}"))
     }
 
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
@@ -269,18 +269,27 @@ impl Supervisor {
         CONTINUE
     }
 
-    /// Notes that the business application's own program has ended, which ends nothing else.
+    /// Notes that the business application's own program has ended by itself, which ends nothing else.
     fn business_ended(&mut self, exit: Exited) {
-        // Where that fails, the record lacks it.
-        drop(self.entry.update(|record| record.business_status = Some(exit.status)));
-        self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
+        if self.stop.is_some() {
+            return;
+        }
+        let status = Some(exit.status);
+        if self.entry.record.business_status != status {
+            // Where that fails, the record lacks it.
+            drop(self.entry.update(|record| record.business_status = status));
+        }
+        // Nothing waits for such a message to be read, so that there may be any number of them.
+        if !self.clients.are_behind() {
+            self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
+        }
     }
 
     /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
     /// all that it has written.
     fn pass_on(&mut self, output: Output) {
         if matches!(output.id, AGENT | BUSINESS) {
-            self.machine.log.write(&output);
+            self.machine.logs.write(&output);
         }
         let (grant, owner) =
             (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));

@@ -21,6 +21,10 @@ const THIRD_TIME: &str = r##"autostart #true restart="on-failure"
 /// Ends well at once.
 const ONCE: &str = r#"autostart #true restart="on-failure"
     entrypoint "/bin/sh" "-c" "echo once""#;
+/// Fails again and again.
+const FAILING: &str = r##"autostart #true restart="on-failure"
+    entrypoint "/bin/sh" "-c" "sleep 1; exit 3""##;
+
 /// Waits until a box's business application has written something.
 const WAIT: &str = "wrote() { until boxlaunch logs --in business \"$1\" 2>/dev/null | grep -q \"$2\"; do usleep 50000; done; }\n";
 const RESTARTED: &str = "boxlaunch run -d --name third /third; wrote third 'start 3'
@@ -33,12 +37,19 @@ until grep -q 'has ended' /tmp/said; do usleep 50000; done; sleep 1
 boxlaunch ps -n; boxlaunch stop once; wait $pid; grep -o 'the business.*' /tmp/said
 boxlaunch logs --in business once; boxlaunch logs --json --in business once; boxlaunch inspect --json once";
 
+/// Fills the component with commands, so that the program cannot be started again.
+const CROWDED: &str = "boxlaunch run -d --name crowd /failing
+until boxlaunch logs --in business crowd 2>&1 | grep -m1 -o 'the component has as many.*'; do
+    boxlaunch exec crowd sleep 1000 2>/dev/null & usleep 20000
+done
+boxlaunch ps -n; boxlaunch rm -f crowd";
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let hello = hello_checkout(dir.path());
     let mut host = tools.host.clone();
-    for (name, declared) in [("third", THIRD_TIME), ("once", ONCE)] {
+    for (name, declared) in [("third", THIRD_TIME), ("once", ONCE), ("failing", FAILING)] {
         let (boxfile, bundle) =
             (dir.path().join(format!("{name}.kdl")), dir.path().join(format!("{name}.box")));
         let text = hello.replace("business {", &format!("business {{\n    {declared}"));
@@ -50,6 +61,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     Scenario::default()
         .script(30, "restarted", &waiting(RESTARTED))
         .script(30, "ended", &waiting(ENDED))
+        .script(60, "crowd", CROWDED)
         .start(&host)
 });
 
@@ -76,12 +88,17 @@ fn a_program_that_fails_is_started_again() {
 #[test]
 fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     let lines = lines("ended");
-    let said =
-        "the business application has ended with status 0; boxlaunch logs --in business once";
+    let said = "the business application has ended with status 0; its output: boxlaunch logs --in business once";
     assert_eq!(lines[..4], ["once", "once", said, "once"], "{lines:?}");
     let [logged, record] = [4, 5].map(|at| serde_json::from_str::<Value>(lines[at]).unwrap());
     assert_fits("logs", &logged);
     assert_eq!((&logged["component"], &logged["text"]), (&"business".into(), &"once\n".into()));
     assert_fits("record", &record);
     assert_eq!(record["business_status"], 0);
+}
+
+#[test]
+fn a_program_that_cannot_be_started_again_does_not_end_the_box() {
+    let reason = "the component has as many processes as it may have";
+    assert_eq!(lines("crowd"), ["crowd", reason, "crowd", "crowd"]);
 }

@@ -64,7 +64,7 @@ impl Binary {
 /// The business application: where the agent's commands run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Business {
-    /// Whether its own program is started with the box, once the agent is ready.
+    /// Whether its own program is started once the agent is ready.
     pub autostart: bool,
     /// When that is started again.
     pub restart: Restart,

@@ -162,6 +162,6 @@ fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
 }
 
 fn no_kernel() -> Failure {
-    let help = "run this command once without --offline, or name one with --host-kernel FILE.deb";
+    let help = "run this command once without --offline, or name one with --host-kernel FILE";
     Failure::new((ErrorCode::Offline, help), "the virtual host's kernel was not fetched yet")
 }

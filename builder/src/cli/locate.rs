@@ -48,7 +48,8 @@ pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
 pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
     let cache = virtual_host::kernel::cache(|name| env::var_os(name));
     let help = "set HOME or XDG_CACHE_HOME";
-    cache.ok_or_else(|| Failure::new((ErrorCode::Io, help), "no directory for the user's caches"))
+    cache
+        .ok_or_else(|| Failure::new((ErrorCode::Usage, help), "no directory for the user's caches"))
 }
 
 /// Returns the directory of the user's configuration.

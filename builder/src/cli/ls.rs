@@ -19,8 +19,8 @@ use super::terminal;
 /// Lists the files of a box.
 ///
 /// Paths are those of the rootfs: the files of the agent's image are below /roots/agent, with layout
-/// "merged" those of both images below /roots/merged. With --component they are those that the
-/// component sees. Symbolic links in the directories of PATH are followed. Nothing is mounted or
+/// "merged" those of both images below /roots/merged. With --component they are those of the
+/// component's image; what the box adds to that is below /boxbuild/system. Symbolic links in the directories of PATH are followed. Nothing is mounted or
 /// unpacked: the box carries this list. `boxbuild verify` checks that the rootfs has what it names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \

@@ -3,6 +3,7 @@
 use std::io;
 
 use box_image::ComponentName;
+use box_tree::{Inode, Origin};
 use boxfile_spec::Span;
 
 /// Errors from composing images and declarations into a box. A `component` is the one whose image is to blame.
@@ -88,5 +89,13 @@ impl ComposeError {
             Self::NoSuchProgram { span, .. } => Some(*span),
             _ => None,
         }
+    }
+}
+
+/// Names the component whose image an entry of a component's root is from.
+pub(super) const fn owner(inode: &Inode, component: ComponentName) -> &'static str {
+    match inode.origin {
+        Origin::Layer(component, _) => component.name(),
+        _ => component.name(),
     }
 }

@@ -5,7 +5,7 @@ use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
 use boxfile_spec::{Boxfile, Spanned};
 
 use super::ComposeError;
-use super::root::owner;
+use super::error::owner;
 
 /// Checks that nothing is mounted over what a component's root has.
 ///

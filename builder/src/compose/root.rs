@@ -20,7 +20,9 @@ use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
-use super::mounts::{self, occupant};
+use super::error::owner;
+use super::mounts;
+use super::system::SKILLS_PLACE;
 use super::{ComposeError, FlatImage, System};
 
 /// The name of the root that both components have in the layout "merged".
@@ -134,15 +136,14 @@ fn check_skills(
     component: ComponentName,
     has_skills: bool,
 ) -> Result<(), ComposeError> {
-    let skills = occupant(tree, SKILLS_PATH).filter(|_| has_skills);
-    let Some((skills, _)) = skills else { return Ok(()) };
-    let first = tree.inode(skills).names().map(|names| names.values().next().copied());
-    let Some(in_the_way) = first.unwrap_or(Some(skills)) else { return Ok(()) };
+    let directory = tree.reach(SKILLS_PATH.as_bytes()).ok().filter(|_| has_skills);
+    let names = directory.and_then(|id| tree.inode(id).names());
+    let Some(in_the_way) = names.and_then(|names| names.values().next()) else { return Ok(()) };
     Err(ComposeError::Hidden {
-        component: owner(tree.inode(in_the_way), component),
+        component: owner(tree.inode(*in_the_way), component),
         path: SKILLS_PATH.to_owned(),
         found: "files".to_owned(),
-        mounted: "where the box has its skills".to_owned(),
+        mounted: SKILLS_PLACE.to_owned(),
         span: None,
     })
 }
@@ -172,12 +173,4 @@ fn check_workdir(
         }
     }
     Ok(())
-}
-
-/// Names the component whose image an entry of a component's root is from.
-pub(super) const fn owner(inode: &Inode, component: ComponentName) -> &'static str {
-    match inode.origin {
-        Origin::Layer(component, _) => component.name(),
-        _ => component.name(),
-    }
 }

@@ -1,5 +1,5 @@
-//! What a box adds to a component's root: the files that say where a program is, where the image lacks its own, and
-//! the places at which init mounts things.
+//! What a box adds to a component's root: its names and its resolver, accounts where the image has none, and the places
+//! at which init mounts things.
 //!
 //! They are a layer of their own, `/boxbuild/system/agent`, which init puts above the image: what an image has is left
 //! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes
@@ -11,8 +11,11 @@ use box_image::{ComponentName, ComponentPlan, RunPlan, User};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 
 use super::ComposeError;
-use super::root::owner;
+use super::error::owner;
 
+/// What the skills' directory is, as the end of a sentence.
+pub(super) const SKILLS_PLACE: &str = "where the box has its skills";
+const ETC: &[u8] = b"/etc";
 const HOSTS: &str = "/etc/hosts";
 const HOSTNAME: &str = "/etc/hostname";
 const RESOLV_CONF: &str = "/etc/resolv.conf";
@@ -20,14 +23,14 @@ const NSSWITCH: &str = "/etc/nsswitch.conf";
 
 /// The names of loopback, which every box has.
 const LOOPBACK: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n";
-/// Without a server a resolver would ask one on loopback.
+/// A resolver without a server asks one on loopback: it shall give up soon.
 const RESOLVER: &str =
     "# The box has no network: names are those of /etc/hosts.\noptions attempts:1 timeout:1\n";
 /// The order in which the C library looks things up, as Debian has it.
 const LOOKUPS: &str =
     "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
 /// What a box that does not run has in the place of a file that init mounts.
-const MOUNT_POINT: &str = "init mounts its own file here\n";
+const MOUNT_POINT: &str = "init mounts something here\n";
 const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
 const ROOT_GROUP: &str = "root:x:0:\n";
 /// The numbers of nobody, in Debian and elsewhere.
@@ -65,22 +68,35 @@ impl System {
             layer.make_directory(image, path.as_bytes(), mounted)?;
         }
         if !plan.skills.is_empty() {
-            let mounted = "where the box has its skills";
-            layer.make_directory(image, SKILLS_PATH.as_bytes(), mounted)?;
+            layer.make_directory(image, SKILLS_PATH.as_bytes(), SKILLS_PLACE)?;
         }
-        if component == ComponentName::Agent && plan.business.is_some() {
+        if plan.calls_from(component) {
             layer.put(image, BOX_EXEC_PATH, MOUNT_POINT.to_owned())?;
             layer.put(image, EXEC_SOCKET_PATH, MOUNT_POINT.to_owned())?;
         }
-        for (path, text) in always(component, plan, own) {
-            layer.put(image, path, text)?;
+        layer.put_texts(image, plan, own)?;
+        Ok(layer)
+    }
+
+    /// Puts the files in `/etc`. An image in which that is a link keeps its own.
+    fn put_texts(
+        &mut self,
+        image: &Tree,
+        plan: &RunPlan,
+        own: &ComponentPlan,
+    ) -> Result<(), ComposeError> {
+        if image.reach(ETC).is_ok_and(|id| image.inode(id).target().is_some()) {
+            return Ok(());
         }
-        for (path, text) in where_missing(component, own) {
+        for (path, text) in always(self.component, plan, own) {
+            self.put(image, path, text)?;
+        }
+        for (path, text) in where_missing(self.component, own) {
             if image.reach(path.as_bytes()).is_err() {
-                layer.put(image, path, text)?;
+                self.put(image, path, text)?;
             }
         }
-        Ok(layer)
+        Ok(())
     }
 
     /// Makes a directory and those above it: a link there would lead a mount elsewhere (CVE-2026-41579 in another
@@ -149,7 +165,8 @@ fn hosts(component: ComponentName, plan: &RunPlan) -> String {
 fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static str, String); 3] {
     let (name, User { uid, gid, .. }) = (component.name(), &own.user);
     let is_known = |id: u32| matches!(id, 0 | NOBODY);
-    let home = own.env.iter().find_map(|it| it.strip_prefix("HOME=")).unwrap_or("/");
+    let home = own.env.iter().find_map(|it| it.strip_prefix("HOME=")).filter(|it| is_home(it));
+    let home = home.unwrap_or("/");
     let mut users = [ROOT_USER, NOBODY_USER].concat();
     if !is_known(*uid) {
         users += &format!("{name}:x:{uid}:{gid}:{name}:{home}:/bin/sh\n");
@@ -159,6 +176,11 @@ fn where_missing(component: ComponentName, own: &ComponentPlan) -> [(&'static st
         groups += &format!("{name}:x:{gid}:\n");
     }
     [(PASSWD, users), (GROUP, groups), (NSSWITCH, LOOKUPS.to_owned())]
+}
+
+/// Returns whether a home directory can stand in passwd(5).
+fn is_home(path: &str) -> bool {
+    path.starts_with('/') && !path.contains(|it: char| it == ':' || it.is_control())
 }
 
 #[cfg(test)]
@@ -231,6 +253,25 @@ mod tests {
     }
 
     #[test]
+    fn an_image_whose_etc_is_a_link_keeps_its_files() {
+        let mut image = Tree::default();
+        let link = Inode::leaf(Meta::root_owned(0o777), Leaf::Symlink(b"usr/etc".to_vec()));
+        let link = image.add(link);
+        image.link(Tree::ROOT, b"etc", link);
+        let layer = System::new(ComponentName::Business, &image, &plan()).unwrap();
+        assert_eq!(files(&layer), []);
+    }
+
+    #[test]
+    fn a_home_that_is_none_is_not_written() {
+        for (home, is) in
+            [("/home/app", true), ("app", false), ("/a:b", false), ("/a\nroot", false)]
+        {
+            assert_eq!(is_home(home), is, "{home:?}");
+        }
+    }
+
+    #[test]
     fn links_and_files_in_the_way_are_refused() {
         for (name, leaf, message) in [
             (
@@ -239,6 +280,7 @@ mod tests {
                 "at /a3s, on the way to /a3s/bin/box-exec",
             ),
             (b"etc", Leaf::File(Content::of(b"")), "at /etc, on the way to /etc/hosts"),
+            (b"dev", Leaf::Fifo, "at /dev, where the guest mounts"),
             (b"proc", Leaf::Symlink(b"etc".to_vec()), "at /proc, where the guest mounts"),
         ] {
             let mut image = Tree::default();

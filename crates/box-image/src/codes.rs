@@ -116,7 +116,7 @@ error_codes! {
     Refused "refused" "The box's supervisor does not do what was asked for",
     BoxMalformed "box-malformed" "The box cannot be read",
     BoxDamaged "box-damaged" "A file of the box does not have the digest that the box names",
-    BoxEpoch "box-epoch" "The box is of another format epoch",
+    BoxEpoch "box-epoch" "The box is of a format epoch that this version does not read",
     ComponentNotFound "component-not-found" "The box has no such component, or which one is unclear",
     PathNotFound "path-not-found" "The box or image has nothing at this path",
     PathNotFile "path-not-file" "The path is not a regular file",

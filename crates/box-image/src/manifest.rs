@@ -185,7 +185,7 @@ pub struct BoxConfig {
 /// The epoch that this version writes. The bytes that an epoch produces never change.
 pub const FORMAT_EPOCH: u32 = 3;
 /// The epochs of the boxes that this version reads and starts. Each has its own init with it.
-pub const READABLE_EPOCHS: RangeInclusive<u32> = 2..=FORMAT_EPOCH;
+pub const READABLE_EPOCHS: RangeInclusive<u32> = FORMAT_EPOCH - 1..=FORMAT_EPOCH;
 
 #[cfg(test)]
 mod tests {

@@ -103,6 +103,14 @@ impl Artefacts {
         }
     }
 
+    /// Returns the command that builds `boxbuild` in the dev profile and nothing else: with the features that its
+    /// dependencies have in xtask, which are compiled then.
+    pub fn builder_alone(workspace: &Workspace) -> Command {
+        let mut cargo = workspace.cargo();
+        cargo.args(["build", "--package", BUILDER]);
+        cargo
+    }
+
     /// Returns the command that builds box-init, with the bytes that it has in every box.
     pub fn init_build(workspace: &Workspace) -> Command {
         Self::static_build(workspace, &INIT_PACKAGES)

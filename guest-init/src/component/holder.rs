@@ -15,7 +15,7 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
-use super::protocol::{Event, Link, ProgramId, Request};
+use super::protocol::{AGENT, BUSINESS, Event, Link, ProgramId, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
@@ -153,7 +153,10 @@ impl<'a> Holder<'a> {
         let received = self.setting.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
-            Request::Start { id } => self.start(id, fds)?,
+            Request::Start { id: AGENT } => self.start(AGENT, fds)?,
+            Request::Start { id } => {
+                self.start(id, fds).or_else(|error| self.refuse(id, &error))?;
+            }
             Request::Exec { id, exec } => self.exec(id, &exec, fds)?,
             Request::Signal { id, signal } => self.signal(id, signal),
             Request::Kill { id } => self.kill(id),
@@ -191,12 +194,12 @@ impl<'a> Holder<'a> {
         let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
         let Starting { id, .. } = self.starting.swap_remove(index);
         match outcome {
-            Outcome::Executed(at_ns) if id == 0 => {
+            Outcome::Executed(at_ns) if id == AGENT => {
                 self.report(&Event::Started { at_ns })?;
                 self.check_health(at_ns)
             }
             Outcome::Executed(_) | Outcome::NotExecuted => Ok(()),
-            Outcome::Failed(failed) if id == 0 => Err(failed.into()),
+            Outcome::Failed(failed) if id == AGENT => Err(failed.into()),
             Outcome::Failed(failed) => self.explain(id, &failed.into()),
         }
     }
@@ -288,8 +291,12 @@ impl<'a> Holder<'a> {
             // What it said of its start comes before its end.
             self.look_at_start(pid)?;
             let Some(id) = self.programs.remove(&pid) else { continue };
-            if id == 0 {
+            if id == AGENT {
                 self.stop_health_check();
+            }
+            if id == BUSINESS && self.setting.plan.restart.applies(status) {
+                // What is left of this run would hold the ports of the next.
+                let _ = signal::killpg(pid, Signal::SIGKILL);
             }
             self.report(&Event::Exited { id, status })?;
         }

@@ -59,7 +59,7 @@ impl Component {
         let leaf = Leaf::create(name, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
         let skills = !run.skills.is_empty();
-        let calls = name == ComponentName::Agent && run.business.is_some();
+        let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             holder::run(holder::Setting { name, plan, leaf: &leaf, link: &theirs, skills, calls })
         })

@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{Exec, Failed, MAX_FRAME};
+use box_image::wire::{AGENT_ID, BUSINESS_ID, Exec, Failed, MAX_FRAME};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
@@ -16,9 +16,16 @@ use crate::sys;
 /// The greatest packet: a command that came in one frame, serialized again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
 
-/// The number of a program in the guest: 0 is the agent's own, those to 255 are commands of the host, and those above
-/// are commands of the agent.
+/// The number of a program in the guest: [`AGENT`], [`BUSINESS`], a command of the host between the two, or a command of
+/// the agent above.
 pub(crate) type ProgramId = u16;
+
+/// The agent's own program.
+pub(crate) const AGENT: ProgramId = 0;
+/// The business application's own program.
+pub(crate) const BUSINESS: ProgramId = 255;
+
+const _: () = assert!(AGENT as u32 == AGENT_ID && BUSINESS as u32 == BUSINESS_ID);
 
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +46,7 @@ pub(crate) enum Request {
 pub(crate) enum Event {
     /// The namespaces and the root are set up.
     Prepared,
-    /// The plan's own program was executed.
+    /// The agent's program was executed.
     Started {
         /// On the clock of [`crate::time::now_ns`].
         at_ns: u64,

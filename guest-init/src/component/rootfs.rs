@@ -81,7 +81,7 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
     workdir::make(&plan.workdir, &plan.user)
 }
 
-/// Mounts the image with its scratch layer; returns where.
+/// Mounts the image with what the box adds to it and its scratch layer; returns where.
 fn mount_overlay(name: ComponentName, plan: &ComponentPlan) -> Result<PathBuf, InitError> {
     let base = Path::new(RUN_PATH).join(name.name());
     std::fs::create_dir(&base).step("make the scratch directory")?;

@@ -1,19 +1,9 @@
-//! The business application's own program: started once the agent is ready, and again where the plan says so.
+//! When the business application's own program is started: once the agent is ready, and again where the plan says so.
 
-use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
-use box_image::wire::BUSINESS_ID;
-use box_image::{ComponentName, ComponentPlan, Restart};
-
-use super::Server;
-use super::program::Program;
-use crate::component::protocol::{ProgramId, Request};
-use crate::error::{InitError, Step as _};
-
-/// The program on the wire.
-pub(super) const BUSINESS: ProgramId = 255;
-const _: () = assert!(BUSINESS as u32 == BUSINESS_ID);
+use box_image::wire::WINDOW;
+use box_image::{ComponentPlan, Restart};
 
 /// The pause before the first further start; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -28,22 +18,44 @@ pub(crate) struct Autostart {
     started: Option<Instant>,
     /// When it is to be started next.
     due: Option<Instant>,
+    /// The part of the window that the former run has left: what it wrote may still be on its way.
+    credit: u32,
 }
 
 impl Autostart {
     /// Returns what a plan says; `None` where nothing is started.
     pub(crate) fn of(plan: &ComponentPlan) -> Option<Self> {
-        let (restart, pause) = (plan.restart, FIRST_PAUSE);
-        plan.autostart.then_some(Self { restart, pause, started: None, due: None })
+        plan.autostart.then(|| Self::new(plan.restart))
     }
 
-    /// Notes that the program has been started.
-    fn start(&mut self, now: Instant) {
+    const fn new(restart: Restart) -> Self {
+        Self { restart, pause: FIRST_PAUSE, started: None, due: None, credit: WINDOW }
+    }
+
+    /// Lets the next run send more.
+    pub(super) fn grant(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes).min(WINDOW);
+    }
+
+    /// Returns when it is to be started next.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Plans a start.
+    pub(super) const fn plan_start(&mut self, due: Instant) {
+        self.due = Some(due);
+    }
+
+    /// Notes that the program has been started; returns what of the window it has.
+    pub(super) const fn start(&mut self, now: Instant) -> u32 {
         (self.started, self.due) = (Some(now), None);
+        self.credit
     }
 
-    /// Notes that it has ended.
-    fn end(&mut self, status: u8, now: Instant) {
+    /// Notes that it has ended, with what of the window was left.
+    pub(super) fn end(&mut self, status: u8, credit: u32, now: Instant) {
+        self.credit = credit;
         if !self.restart.applies(status) {
             return;
         }
@@ -55,67 +67,27 @@ impl Autostart {
     }
 }
 
-impl Server<'_> {
-    /// Plans the first start, now that the agent is ready.
-    pub(super) fn begin_autostart(&mut self) {
-        if let Some(autostart) = &mut self.machine.autostart {
-            autostart.due = Some(Instant::now());
-        }
-    }
-
-    /// Returns when the program is to be started.
-    pub(super) fn start_due(&self) -> Option<Instant> {
-        self.machine.autostart.as_ref()?.due.filter(|_| self.stop.is_none())
-    }
-
-    /// Starts the program where it is time to.
-    pub(super) fn autostart(&mut self) -> Result<(), InitError> {
-        let now = Instant::now();
-        if self.start_due().is_none_or(|due| due > now) {
-            return Ok(());
-        }
-        self.machine.autostart.iter_mut().for_each(|it| it.start(now));
-        let name = ComponentName::Business;
-        let Some(target) = self.target(name) else { return Ok(()) };
-        let made = Program::with_pipes(name, false);
-        let (program, streams) = made.step("make the business application's pipes")?;
-        let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
-        let sent = target.link.send(&Request::Start { id: BUSINESS }, &fds);
-        if Self::is_heard_by_holder(sent).step("start the business application")? {
-            self.programs.insert(BUSINESS, program);
-        }
-        Ok(())
-    }
-
-    /// Plans the next start, now that the program has ended.
-    pub(super) fn autostarted_has_ended(&mut self, status: u8) {
-        self.machine.autostart.iter_mut().for_each(|it| it.end(status, Instant::now()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn autostart(restart: Restart) -> Autostart {
-        Autostart { restart, pause: FIRST_PAUSE, started: None, due: None }
-    }
-
     #[test]
     fn each_pause_is_longer_until_the_program_runs_for_a_while() {
-        let mut it = autostart(Restart::OnFailure);
+        let mut it = Autostart::new(Restart::OnFailure);
         let now = Instant::now();
         let mut pauses = Vec::new();
         for _ in 0..9 {
-            it.start(now);
+            assert_eq!(it.start(now), WINDOW);
             assert_eq!(it.due, None);
-            it.end(1, now);
+            it.end(1, WINDOW, now);
             pauses.push((it.due.unwrap() - now).as_millis());
         }
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
-        it.start(now);
+        it.end(1, 5, now);
+        it.grant(2);
+        assert_eq!(it.start(now), 7, "the rest is still on its way");
         let later = now + LONGEST_PAUSE;
-        it.end(1, later);
+        it.end(1, WINDOW, later);
         assert_eq!(it.due, Some(later + FIRST_PAUSE));
     }
 
@@ -127,9 +99,9 @@ mod tests {
             (Restart::Always, true, true),
         ] {
             for (status, again) in [(1, after_failure), (0, after_success)] {
-                let mut it = autostart(restart);
-                it.start(Instant::now());
-                it.end(status, Instant::now());
+                let mut it = Autostart::new(restart);
+                assert_eq!(it.start(Instant::now()), WINDOW);
+                it.end(status, WINDOW, Instant::now());
                 assert_eq!(it.due.is_some(), again, "{restart:?} {status}");
             }
         }

@@ -9,11 +9,10 @@ use box_image::wire::{
     Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Stream, TerminalSize,
 };
 
-use super::autostart::BUSINESS;
 use super::program::Program;
-use super::{AGENT, Agent, Server};
+use super::{Agent, Server};
 use crate::component::Component;
-use crate::component::protocol::{ProgramId, Request};
+use crate::component::protocol::{AGENT, BUSINESS, ProgramId, Request};
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 
@@ -161,6 +160,8 @@ impl Server<'_> {
         if let Some(program) = self.programs.get_mut(&id) {
             program.grant(bytes);
             self.conclude(id);
+        } else if id == BUSINESS {
+            self.machine.autostart.iter_mut().for_each(|it| it.grant(bytes));
         }
     }
 
@@ -191,8 +192,8 @@ impl Server<'_> {
         while let Some(output) = program.drain() {
             outputs.push(output);
         }
-        let (is_held_back, timed_out, component) =
-            (program.is_held_back(), program.timed_out, program.component);
+        let (is_held_back, timed_out, component, credit) =
+            (program.is_held_back(), program.timed_out, program.component, program.credit());
         for (stream, data) in outputs {
             self.send_output(id, stream, data);
         }
@@ -206,7 +207,7 @@ impl Server<'_> {
             self.agent = Agent::Ended;
         }
         if id == BUSINESS {
-            self.autostarted_has_ended(status);
+            self.autostarted_has_ended(status, credit);
         }
         let of_program = self.machine.components.iter().find(|it| it.name == component);
         let leaf = of_program.map(|it| &it.leaf);

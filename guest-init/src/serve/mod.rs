@@ -4,6 +4,7 @@
 //! One thread and one `poll` over the channel, the holders, the programs' pipes and SIGCHLD.
 
 pub(crate) mod autostart;
+mod business;
 pub(crate) mod calls;
 mod command;
 mod input;
@@ -17,7 +18,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
-use box_image::wire::{AGENT_ID, GuestMessage, HostMessage, Stream};
+use box_image::wire::{GuestMessage, HostMessage, Stream};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
@@ -25,7 +26,7 @@ use nix::unistd::Pid;
 
 use crate::channel::Channel;
 use crate::component::Component;
-use crate::component::protocol::{Event, ProgramId, Request};
+use crate::component::protocol::{AGENT, Event, ProgramId, Request};
 use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{Clock, Milestones};
@@ -35,9 +36,6 @@ use calls::Calls;
 use input::Input;
 use program::Program;
 use stop::{Stop, TICK};
-
-/// The agent's program on the wire, where commands have ids from 1.
-const AGENT: ProgramId = 0;
 
 /// The result of the set-up.
 #[derive(Debug)]
@@ -75,7 +73,7 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
             server.serve(source)?;
         }
         server.kill_late_programs()?;
-        server.autostart()?;
+        server.start_autostarted();
     }
     Ok(())
 }
@@ -307,5 +305,3 @@ impl Server<'_> {
         Ok(())
     }
 }
-
-const _: () = assert!(AGENT as u32 == AGENT_ID);

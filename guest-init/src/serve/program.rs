@@ -77,6 +77,16 @@ impl Program {
         Ok((program, streams))
     }
 
+    /// Returns the program with another part of the window.
+    pub(crate) fn with_credit(self, credit: u32) -> Self {
+        Self { credit, ..self }
+    }
+
+    /// Returns the part of the window that is left.
+    pub(crate) const fn credit(&self) -> u32 {
+        self.credit
+    }
+
     /// Returns a program whose terminal is still to come.
     pub(crate) fn with_terminal(component: ComponentName) -> Self {
         Self { input: Some(Input::new(None)), ..Self::new(component) }

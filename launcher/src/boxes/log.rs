@@ -1,4 +1,5 @@
-//! The log of a box's agent, and of its business application's own program: what they wrote, when and where, in two files of bounded size.
+//! The logs of a box: what the agent, and the business application's own program, wrote, when and where, each in two
+//! files of bounded size.
 //!
 //! Each entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
 //! the output. When a file is full, it takes the place of the older one.
@@ -15,58 +16,97 @@ use super::{inode, since_epoch};
 use crate::LaunchError;
 use crate::control::CHUNK;
 
-const CURRENT: &str = "agent.log";
-const OLDER: &str = "agent.log.1";
 /// The size of a file from which on the next entry goes to another, in bytes.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
-/// Keeps what the components' own programs write.
+/// The logs of a box. Each component has its own, so that neither drives the other's lines out.
 #[derive(Debug)]
-pub struct AgentLog {
-    directory: PathBuf,
+pub struct Logs {
+    agent: Log,
+    business: Log,
+}
+
+impl Logs {
+    /// Makes the logs in a directory.
+    pub(super) fn create(directory: &Path) -> Result<Self, LaunchError> {
+        let path = current(directory, ComponentName::Agent);
+        let file = Some(new_file(&path).map_err(LaunchError::file("make", &path))?);
+        let log = |component, file| Log {
+            path: current(directory, component),
+            file,
+            size: 0,
+            failed: None,
+        };
+        Ok(Self {
+            agent: log(ComponentName::Agent, file),
+            business: log(ComponentName::Business, None),
+        })
+    }
+
+    /// Returns logs that keep nothing.
+    #[cfg(test)]
+    pub(crate) fn nowhere() -> Self {
+        let log = || Log { path: PathBuf::new(), file: None, size: 0, failed: Some(String::new()) };
+        Self { agent: log(), business: log() }
+    }
+
+    /// Keeps an output of the agent or of the business application's own program.
+    pub(crate) fn write(&mut self, output: &Output) {
+        let is_business = u32::from(output.id) == BUSINESS_ID;
+        if is_business { self.business.write(output) } else { self.agent.write(output) }
+    }
+
+    /// Returns why a log lacks the last outputs.
+    pub(crate) fn failed(&self) -> Option<&str> {
+        self.agent.failed.as_deref().or(self.business.failed.as_deref())
+    }
+}
+
+/// Returns the file to which a component's log is written.
+fn current(directory: &Path, component: ComponentName) -> PathBuf {
+    directory.join(format!("{}.log", component.name()))
+}
+
+/// Returns the file that was full before.
+fn older(current: &Path) -> PathBuf {
+    current.with_extension("log.1")
+}
+
+/// Keeps what a component's own program writes.
+#[derive(Debug)]
+struct Log {
+    path: PathBuf,
+    /// Made at the first output, if not before.
     file: Option<File>,
     size: u64,
     failed: Option<String>,
 }
 
-impl AgentLog {
-    /// Makes the log in a directory.
-    pub(super) fn create(directory: &Path) -> Result<Self, LaunchError> {
-        let path = directory.join(CURRENT);
-        let file = new_file(&path).map_err(LaunchError::file("make", &path))?;
-        Ok(Self { directory: directory.to_owned(), file: Some(file), size: 0, failed: None })
-    }
-
-    /// Returns a log that keeps nothing.
-    #[cfg(test)]
-    pub(crate) fn nowhere() -> Self {
-        Self { directory: PathBuf::new(), file: None, size: 0, failed: None }
-    }
-
+impl Log {
     /// Keeps an output. A disk that is full ends the log, but not the agent.
-    pub(crate) fn write(&mut self, output: &Output) {
-        if self.file.is_some()
+    fn write(&mut self, output: &Output) {
+        if self.failed.is_none()
             && let Err(error) = self.append(output)
         {
             (self.file, self.failed) = (None, Some(error.to_string()));
         }
     }
 
-    /// Returns why the log lacks the last outputs.
-    pub(crate) fn failed(&self) -> Option<&str> {
-        self.failed.as_deref()
-    }
-
     fn append(&mut self, output: &Output) -> io::Result<()> {
         if self.size >= MAX_FILE {
-            let current = self.directory.join(CURRENT);
-            fs::rename(&current, self.directory.join(OLDER))?;
-            (self.file, self.size) = (Some(new_file(&current)?), 0);
+            fs::rename(&self.path, older(&self.path))?;
+            (self.file, self.size) = (None, 0);
         }
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => new_file(&self.path)?,
+        };
         let mut entry = since_epoch().to_le_bytes().to_vec();
         GuestMessage::Output(output.clone()).write(&mut entry)?;
         self.size += entry.len() as u64;
-        self.file.as_mut().map_or(Ok(()), |file| file.write_all(&entry))
+        file.write_all(&entry)?;
+        self.file = Some(file);
+        Ok(())
     }
 }
 
@@ -79,8 +119,6 @@ fn new_file(path: &Path) -> io::Result<File> {
 pub struct Logged {
     /// When, in milliseconds since 1970.
     pub time_ms: u64,
-    /// Whose program it was.
-    pub component: ComponentName,
     /// Where.
     pub stream: Stream,
     /// What.
@@ -90,14 +128,14 @@ pub struct Logged {
 /// Reads a log from its beginning, also while it is written.
 #[derive(Debug)]
 pub struct LogReader {
-    directory: PathBuf,
+    path: PathBuf,
     file: Option<File>,
     frames: Frames,
 }
 
 impl LogReader {
-    pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), file: None, frames: Frames::default() }
+    pub(super) fn new(directory: &Path, component: ComponentName) -> Self {
+        Self { path: current(directory, component), file: None, frames: Frames::default() }
     }
 
     /// Returns the next entry; `None` at the end, after which there may be more later.
@@ -127,9 +165,9 @@ impl LogReader {
     /// Opens the file after this one; returns whether there is one.
     fn advance(&mut self) -> io::Result<bool> {
         let next = match &self.file {
-            None => open(&self.directory.join(OLDER))?.or(open(&self.directory.join(CURRENT))?),
+            None => open(&older(&self.path))?.or(open(&self.path)?),
             Some(file) => {
-                let current = open(&self.directory.join(CURRENT))?;
+                let current = open(&self.path)?;
                 let is_other = |it: &File| Ok::<_, io::Error>(inode(it)? != inode(file)?);
                 match current {
                     Some(current) if is_other(&current)? => Some(current),
@@ -159,11 +197,8 @@ fn entry(rest: &mut &[u8]) -> io::Result<Option<Logged>> {
     let mut time = [0; 8];
     rest.read_exact(&mut time)?;
     match GuestMessage::read(rest)? {
-        Some(GuestMessage::Output(Output { id, stream, data })) => {
-            let is_business = u32::from(id) == BUSINESS_ID;
-            let component =
-                if is_business { ComponentName::Business } else { ComponentName::Agent };
-            Ok(Some(Logged { time_ms: u64::from_le_bytes(time), component, stream, data }))
+        Some(GuestMessage::Output(Output { stream, data, .. })) => {
+            Ok(Some(Logged { time_ms: u64::from_le_bytes(time), stream, data }))
         }
         Some(_) => Err(io::Error::new(ErrorKind::InvalidData, "the log holds something else")),
         None => Err(ErrorKind::UnexpectedEof.into()),

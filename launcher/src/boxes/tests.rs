@@ -133,8 +133,8 @@ fn a_directory_that_others_can_change_is_not_used() {
 #[test]
 fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
     let made = Fixture::new();
-    let mut log = made.create("one").unwrap().log().unwrap();
-    let mut reader = made.boxes().log("one");
+    let mut log = made.create("one").unwrap().logs().unwrap();
+    let mut reader = made.boxes().log("one", ComponentName::Agent);
     assert_eq!(reader.next_entry().unwrap(), None);
     log.write(&output(b"a\xff\n"));
     log.write(&Output { stream: Stream::Stderr, ..output(b"b") });
@@ -145,13 +145,19 @@ fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
     assert_eq!(reader.next_entry().unwrap(), None);
     log.write(&output(b"c"));
     assert_eq!(reader.next_entry().unwrap().unwrap().data, b"c");
+    let mut other = made.boxes().log("one", ComponentName::Business);
+    assert_eq!(other.next_entry().unwrap(), None, "not made yet");
+    log.write(&Output { id: 255, ..output(b"d") });
+    assert_eq!(other.next_entry().unwrap().unwrap().data, b"d");
+    assert_eq!(reader.next_entry().unwrap(), None);
 }
 
 #[test]
 fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let made = Fixture::new();
     let entry = made.create("one").unwrap();
-    let (mut log, mut follower) = (entry.log().unwrap(), made.boxes().log("one"));
+    let (mut log, mut follower) =
+        (entry.logs().unwrap(), made.boxes().log("one", ComponentName::Agent));
     let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
     let count = 3 * usize::try_from(log::MAX_FILE).unwrap() / piece.len();
     let mut followed = 0;
@@ -160,7 +166,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
         followed += std::iter::from_fn(|| follower.next_entry().unwrap()).count();
     }
     assert_eq!(followed, count);
-    let mut late = made.boxes().log("one");
+    let mut late = made.boxes().log("one", ComponentName::Agent);
     let kept = std::iter::from_fn(|| late.next_entry().unwrap()).count();
     assert!((count / 3..count).contains(&kept), "{kept} of {count}");
     let size: u64 = fs::read_dir(made.boxes().directory.join("one"))

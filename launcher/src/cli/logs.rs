@@ -18,9 +18,9 @@ use super::terminal::{json_line, printed};
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows what the agent of a box has written.
+/// Shows what the agent of a box, or its business application, has written.
 ///
-/// Its standard error comes out of boxlaunch's. Of a box that writes much, the last four to eight
+/// Its standard error comes out of boxlaunch's. Of a program that writes much, the last four to eight
 /// MiB are kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,7 +36,7 @@ pub(crate) struct LogsArgs {
     /// Only what was written since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
-    /// The component whose own program wrote; that of business is started where the Boxfile says `autostart`.
+    /// Whose output: the agent's, or that of the business application's own program (`autostart`).
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
     /// Print one JSON object for each piece of output: time_ms, component, stream and text.
@@ -65,13 +65,13 @@ impl Since {
 pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     let mut record = boxes.find(&args.name)?;
-    let mut log = boxes.log(&record.name);
+    let mut log = boxes.log(&record.name, args.component);
     let since = args.since.map_or(0, |since| since.time_ms(since_epoch()));
     loop {
         let has_ended = record.state == State::Ended;
         while let Some(entry) = log.next_entry().map_err(read_error)? {
-            if entry.time_ms >= since && entry.component == args.component {
-                show(&entry, args.json)?;
+            if entry.time_ms >= since {
+                show(&entry, args)?;
             }
         }
         if !args.follow || has_ended {
@@ -90,16 +90,16 @@ fn read_error(source: io::Error) -> LaunchError {
     LaunchError::System { action: "read the log", source }
 }
 
-fn show(entry: &Logged, as_json: bool) -> Result<(), CommandError> {
+fn show(entry: &Logged, args: &LogsArgs) -> Result<(), CommandError> {
     let name = match entry.stream {
         Stream::Stdout => "stdout",
         Stream::Stderr => "stderr",
     };
-    if as_json {
+    if args.json {
         let text = String::from_utf8_lossy(&entry.data);
         let line = json_line(&json!({
             "time_ms": entry.time_ms,
-            "component": entry.component,
+            "component": args.component,
             "stream": name,
             "text": text,
         }))?;

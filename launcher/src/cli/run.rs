@@ -89,7 +89,7 @@ fn boot(
             runtime,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
-            log: entry.log()?,
+            logs: entry.logs()?,
             agent_output: &mut agent_output,
             signals,
             started: started + tried,

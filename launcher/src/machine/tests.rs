@@ -45,7 +45,7 @@ fn machine(made: &TestBox) -> Machine {
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
         agent_spoke: false,
         agent_window: Window::default(),
-        log: AgentLog::nowhere(),
+        logs: Logs::nowhere(),
         facts: RunFacts::new(Verification { verified: Verified::Receipt, hashing: Duration::ZERO }),
     }
 }
@@ -138,7 +138,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         runtime: runtime_dir,
         agent_socket: None,
         console: None,
-        log: AgentLog::nowhere(),
+        logs: Logs::nowhere(),
         agent_output: &mut agent_output,
         signals: &signals,
         started: Instant::now(),

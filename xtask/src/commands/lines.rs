@@ -209,6 +209,7 @@ mod tests {
         ("crates/guest-kernel/src/error.rs", "one error type in one file"),
         ("crates/oci-layer/src/guard.rs", "the list of the crate's guards"),
         ("crates/oci-layer/src/zstd.rs", "one format of compression beside gzip"),
+        ("crates/virtual-host/src/kernel/choice.rs", "takes one of two other files of the folder"),
         ("crates/virtual-host/src/scratch.rs", "the files of a run, which three others make"),
         ("guest-init/src/component/account.rs", "it reads what a workload may have made"),
         ("guest-init/src/component/caps.rs", "one fence of a component"),

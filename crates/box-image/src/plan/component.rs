@@ -96,11 +96,11 @@ pub struct ComponentPlan {
     /// The limits of each of its processes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rlimits: Rlimits,
-    /// Whether the program is started once the agent is ready (business only); otherwise it waits for
-    /// the agent to start it.
+    /// Whether the program is started once the agent is ready (business only); otherwise nothing
+    /// starts it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub autostart: bool,
-    /// When it is started again.
+    /// When it is started again (business only).
     #[serde(default, skip_serializing_if = "is_default")]
     pub restart: Restart,
     /// The TCP port on which the agent listens; init bridges the vsock port of the same number

@@ -127,6 +127,11 @@ impl RunPlan {
         }
     }
 
+    /// Returns whether a component has the program by which commands are run in the other one.
+    pub fn calls_from(&self, component: ComponentName) -> bool {
+        component == ComponentName::Agent && self.business.is_some()
+    }
+
     /// Returns the components that the box has, in the order of [`ComponentName::ALL`].
     pub fn components(&self) -> impl Iterator<Item = (ComponentName, &ComponentPlan)> {
         ComponentName::ALL.into_iter().filter_map(|name| Some((name, self.component(name)?)))

@@ -43,15 +43,16 @@ pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
 pub const MAX_OUTPUT: usize = 32 * 1024;
 /// The number of bytes that a program may write, on both streams together, before the host has granted more. Those of
-/// the agent and of a command fit a Unix socket's buffer (`net.core.wmem_default`) together.
+/// the components' own programs and of a command fit a Unix socket's buffer (`net.core.wmem_default`) together.
 pub const WINDOW: u32 = 64 * 1024;
 /// The cost of a frame beside its bytes; a socket's buffer counts no more for it.
 pub const FRAME_COST: u32 = 1024;
 /// The number of bytes of input that the host may send before init has granted more.
 pub const INPUT_WINDOW: u32 = 64 * 1024;
-/// The `id` under which the agent's own end is reported; commands have ids from 1.
+/// The `id` of the agent's own program.
 pub const AGENT_ID: u32 = 0;
-/// The `id` of the business application's own program, where init starts that.
+/// The `id` of the business application's own program, where init starts that. Commands of the host have those between
+/// the two.
 pub const BUSINESS_ID: u32 = 255;
 
 /// Declares the messages of one direction: the kind of each one's frame, and its body.
@@ -144,7 +145,7 @@ pub struct Timing {
 /// Bytes that a program wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Whose: [`AGENT_ID`] or the id of a command.
+    /// Whose: [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
     pub id: u8,
     /// Where it wrote them.
     pub stream: Stream,
@@ -190,7 +191,7 @@ pub enum Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exited {
-    /// [`AGENT_ID`] or the id of a command.
+    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
     pub id: u32,
     /// The exit status, or 128 + the signal's number; 126 where the program could not be
     /// executed and 127 where it was not found.
@@ -206,7 +207,7 @@ pub struct Exited {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credit {
-    /// [`AGENT_ID`] or the id of a command.
+    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
     pub id: u8,
     /// How many bytes more than before.
     pub bytes: u32,
@@ -258,7 +259,7 @@ impl HostMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// From 1, and of no command that still runs; [`Output`] and [`Exited`] name it.
+    /// Between [`AGENT_ID`] and [`BUSINESS_ID`], and of no command that still runs; [`Output`] and [`Exited`] name it.
     pub id: u8,
     /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
@@ -339,7 +340,7 @@ pub struct InputEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
-    /// [`AGENT_ID`] or the id of a command.
+    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
     pub id: u32,
     /// The signal's number on Linux.
     pub signal: i32,

@@ -7,6 +7,7 @@
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
 
+mod choice;
 mod compiled;
 mod kvm_amd;
 mod package;
@@ -25,8 +26,9 @@ use serde::{Deserialize, Serialize};
 
 use self::kvm_amd::Exits;
 use crate::{HostError, Result};
+pub use choice::choose;
 pub use compiled::{COMPILED_RELEASE, prepare_file};
-pub use package::{choose, fetch, newest_package};
+pub use package::{fetch, newest_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
@@ -227,9 +229,15 @@ fn read_module(path: &Path) -> Result<Vec<u8>> {
     }
     let mut module = Vec::new();
     XzReader::new(&*bytes, true)
-        .take(MODULE_LIMIT)
+        .take(MODULE_LIMIT + 1)
         .read_to_end(&mut module)
         .map_err(HostError::file("decompress", path))?;
+    if module.len() as u64 > MODULE_LIMIT {
+        return Err(HostError::malformed(
+            path.display().to_string(),
+            "it is too long for a kernel module",
+        ));
+    }
     Ok(module)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{HostKernel, prepare, prepare_file, publish};
+use super::{HostKernel, prepare, publish};
 use crate::{HostError, Result, programs};
 
 /// The package that depends on the newest kernel package.
@@ -47,23 +47,6 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
     let mut entries = fs::read_dir(folder).map_err(HostError::file("list", folder))?;
     let file = entries.find_map(|entry| Some(entry.ok()?.path()));
     file.ok_or_else(|| HostError::malformed("the download", "apt-get left no file"))
-}
-
-/// Returns the kernel in a named file, prepared as by [`prepare_file`]; else the one that a cache directory has; else
-/// fetches the newest, and then `before` gets the command that does so as soon as its package is known.
-///
-/// # Errors
-/// As for [`prepare_file`], [`HostKernel::find`], [`newest_package`] and [`fetch`].
-pub fn choose(named: Option<&Path>, cache: &Path, before: impl FnOnce(&str)) -> Result<HostKernel> {
-    if let Some(file) = named {
-        return prepare_file(file, cache);
-    }
-    if let Some(kernel) = HostKernel::find(cache)? {
-        return Ok(kernel);
-    }
-    let package = newest_package()?;
-    before(&format!("apt-get download {package}"));
-    fetch(&package, cache)
 }
 
 /// Prepares the kernel in a Debian package's file in a cache directory, in place of one of the same version.

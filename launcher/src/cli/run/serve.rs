@@ -189,9 +189,10 @@ impl Run<'_> {
 
     /// Says that the business application's own program has ended, and where its words are.
     fn say_business_ended(&self, name: &str, status: u8) {
-        if !self.args.json && !is_quiet() {
+        // A terminal is the command's alone.
+        if !self.args.json && !is_quiet() && !self.args.options.tty {
             self.screen.notice(&format!(
-                "boxlaunch: the business application has ended with status {status}; \
+                "boxlaunch: the business application has ended with status {status}; its output: \
                  boxlaunch logs --in business {name}\n"
             ));
         }

@@ -53,7 +53,7 @@ pub(crate) fn run() -> Outcome {
 
 fn compile(workspace: &Workspace) -> Result<()> {
     // Its optimized form takes minutes more to compile, and the example has little to build.
-    cargo::run(&mut Artefacts::builder_build(workspace, Profile::Dev))?;
+    cargo::run(&mut Artefacts::builder_alone(workspace))?;
     cargo::build_boxlaunch(workspace)?;
     cargo::run(&mut Artefacts::init_build(workspace))?;
     cargo::run(&mut Artefacts::static_build(workspace, &["hello-agent"]))

@@ -1,0 +1,61 @@
+//! The business application's own program, as the server starts it.
+
+use std::os::fd::AsFd as _;
+use std::time::Instant;
+
+use box_image::ComponentName;
+use box_image::wire::WINDOW;
+
+use super::Server;
+use super::program::Program;
+use crate::component::protocol::{BUSINESS, Request};
+use crate::component::spawn::CANNOT_START;
+use crate::error::{InitError, Step as _};
+
+impl Server<'_> {
+    /// Plans the first start, now that the agent is ready.
+    pub(super) fn begin_autostart(&mut self) {
+        if let Some(autostart) = &mut self.machine.autostart {
+            autostart.plan_start(Instant::now());
+        }
+    }
+
+    /// Returns when the program is to be started.
+    pub(super) fn start_due(&self) -> Option<Instant> {
+        self.machine.autostart.as_ref()?.due().filter(|_| self.stop.is_none())
+    }
+
+    /// Starts the program where it is time to. That it cannot be started is its own failure, not the box's.
+    pub(super) fn start_autostarted(&mut self) {
+        let now = Instant::now();
+        if self.start_due().is_none_or(|due| due > now) {
+            return;
+        }
+        let credit = self.machine.autostart.as_mut().map_or(WINDOW, |it| it.start(now));
+        match self.try_autostart(credit) {
+            Ok(program) => drop(program.and_then(|it| self.programs.insert(BUSINESS, it))),
+            Err(error) => {
+                self.refuse(BUSINESS, &error.to_string());
+                self.autostarted_has_ended(CANNOT_START, credit);
+            }
+        }
+    }
+
+    fn try_autostart(&self, credit: u32) -> Result<Option<Program>, InitError> {
+        let name = ComponentName::Business;
+        let Some(target) = self.target(name) else { return Ok(None) };
+        let made = Program::with_pipes(name, false);
+        let (program, streams) = made.step("make the business application's pipes")?;
+        let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
+        let sent = target.link.send(&Request::Start { id: BUSINESS }, &fds);
+        let is_heard = Self::is_heard_by_holder(sent).step("start the business application")?;
+        Ok(is_heard.then(|| program.with_credit(credit)))
+    }
+
+    /// Plans the next start, now that the program has ended, with what is left of its window.
+    pub(super) fn autostarted_has_ended(&mut self, status: u8, credit: u32) {
+        if let Some(autostart) = &mut self.machine.autostart {
+            autostart.end(status, credit, Instant::now());
+        }
+    }
+}
