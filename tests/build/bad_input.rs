@@ -209,7 +209,7 @@ fn an_agent_without_a_program() {
     let image = testkit::images::Image::new(testkit::images::Config::default());
     checkout.image("agent", &image.with(Layer::new().dir("/etc", 0o755).to_tar()));
     insta::assert_snapshot!(shown(&checkout.refused()), @r#"
-    error: the agent's image names no program
+    error: the agent image names no program
       --> Boxfile:3:11
        |
      3 |     image "oci:images/agent"

@@ -108,6 +108,20 @@ fn a_value_that_looks_like_a_secret_is_hidden() {
 }
 
 #[test]
+fn a_program_that_is_started_is_shown() {
+    let checkout = Checkout::new();
+    checkout.edit(
+        "Boxfile",
+        "business {",
+        "business {\n    autostart #true restart=\"always\"\n    entrypoint \"/app/main\"",
+    );
+    checkout.built(&[]);
+    let text = checkout.result(&["inspect", "test.box"]);
+    let line = "  autostart   once the agent is ready; restart: always\n";
+    assert!(text.contains(line), "{text}");
+}
+
+#[test]
 fn a_box_as_data() {
     let checkout = built();
     let built = checkout.built(&[]);

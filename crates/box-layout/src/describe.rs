@@ -93,6 +93,10 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
     line("root", &plan.root);
     line("hostname", &plan.hostname);
     line("program", &format!("{:?} in {}", plan.argv, plan.workdir));
+    if plan.autostart {
+        let text = format!("once the agent is ready; restart: {}", plan.restart.name());
+        line("autostart", &text);
+    }
     let env = plan.env.iter().enumerate();
     env.for_each(|(at, it)| line(if at == 0 { "env" } else { "" }, it));
     line("user", &format!("{}:{}", plan.user.uid, plan.user.gid));

@@ -99,7 +99,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("box", format!("{} in {}", record.digest, shown(&record.directory))),
         ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),
-        ("business", text(record.business_status.map(|it| format!("has ended with {it}")))),
+        ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
     ];

@@ -23,8 +23,8 @@ const MAGIC: &[u8] = b"\x7fELF";
 /// which would lack what the emulated machine needs.
 pub fn prepare_file(file: &Path, cache: &Path) -> Result<HostKernel> {
     let mut start = [0; MAGIC.len()];
-    let read = File::open(file).and_then(|mut file| file.read_exact(&mut start));
-    if read.is_err() || start != MAGIC {
+    let opened = File::open(file).map_err(HostError::file("read", file))?;
+    if (&opened).read_exact(&mut start).is_err() || start != MAGIC {
         return prepare_package(file, cache);
     }
     let elf = read_whole(file)?;

@@ -190,12 +190,19 @@ impl Run<'_> {
     /// Says that the business application's own program has ended, and where its words are.
     fn say_business_ended(&self, name: &str, status: u8) {
         // A terminal is the command's alone.
-        if !self.args.json && !is_quiet() && !self.args.options.tty {
-            self.screen.notice(&format!(
-                "boxlaunch: the business application has ended with status {status}; its output: \
-                 boxlaunch logs --in business {name}\n"
-            ));
+        if self.args.json || is_quiet() || self.args.options.tty {
+            return;
         }
+        let restart = self.opened.plan().business.as_ref().map(|it| it.restart);
+        let is_restarted = restart.is_some_and(|it| it.applies(status));
+        let again = if is_restarted { ", and is started again" } else { "" };
+        let output = match self.args.nested || self.args.rm {
+            true => String::new(),
+            false => format!("; its output: boxlaunch logs --in business {name}"),
+        };
+        self.screen.notice(&format!(
+            "boxlaunch: the business application has ended with status {status}{again}{output}\n"
+        ));
     }
 
     /// Says that the agent can be used, and where.
