@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
+use box_image::wire::ComponentUsage;
 use box_image::{ComponentName, Limits};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -93,6 +94,23 @@ impl Leaf {
     /// Says whether the kernel's out-of-memory killer has ended something here.
     pub(crate) fn oom_killed(&self) -> bool {
         counter(&self.read("memory.events"), "oom_kill") > 0
+    }
+
+    /// Returns the resources that the component uses, and its limits, without its disk.
+    pub(crate) fn usage(&self, component: ComponentName) -> ComponentUsage {
+        let number = |file| self.read(file).trim().parse().unwrap_or(0);
+        ComponentUsage {
+            component,
+            memory_bytes: number("memory.current"),
+            memory_peak_bytes: number("memory.peak"),
+            memory_max_bytes: number("memory.max"),
+            cpu_us: counter(&self.read("cpu.stat"), "usage_usec"),
+            pids: number("pids.current"),
+            pids_max: number("pids.max"),
+            disk_bytes: 0,
+            disk_max_bytes: 0,
+            oom_kills: counter(&self.read("memory.events"), "oom_kill"),
+        }
     }
 
     /// Says whether a process is alive here.

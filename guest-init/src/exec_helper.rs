@@ -214,7 +214,10 @@ impl Caller {
                 }
                 GuestMessage::Exited(ended) if ended.timed_out => return Ok(Some(exit::TIMED_OUT)),
                 GuestMessage::Exited(ended) => return Ok(Some(ended.status)),
-                GuestMessage::Hello(_) | GuestMessage::Ready(_) | GuestMessage::Failed(_) => {}
+                GuestMessage::Hello(_)
+                | GuestMessage::Ready(_)
+                | GuestMessage::Failed(_)
+                | GuestMessage::Usage(_) => {}
             }
         }
         Ok(None)

@@ -9,10 +9,14 @@
 
 use std::time::Duration;
 
-use box_image::wire::Timing;
-use nix::time::{ClockId, clock_gettime};
+use box_image::wire::{self, Timing};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime, clock_settime};
 
-use crate::sys;
+use crate::{console, sys};
+
+/// The clocks may differ by this much; a message is faster.
+const CLOCK_SLACK: Duration = Duration::from_millis(50);
 
 /// When init began, on both of the guest's clocks.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +57,18 @@ pub fn now_ns() -> u64 {
     // The clock exists on every Linux, so zero is never returned.
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sets the wall clock to the host's, where they differ by more than [`CLOCK_SLACK`]: a host that has slept, or whose clock
+/// was set.
+pub(crate) fn follow(host: wire::Clock) {
+    let host = Duration::from_nanos(host.now_ns);
+    let own = clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default();
+    if own.abs_diff(host) > CLOCK_SLACK
+        && let Err(error) = clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::from_duration(host))
+    {
+        console::say(&format!("set the clock: {error}"));
+    }
 }
 
 /// Converts `count` to nanoseconds, knowing that `counts` took `ns`.

@@ -11,6 +11,7 @@
 //! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
 //! it, notes the end, and removes what is left of the run.
 
+mod events;
 mod log;
 mod record;
 
@@ -30,6 +31,7 @@ use crate::LaunchError;
 use crate::receipt::open_private;
 use crate::runtime_dir;
 
+pub use events::{BoxEvent, Kind, Watch};
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State, since_epoch};
 
@@ -106,10 +108,17 @@ impl Boxes {
     /// # Errors
     /// When they cannot be read.
     pub fn all(&self) -> Result<Vec<Record>, LaunchError> {
+        if !self.is_absent()? {
+            self.sweep_alone()?;
+        }
+        self.records()
+    }
+
+    /// Returns all records as they are, the newest first: a box whose supervisor was killed may still seem to run.
+    fn records(&self) -> Result<Vec<Record>, LaunchError> {
         if self.is_absent()? {
             return Ok(Vec::new());
         }
-        self.sweep_alone()?;
         // One that cannot be read, such as another user's, is no reason not to show the others.
         let record = |name: &String| self.record(name).ok().flatten();
         let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();

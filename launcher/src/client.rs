@@ -7,12 +7,12 @@ use std::fmt;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use box_image::wire::{
     self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow,
-    Frames, Greeting, GuestMessage, HostMessage, InputEnd, Output, PROTOCOL, Resize, Shutdown,
-    Signal, TerminalSize,
+    Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, Resize,
+    Shutdown, Signal, TerminalSize, Usage,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -29,6 +29,8 @@ use crate::tty::Tty;
 
 /// The id under which this names its command; the supervisor knows which one it is.
 const COMMAND_ID: u8 = 1;
+/// How long an answer is waited for that a box can give at once.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection to a supervisor.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub struct Client<'a> {
     protocol: u32,
     input: Option<Input>,
     tty: Option<Tty>,
+    /// When an answer is no longer waited for.
+    deadline: Option<Instant>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
     business: Option<BusinessEnds<'a>>,
@@ -102,6 +106,7 @@ impl<'a> Client<'a> {
             protocol,
             input: None,
             tty: None,
+            deadline: None,
             agent_status: None,
             business: None,
         };
@@ -135,6 +140,24 @@ impl<'a> Client<'a> {
         // One that still starts says itself where its init is too old.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)
+    }
+
+    /// Asks for the resources that the box uses.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
+    pub fn measure(&mut self) -> Result<Usage, LaunchError> {
+        self.send(&HostMessage::Measure(Measure {}))?;
+        self.deadline = Some(Instant::now() + PATIENCE);
+        loop {
+            match self.next()? {
+                Event::Message(GuestMessage::Usage(usage)) => return Ok(usage),
+                Event::Message(message) => self.agent_message(message, &mut Route::Nowhere)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
     }
 
     /// Waits until the agent ends, and returns its status.
@@ -370,8 +393,11 @@ impl<'a> Client<'a> {
         // The signals stand in for a source that is closed, whose answer is then not looked at.
         let mut fds = [Some(self.stream.as_fd()), Some(fallback), input, tty]
             .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
-        match poll(&mut fds, PollTimeout::NONE) {
+        let left = self.deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        let left = left.map(|it| PollTimeout::try_from(it.as_millis()));
+        match poll(&mut fds, left.transpose().ok().flatten().unwrap_or(PollTimeout::NONE)) {
             Err(nix::Error::EINTR) => return Ok(Sources::default()),
+            Ok(0) => return Err(LaunchError::NoAnswer),
             polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
         };
         let [supervisor, signals, on_input, on_tty] = fds.map(|fd| fd.any().unwrap_or(true));

@@ -107,6 +107,12 @@ pub enum LaunchError {
     /// The box ended before what was waited for.
     #[error("the box {0} ended first")]
     BoxEnded(String),
+    /// A copy from or to a box failed at one of its ends.
+    #[error("cannot copy: {0}")]
+    Copy(String),
+    /// Something did not answer in time.
+    #[error("the box does not answer")]
+    NoAnswer,
     /// The input of a command could not be read.
     #[error("cannot read the standard input: {0}")]
     Input(#[source] io::Error),

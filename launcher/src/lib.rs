@@ -18,6 +18,7 @@ pub mod client;
 pub mod clock;
 pub mod console;
 pub mod control;
+pub mod copy;
 mod elf;
 pub mod error;
 pub mod floor;
@@ -33,8 +34,10 @@ pub mod runtime_dir;
 pub mod signals;
 pub mod supervisor;
 pub mod tty;
+pub mod usage;
 pub mod verify;
 pub mod vmm;
+mod wall_clock;
 
 pub use error::{LaunchError, RunFailure};
 pub use open::{check_enforced, check_owner, open};

@@ -12,13 +12,15 @@
 mod clients;
 mod programs;
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use box_image::ComponentName;
 use box_image::wire::{
-    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, Output, PROTOCOL,
+    AGENT_ID, BUSINESS_ID, Clock, Exited, Failed, Follow, GuestMessage, HostMessage, Output,
     Shutdown, Signal,
 };
 use nix::libc::SIGKILL;
@@ -31,6 +33,7 @@ use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
+use crate::wall_clock::WallClock;
 use clients::{Clients, FromClient};
 use programs::{AGENT, BUSINESS, Programs};
 
@@ -111,8 +114,17 @@ impl Started {
                 clients.welcome_first(stream);
             }
             let programs = Programs::new(std::mem::take(&mut machine.agent_window));
-            let (stop, agent) = (None, None);
-            let supervisor = Supervisor { machine, entry, clients, programs, terms, stop, agent };
+            let supervisor = Supervisor {
+                machine,
+                entry,
+                clients,
+                programs,
+                terms,
+                stop: None,
+                agent: None,
+                measured_for: VecDeque::new(),
+                wall_clock: WallClock::new()?,
+            };
             supervisor.run(signals.as_ref()).await
         })
     }
@@ -145,6 +157,9 @@ struct Supervisor {
     stop: Option<Instant>,
     /// How the agent has ended.
     agent: Option<Exited>,
+    /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
+    measured_for: VecDeque<u64>,
+    wall_clock: WallClock,
 }
 
 /// Whether the box is served any longer.
@@ -194,14 +209,15 @@ impl Supervisor {
 
     async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
         loop {
-            // An init without windows writes as fast as it is listened to.
-            self.machine.events.is_on_hold =
-                self.machine.protocol() < PROTOCOL && self.clients.are_behind();
             let flow = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
                 granted = self.programs.next_granted() => {
                     self.grant(granted);
+                    CONTINUE
+                }
+                now_ns = self.wall_clock.next() => {
+                    self.machine.tell(&HostMessage::Clock(Clock { now_ns }));
                     CONTINUE
                 }
             };
@@ -248,6 +264,11 @@ impl Supervisor {
                     self.clients.send(client, &GuestMessage::Credit(credit), None);
                 }
             }
+            GuestMessage::Usage(usage) => {
+                if let Some(client) = self.measured_for.pop_front() {
+                    self.clients.send(client, &GuestMessage::Usage(usage), None);
+                }
+            }
             // What it cannot do while it ends matters no more.
             GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.stop.is_some() => {}
             GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
@@ -262,6 +283,7 @@ impl Supervisor {
 
     fn agent_ended(&mut self, exit: Exited) -> Flow {
         self.agent = Some(exit);
+        self.note_oom(ComponentName::Agent, exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
         if self.terms.ends_with_agent && self.stop.is_none() {
             return self.begin_stop(self.terms.grace);
@@ -269,11 +291,20 @@ impl Supervisor {
         CONTINUE
     }
 
+    /// Notes that a component had too little memory.
+    fn note_oom(&mut self, component: ComponentName, exit: Exited) {
+        if exit.oom_killed && !self.entry.record.oom_killed.contains(&component) {
+            // Where that fails, the record lacks it.
+            drop(self.entry.update(|record| record.oom_killed.push(component)));
+        }
+    }
+
     /// Notes that the business application's own program has ended by itself, which ends nothing else.
     fn business_ended(&mut self, exit: Exited) {
         if self.stop.is_some() {
             return;
         }
+        self.note_oom(ComponentName::Business, exit);
         let status = Some(exit.status);
         if self.entry.record.business_status != status {
             // Where that fails, the record lacks it.
@@ -353,8 +384,12 @@ impl Supervisor {
                 HostMessage::Exec(exec)
             }
             HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
-            // Grants are the supervisor's to give.
-            HostMessage::Credit(_) => return Ok(CONTINUE),
+            HostMessage::Measure(_) if self.measured_for.contains(&client) => {
+                return Err("it is being measured".to_owned());
+            }
+            HostMessage::Measure(_) => message,
+            // Grants and the time are the supervisor's to give.
+            HostMessage::Credit(_) | HostMessage::Clock(_) => return Ok(CONTINUE),
             // Of a command that has ended.
             _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {
@@ -363,12 +398,16 @@ impl Supervisor {
             }
             message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
         };
-        self.machine.events.send(&message).map(|()| CONTINUE).map_err(|error| {
+        if let Err(error) = self.machine.events.send(&message) {
             if let HostMessage::Exec(exec) = &message {
                 self.programs.remove(exec.id);
             }
-            error.to_string()
-        })
+            return Err(error.to_string());
+        }
+        if matches!(message, HostMessage::Measure(_)) {
+            self.measured_for.push_back(client);
+        }
+        Ok(CONTINUE)
     }
 
     /// Asks init to end everything. A second request hastens the first; one without grace does not wait for the

@@ -9,6 +9,7 @@ mod calls;
 mod commands;
 mod components;
 mod container;
+mod copy;
 mod cost;
 mod debian;
 mod emulated;
@@ -26,4 +27,5 @@ mod schema;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
+mod watched;
 mod workload;

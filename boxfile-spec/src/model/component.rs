@@ -68,6 +68,8 @@ pub struct Business {
     pub autostart: bool,
     /// When that is started again.
     pub restart: Restart,
+    /// How `boxlaunch health` finds out whether it is well. All ports are named.
+    pub health: Option<Health>,
     /// The part that it has in common with the agent. Its image is always there.
     pub component: Component,
 }
@@ -103,7 +105,8 @@ pub struct Component {
     pub rlimits: Rlimits,
 }
 
-/// How the launcher finds out that the agent is ready.
+/// How it is found out that a component is well: of the agent at the start, which is over then; of both when it is
+/// asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum Health {
     /// A TCP connection to loopback succeeds.
@@ -118,6 +121,13 @@ pub enum Health {
         /// The path, with a query perhaps: it starts with `/` and is visible ASCII.
         path: String,
     },
+    /// The standard health check of gRPC on loopback is answered with `SERVING`.
+    Grpc {
+        /// The port; nothing for the agent's own.
+        port: Option<u16>,
+        /// The service that is asked for; empty for the server as a whole.
+        service: String,
+    },
     /// This program, run inside the component, exits with 0.
     Exec {
         /// The program and its arguments; at least the program.
@@ -130,7 +140,7 @@ impl Health {
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Exec { argv } => Some(argv.span),
-            Self::Tcp { .. } | Self::Http { .. } => None,
+            Self::Tcp { .. } | Self::Http { .. } | Self::Grpc { .. } => None,
         }
     }
 }

@@ -53,6 +53,7 @@ pub(crate) static BUSINESS: Declaration = Declaration {
         &WORKDIR,
         &USER,
         &AUTOSTART,
+        &HEALTH,
         &NAMESPACES,
         &LIMITS,
         &RLIMITS,
@@ -95,11 +96,12 @@ pub(crate) static PORT: Declaration =
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
-    first: Some(required("kind", Kind::OneOf(&["tcp", "http", "exec", "none"]))),
+    first: Some(required("kind", Kind::OneOf(&["tcp", "http", "grpc", "exec", "none"]))),
     rest: Some(optional("command", Kind::Text)),
     props: &[
         prop("port", Kind::Integer { least: 1, most: 65_535 }, "the agent's port"),
         prop("path", Kind::Text, ""),
+        prop("service", Kind::Text, ""),
     ],
     ..Declaration::VALUE
 };

@@ -870,7 +870,7 @@ fn values_of_another_type() {
      4 | health = { command = ["/bin/check"] }
        | ^^^^^^ without `kind`
        |
-       = help: for example `health = { kind = "http", path = "/health" }`
+       = help: for example `health = { kind = "http", path = "/health", port = 8080 }`
     "#);
     assert_snapshot!(agent_errors("namespaces.net = \"no\"\nenv.PASSWORD = \"hunter2\""), @r#"
     error: `net` takes a boolean, not the string `no`

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::ComponentName;
+use box_image::{ComponentName, signals};
 use oci_image::Config;
 
 use super::ComposeError;
@@ -15,6 +15,8 @@ const BINARY: &str = "a3s.box.agent.binary";
 const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
+/// The default signal that asks a program to end.
+const SIGTERM: u8 = 15;
 
 /// How an image's program runs, as its config says or, where that says nothing, its labels.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +77,23 @@ impl<'p> ImageConfig<'p> {
     pub fn workdir(&self) -> Option<&'p str> {
         let own = self.process.working_dir().as_deref().filter(|path| !path.is_empty());
         own.or_else(|| self.label(WORKDIR).filter(|path| !path.is_empty()))
+    }
+
+    /// Returns the number of the signal that asks the program to end, where it is not SIGTERM.
+    ///
+    /// # Errors
+    /// [`ComposeError::Config`] where there is no such signal.
+    pub fn stop_signal(&self) -> Result<Option<u8>, ComposeError> {
+        let declared = self.process.stop_signal().as_deref().filter(|text| !text.is_empty());
+        let Some(text) = declared else { return Ok(None) };
+        match signals::number(text) {
+            Some(SIGTERM) => Ok(None),
+            Some(number) => Ok(Some(number)),
+            None => {
+                let found = format!("config has the stop signal {text:?}, and there is none");
+                Err(ComposeError::Config { component: self.component.name(), found })
+            }
+        }
     }
 
     /// Returns the port on which the agent listens.
@@ -160,6 +179,22 @@ mod tests {
         let config = ImageConfig { component: ComponentName::Agent, process: &image };
         assert_eq!(config.program(), (Vec::new(), vec!["/bin/sh".to_owned()]));
         assert_eq!(config.workdir(), Some("/config"));
+    }
+
+    #[test]
+    fn the_stop_signal_is_a_number_unless_it_is_the_default() {
+        for (text, expected) in
+            [("", None), ("SIGTERM", None), ("SIGQUIT", Some(3)), ("37", Some(37))]
+        {
+            let mut image = Config::default();
+            image.set_stop_signal(Some(text.to_owned()));
+            let config = ImageConfig { component: ComponentName::Agent, process: &image };
+            assert_eq!(config.stop_signal().unwrap(), expected, "{text}");
+        }
+        let mut image = Config::default();
+        image.set_stop_signal(Some("SIGNOPE".to_owned()));
+        let config = ImageConfig { component: ComponentName::Agent, process: &image };
+        assert!(config.stop_signal().unwrap_err().to_string().contains("\"SIGNOPE\""));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::defaults::SEARCH_PATH;
+use box_image::defaults::{AGENT_PORT, SEARCH_PATH};
 use box_image::{
     ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits, RunPlan, SkillPlan,
     Unsupported, User,
@@ -64,6 +64,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
         rlimits: Rlimits::default(),
         autostart: false,
         restart: Restart::default(),
+        stop_signal: None,
         port: None,
         health: None,
     };
@@ -122,7 +123,9 @@ fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan
     if declared.autostart && plan.argv.is_empty() {
         return Err(ComposeError::NoProgram { component: ComponentName::Business.name() });
     }
-    Ok(ComponentPlan { autostart: declared.autostart, restart: declared.restart, ..plan })
+    // It names its port itself.
+    let health = declared.health.as_ref().map(|check| health(check, AGENT_PORT));
+    Ok(ComponentPlan { autostart: declared.autostart, restart: declared.restart, health, ..plan })
 }
 
 fn component_plan(
@@ -156,6 +159,7 @@ fn component_plan(
         rlimits: component.rlimits,
         autostart: false,
         restart: Restart::default(),
+        stop_signal: config.stop_signal()?,
         port: None,
         health: None,
     })
@@ -166,6 +170,9 @@ fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
         boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.unwrap_or(agent_port) },
         boxfile_spec::Health::Http { port, path } => {
             Health::Http { port: port.unwrap_or(agent_port), path }
+        }
+        boxfile_spec::Health::Grpc { port, service } => {
+            Health::Grpc { port: port.unwrap_or(agent_port), service }
         }
         boxfile_spec::Health::Exec { argv } => Health::Exec { argv: argv.value },
     }

@@ -22,6 +22,7 @@ pub mod manifest;
 pub mod plan;
 pub mod rules;
 pub mod secrets;
+pub mod signals;
 pub mod text;
 pub mod wire;
 

@@ -64,6 +64,8 @@ pub const MAX_FILES: u64 = 1 << 20;
 
 /// The greatest length of a label of DNS.
 pub const MAX_LABEL: usize = 63;
+/// The greatest length of the name of a gRPC service: protobuf then writes it in one byte.
+const MAX_SERVICE: usize = 100;
 
 /// Returns whether `text` is a host name's label (RFC 1123, section 2.1).
 pub fn is_label(text: &str) -> bool {
@@ -180,6 +182,12 @@ pub fn is_variable(text: &str) -> bool {
 /// stands in the request line as it is (RFC 9112, section 3.2.1).
 pub fn is_request_path(text: &str) -> bool {
     text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns whether `text` may be the full name of a gRPC service, which a health check asks for.
+pub fn is_grpc_service(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
+    (1..=MAX_SERVICE).contains(&text.len()) && text.bytes().all(inner)
 }
 
 #[cfg(test)]

@@ -151,6 +151,12 @@ fn health(check: &Health) -> String {
     match check {
         Health::Tcp { port } => format!("a TCP connection to port {port}"),
         Health::Http { port, path } => format!("GET {path} on port {port}"),
+        Health::Grpc { port, service } if service.is_empty() => {
+            format!("the health check of gRPC on port {port}")
+        }
+        Health::Grpc { port, service } => {
+            format!("the health check of gRPC for {service} on port {port}")
+        }
         Health::Exec { argv } => format!("{argv:?} exits with 0"),
     }
 }

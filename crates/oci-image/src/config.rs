@@ -14,6 +14,7 @@ const PROCESS: Shape = Shape::Object(&[
     optional("Entrypoint", TEXTS),
     optional("Cmd", TEXTS),
     optional("WorkingDir", Shape::Text),
+    optional("StopSignal", Shape::Text),
     optional("Labels", Shape::Map(&Shape::Text)),
     optional("ExposedPorts", Shape::Map(&Shape::Any)),
 ]);

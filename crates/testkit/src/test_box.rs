@@ -37,6 +37,7 @@ pub fn config() -> BoxConfig {
         rlimits: Rlimits::default(),
         autostart: false,
         restart: Restart::default(),
+        stop_signal: None,
         port: Some(4088),
         health: Some(Health::Tcp { port: 4088 }),
     };

@@ -1,6 +1,9 @@
-//! Finds out, from inside the component, whether the agent is ready.
+//! Finds out, from inside a component, whether it is well: at the start until the agent is ready, and whenever the host
+//! asks.
 
-use std::io::{Read, Write};
+mod grpc;
+
+use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::thread::sleep;
@@ -13,6 +16,7 @@ use nix::unistd::Pid;
 
 use super::spawn::{self, Base, Streams, Workload};
 use crate::sys;
+use grpc::ServingStatus;
 
 /// The pause after the first failed check. Each is a quarter longer than the one before, so that an
 /// agent waits for its next check for at most a quarter of the time that it took to start.
@@ -20,6 +24,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 /// How long one check waits for an answer before it is retried.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much of a status line is looked at.
+const STATUS_LINE: usize = "HTTP/1.1 200 ".len();
 /// How long a check's program may run, in milliseconds. One that hangs is killed and started again.
 const PROGRAM_TIMEOUT_MS: u16 = 10_000;
 
@@ -36,13 +42,44 @@ pub(crate) fn wait_until_healthy(health: &Health, base: Base<'_>) {
 
 fn passes(health: &Health, base: Base<'_>) -> bool {
     match health {
-        Health::Tcp { port } => connect(*port).is_ok(),
-        Health::Http { port, path } => request(*port, path).unwrap_or(false),
         Health::Exec { argv } => succeeds(argv, base),
+        asked => ask(asked).is_ok(),
     }
 }
 
-fn connect(port: u16) -> std::io::Result<TcpStream> {
+/// Makes a check that needs no program.
+///
+/// # Errors
+/// Why it does not pass, for people.
+pub(crate) fn ask(health: &Health) -> Result<(), String> {
+    let failed = |port| {
+        move |error: Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("port {port}: no answer"),
+            _ => format!("port {port}: {error}"),
+        }
+    };
+    match health {
+        Health::Tcp { port } => connect(*port).map(drop).map_err(failed(*port)),
+        Health::Http { port, path } => {
+            let start = request(*port, path).map_err(failed(*port))?;
+            if is_success(&start) {
+                return Ok(());
+            }
+            let start = start.escape_ascii();
+            Err(format!("port {port}: GET {path} is answered with \"{start}\""))
+        }
+        Health::Grpc { port, service } => {
+            let mut stream = connect(*port).map_err(failed(*port))?;
+            match grpc::check(&mut stream, service).map_err(failed(*port))? {
+                ServingStatus::SERVING => Ok(()),
+                status => Err(format!("port {port}: its status is {status}")),
+            }
+        }
+        Health::Exec { .. } => Err("it is a program".to_owned()),
+    }
+}
+
+fn connect(port: u16) -> io::Result<TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
@@ -50,13 +87,14 @@ fn connect(port: u16) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-fn request(port: u16, path: &str) -> std::io::Result<bool> {
+/// Returns the begin of the answer to a request: the version and the status.
+fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
     let mut stream = connect(port)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let mut start = [0; "HTTP/1.1 200 ".len()];
+    let mut start = [0; STATUS_LINE];
     stream.read_exact(&mut start)?;
-    Ok(is_success(&start))
+    Ok(start)
 }
 
 /// Says whether a status line (RFC 9112, section 4) begins with a status of 200 to 299.
@@ -139,12 +177,18 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         for (answer, expected) in [("HTTP/1.1 503 No\r\n\r\n", false), ("HTTP/1.1 200 OK", true)] {
-            let checked = std::thread::spawn(move || request(port, "/ready").unwrap());
+            let check = Health::Http { port, path: "/ready".to_owned() };
+            let checked = std::thread::spawn(move || ask(&check));
             let asked = serve_once(&listener, answer);
             assert!(asked.starts_with("GET /ready HTTP/1.1\r\n"), "{asked}");
-            assert_eq!(checked.join().unwrap(), expected, "{answer}");
+            let why = format!("port {port}: GET /ready is answered with \"HTTP/1.1 503 \"");
+            assert_eq!(checked.join().unwrap(), if expected { Ok(()) } else { Err(why) });
         }
         drop(listener);
-        assert!(request(port, "/ready").is_err(), "nobody listens");
+        let why = ask(&Health::Tcp { port }).unwrap_err();
+        assert!(
+            why.starts_with(&format!("port {port}: Connection refused")),
+            "nobody listens: {why}"
+        );
     }
 }

@@ -267,8 +267,8 @@ impl<'a> Holder<'a> {
     fn signal(&self, id: ProgramId, number: i32) {
         if number == Signal::SIGKILL as i32 {
             self.kill(id);
-        } else if let (Some(pid), Ok(signal)) = (self.process(id), Signal::try_from(number)) {
-            let _ = signal::kill(pid, signal);
+        } else if let Some(pid) = self.process(id) {
+            sys::send_signal(pid, number);
         }
     }
 

@@ -15,6 +15,7 @@ pub(crate) mod dev;
 pub(crate) mod exec;
 pub(crate) mod health;
 pub(crate) mod holder;
+mod own;
 pub(crate) mod protocol;
 pub(crate) mod rlimits;
 pub(crate) mod rootfs;
@@ -22,8 +23,10 @@ pub(crate) mod seccomp;
 pub(crate) mod spawn;
 pub(crate) mod workdir;
 
+use box_image::wire::ComponentUsage;
 use box_image::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
+use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
 use crate::cgroup::Leaf;
@@ -42,6 +45,8 @@ pub(crate) struct Component {
     pub(crate) link: Link,
     /// The cgroup of its workloads.
     pub(crate) leaf: Leaf,
+    /// The signal that asks its own program to end; `None` for SIGTERM.
+    pub(crate) stop_signal: Option<u8>,
     /// Whether its holder has ended, and the component with it.
     pub(crate) is_lost: bool,
 }
@@ -64,7 +69,7 @@ impl Component {
             holder::run(holder::Setting { name, plan, leaf: &leaf, link: &theirs, skills, calls })
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
-        Ok(Self { name, holder, link, leaf, is_lost: false })
+        Ok(Self { name, holder, link, leaf, stop_signal: plan.stop_signal, is_lost: false })
     }
 
     /// Waits until the component's root and namespaces are set up.
@@ -78,6 +83,18 @@ impl Component {
             Some((Event::Failed(failed), _)) => Err(failed.into()),
             other => Err(format!("its holder ended or said {other:?}")).step_with(step),
         }
+    }
+
+    /// Returns the resources that the component uses, and its limits.
+    pub(crate) fn usage(&self) -> ComponentUsage {
+        let usage = self.leaf.usage(self.name);
+        // The filesystem of the scratch layer, of which the component's root is an overlay.
+        let Ok(disk) = statvfs(format!("/proc/{}/root", self.holder).as_str()) else {
+            return usage;
+        };
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.fragment_size());
+        let disk_bytes = bytes(disk.blocks().saturating_sub(disk.blocks_free()));
+        ComponentUsage { disk_bytes, disk_max_bytes: bytes(disk.blocks()), ..usage }
     }
 
     /// Opens the component's network namespace.

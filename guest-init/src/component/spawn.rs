@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{Exec, Failed};
+use box_image::wire::{Exec, Failed, Own};
 use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -18,7 +18,7 @@ use nix::unistd::{
     setsid,
 };
 
-use super::{account, caps, exec, rlimits, seccomp, workdir};
+use super::{account, caps, exec, own, rlimits, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
@@ -51,12 +51,14 @@ pub(crate) struct Workload<'a> {
     pub(crate) user: Option<&'a str>,
     /// Whether its standard streams are a terminal.
     pub(crate) has_terminal: bool,
+    /// The task of init's own program, which then takes the place of `argv`.
+    pub(crate) own: Option<Own>,
 }
 
 impl<'a> Workload<'a> {
     /// Returns a workload that is as the plan says.
     pub(crate) const fn planned(argv: &'a [String]) -> Self {
-        Self { argv, env: &[], workdir: None, user: None, has_terminal: false }
+        Self { argv, env: &[], workdir: None, user: None, has_terminal: false, own: None }
     }
 }
 
@@ -68,6 +70,7 @@ impl<'a> From<&'a Exec> for Workload<'a> {
             workdir: exec.workdir.as_deref(),
             user: exec.user.as_deref(),
             has_terminal: exec.terminal.is_some(),
+            own: exec.own,
         }
     }
 }
@@ -184,6 +187,11 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
         }
     };
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
+    if let Some(it) = workload.own {
+        // Nobody waits any longer.
+        drop(report);
+        return own::run(it, workload.argv.get(1..).unwrap_or_default(), base.plan, &env).into();
+    }
     let failed = exec::execute(workload.argv, &env);
     drop(report.write_all(b"N"));
     drop(writeln!(io::stderr(), "{}", failed.message));

@@ -18,7 +18,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
-use box_image::wire::{GuestMessage, HostMessage, Stream};
+use box_image::wire::{GuestMessage, HostMessage, Measure, Stream, Usage};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
@@ -29,7 +29,7 @@ use crate::component::Component;
 use crate::component::protocol::{AGENT, Event, ProgramId, Request};
 use crate::console;
 use crate::error::{InitError, Step as _};
-use crate::time::{Clock, Milestones};
+use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
 use autostart::Autostart;
 use calls::Calls;
@@ -232,6 +232,14 @@ impl Server<'_> {
                 self.resize(resize.id.into(), resize.size);
                 Ok(())
             }
+            HostMessage::Measure(Measure {}) => {
+                self.send_usage();
+                Ok(())
+            }
+            HostMessage::Clock(clock) => {
+                time::follow(clock);
+                Ok(())
+            }
         }
     }
 
@@ -240,6 +248,12 @@ impl Server<'_> {
         if !self.host_gone && self.machine.channel.send(message).is_err() {
             self.host_is_gone();
         }
+    }
+
+    fn send_usage(&mut self) {
+        let components = self.machine.components.iter().filter(|it| !it.is_lost);
+        let components = components.map(Component::usage).collect();
+        self.send(&GuestMessage::Usage(Usage { components }));
     }
 
     fn host_is_gone(&mut self) {

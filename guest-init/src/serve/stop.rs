@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use box_image::ComponentName;
 use nix::sys::signal::Signal;
 
 use super::Server;
+use crate::component::Component;
+use crate::component::protocol::{AGENT, BUSINESS};
+use crate::console;
 use crate::error::InitError;
 
 /// How often an empty cgroup is looked for while the box stops.
@@ -31,7 +35,26 @@ impl Server<'_> {
         self.stop = Some(Stop { deadline, killed: false });
         if !grace.is_zero() {
             for component in &self.machine.components {
-                component.leaf.signal_all(Signal::SIGTERM);
+                match component.stop_signal {
+                    Some(signal) => self.signal_each(component, signal),
+                    None => component.leaf.signal_all(Signal::SIGTERM),
+                }
+            }
+        }
+    }
+
+    /// Asks the programs of a component to end: its own one with its signal, commands with SIGTERM. What its own one
+    /// has started is its own to ask: to such a program SIGTERM often means something else.
+    fn signal_each(&self, component: &Component, signal: u8) {
+        let own = match component.name {
+            ComponentName::Agent => AGENT,
+            ComponentName::Business => BUSINESS,
+        };
+        let ids = self.programs.iter().filter(|(_, it)| it.component == component.name);
+        for (id, _) in ids {
+            let signal = if *id == own { signal.into() } else { Signal::SIGTERM as i32 };
+            if let Err(error) = self.signal(*id, signal) {
+                console::say(&error.to_string());
             }
         }
     }

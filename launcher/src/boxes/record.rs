@@ -36,6 +36,9 @@ pub struct Record {
     pub runtime: PathBuf,
     /// The socket that leads to the agent's port.
     pub agent_socket: Option<PathBuf>,
+    /// The port of its agent.
+    #[serde(default)]
+    pub agent_port: Option<u16>,
     /// When its start began.
     pub created_ms: u64,
     /// When its agent was ready.
@@ -49,6 +52,9 @@ pub struct Record {
     /// The last exit status of the business application's own program, where that was started.
     #[serde(default)]
     pub business_status: Option<u8>,
+    /// The components whose own program the kernel's out-of-memory killer has ended, or one of its processes.
+    #[serde(default)]
+    pub oom_killed: Vec<ComponentName>,
     /// Why it ended, where it was not the agent's end, nor asked for.
     pub error: Option<String>,
     /// Whether the record goes when it ends.
@@ -83,12 +89,14 @@ impl Record {
             protocol: None,
             runtime: runtime.to_owned(),
             agent_socket: None,
+            agent_port: plan.agent.port,
             created_ms: since_epoch(),
             ready_ms: None,
             ended_ms: None,
             phases_ms: None,
             status: None,
             business_status: None,
+            oom_killed: Vec::new(),
             error: None,
             remove: false,
         }

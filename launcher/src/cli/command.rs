@@ -119,7 +119,7 @@ pub(super) fn component(
 }
 
 /// Returns this program's standard input.
-fn own_input() -> Result<OwnedFd, LaunchError> {
+pub(super) fn own_input() -> Result<OwnedFd, LaunchError> {
     let action = "use the standard input";
     let own = stdin().as_fd().try_clone_to_owned();
     own.map_err(|source| LaunchError::System { action, source })

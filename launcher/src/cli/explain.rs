@@ -39,10 +39,13 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
         }
-        LaunchError::File { .. } | LaunchError::Input(_) | LaunchError::Output(_) => Io,
+        LaunchError::File { .. }
+        | LaunchError::Input(_)
+        | LaunchError::Output(_)
+        | LaunchError::Copy(_) => Io,
         LaunchError::SocketPath { .. } | LaunchError::BadName(_) => Usage,
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
-        LaunchError::Guest { .. } | LaunchError::Protocol(_) => GuestFailed,
+        LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
         LaunchError::Timeout(_) => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
@@ -65,8 +68,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
         LaunchError::OlderBox(_) => {
-            "build the box again, with `boxbuild build`; without -e, -i, -u, -w and --timeout this \
-             one runs"
+            "build the box again, with `boxbuild build`, and start that one"
         }
         LaunchError::Unsupported(_) => {
             "remove these declarations from the Boxfile and build the box again, or use a newer \

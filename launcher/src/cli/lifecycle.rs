@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_image::exit;
 use box_image::wire::Follow;
+use box_image::{exit, signals};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
@@ -277,9 +277,5 @@ fn each(
 
 /// Reads a signal of the command line: `KILL`, `SIGKILL`, or `9`.
 fn signal(text: &str) -> Result<i32, &'static str> {
-    let name = text.to_ascii_uppercase();
-    let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
-    let number = text.parse().ok().and_then(|number: i32| Signal::try_from(number).ok());
-    let signal = number.or_else(|| name.parse().ok());
-    signal.map(|it| it as i32).ok_or("write a signal's name, such as TERM, or its number")
+    signals::number(text).map(i32::from).ok_or("write a signal's name, such as TERM, or its number")
 }

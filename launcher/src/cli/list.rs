@@ -1,11 +1,12 @@
 //! `boxlaunch ps`, and `boxlaunch inspect` of a box that was started.
 
 use box_image::text::shown;
+use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 
 use super::error::CommandError;
 use super::paths;
-use super::terminal::{is_quiet, json_line, print};
+use super::terminal::{aligned, is_quiet, json_line, print};
 
 /// Lists the boxes that run.
 #[derive(Debug, clap::Args)]
@@ -23,6 +24,32 @@ pub(crate) struct PsArgs {
     /// Print one JSON object with the boxes' records.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Shows where the agent's port of a box is.
+///
+/// It is a Unix socket of this host.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch port hello
+  curl --unix-socket $(boxlaunch port --quiet hello) http://box/")]
+pub(crate) struct PortArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
+    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let Some(socket) = &record.agent_socket else {
+        return Err(LaunchError::NotRunning(record.name).into());
+    };
+    let socket = socket.display();
+    print(&match record.agent_port {
+        Some(port) if !is_quiet() => format!("{port}/tcp -> {socket}\n"),
+        _ => format!("{socket}\n"),
+    })?;
+    Ok(0)
 }
 
 pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {
@@ -46,15 +73,7 @@ fn table(records: &[Record], now: u64) -> String {
         let created = format!("{} ago", ago(now.saturating_sub(record.created_ms)));
         [record.name.clone(), digest, created, status(record, now)]
     };
-    let rows: Vec<_> = std::iter::once(head).chain(records.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let widths = [width(0), width(1), width(2)];
-    let line = |row: &[String; 4]| {
-        let [name, digest, created, status] = row;
-        let [a, b, c] = widths;
-        format!("{name:a$}   {digest:b$}   {created:c$}   {status}\n")
-    };
-    rows.iter().map(line).collect()
+    aligned(&std::iter::once(head).chain(records.iter().map(row)).collect::<Vec<_>>())
 }
 
 /// Returns how far a box is, and how it has ended.
@@ -87,6 +106,12 @@ fn ago(ms: u64) -> String {
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Names the components that had too little memory.
+fn oom_killed(record: &Record) -> Option<String> {
+    let names: Vec<_> = record.oom_killed.iter().map(|it| it.name()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// Describes a box that was started.
 pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
@@ -100,8 +125,9 @@ pub(super) fn describe(record: &Record) -> String {
         ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
+        ("out of memory", text(oom_killed(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
     ];
-    rows.map(|(name, value)| format!("{name:<13}{value}\n")).concat()
+    rows.map(|(name, value)| format!("{name:<14}{value}\n")).concat()
 }

@@ -13,7 +13,8 @@ use serde_json::json;
 use super::error::CommandError;
 use super::paths;
 use super::run::component_name;
-use super::terminal::{json_line, printed};
+use super::since::{Since, since};
+use super::terminal::{json_line, pass_on};
 
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -42,24 +43,6 @@ pub(crate) struct LogsArgs {
     /// Print one JSON object for each piece of output: time_ms, component, stream and text.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// A point in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Since {
-    /// So many milliseconds ago.
-    Ago(u64),
-    /// At this time, in milliseconds since 1970.
-    At(u64),
-}
-
-impl Since {
-    const fn time_ms(self, now: u64) -> u64 {
-        match self {
-            Self::Ago(ms) => now.saturating_sub(ms),
-            Self::At(ms) => ms,
-        }
-    }
 }
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
@@ -103,54 +86,10 @@ fn show(entry: &Logged, args: &LogsArgs) -> Result<(), CommandError> {
             "stream": name,
             "text": text,
         }))?;
-        return written(&mut io::stdout(), line.as_bytes());
+        return pass_on(&mut io::stdout(), line.as_bytes());
     }
     match entry.stream {
-        Stream::Stdout => written(&mut io::stdout(), &entry.data),
-        Stream::Stderr => written(&mut io::stderr(), &entry.data),
-    }
-}
-
-/// Writes a piece of the log; a reader that has had enough ends this as it ends any program.
-fn written(to: &mut impl io::Write, data: &[u8]) -> Result<(), CommandError> {
-    match to.write_all(data).and_then(|()| to.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Err(LaunchError::Output(error).into())
-        }
-        result => printed(result),
-    }
-}
-
-/// Reads a time of the command line.
-fn since(text: &str) -> Result<Since, &'static str> {
-    let wrong = "write how long ago, as 90s, 10m, 2h or 1d, or a time in seconds since 1970";
-    let digits = text.trim_end_matches(|last: char| last.is_ascii_lowercase());
-    let number: u64 = digits.parse().map_err(|_| wrong)?;
-    let seconds = match &text[digits.len()..] {
-        "" => return number.checked_mul(1000).map(Since::At).ok_or(wrong),
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong),
-    };
-    number.checked_mul(seconds * 1000).map(Since::Ago).ok_or(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_points_or_distances() {
-        assert_eq!(since("90s"), Ok(Since::Ago(90_000)));
-        assert_eq!(since("2h"), Ok(Since::Ago(7_200_000)));
-        assert_eq!(since("1700000000"), Ok(Since::At(1_700_000_000_000)));
-        for wrong in
-            ["", "s", "-1s", "1w", "1.5h", "10 m", "99999999999999999999", "9999999999999999999d"]
-        {
-            assert!(since(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(Since::Ago(5).time_ms(3), 0);
+        Stream::Stdout => pass_on(&mut io::stdout(), &entry.data),
+        Stream::Stderr => pass_on(&mut io::stderr(), &entry.data),
     }
 }

@@ -1,13 +1,16 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod command;
+mod copy;
 mod detach;
 mod doctor;
 mod emulated;
 mod error;
+mod events;
 mod exec;
 mod explain;
 mod generate;
+mod health;
 mod inspect;
 mod lifecycle;
 mod list;
@@ -17,6 +20,8 @@ mod paths;
 mod progress;
 mod run;
 mod screen;
+mod since;
+mod stats;
 mod terminal;
 mod usage;
 mod verify;
@@ -63,6 +68,11 @@ enum Command {
     Shell(exec::ShellArgs),
     Attach(lifecycle::AttachArgs),
     Logs(logs::LogsArgs),
+    Cp(copy::CopyArgs),
+    Health(health::HealthArgs),
+    Stats(stats::StatsArgs),
+    Port(list::PortArgs),
+    Events(events::EventsArgs),
     Stop(lifecycle::StopArgs),
     Kill(lifecycle::KillArgs),
     Wait(lifecycle::WaitArgs),
@@ -94,6 +104,11 @@ impl Command {
             Self::Shell(args) => (exec::shell(args), false),
             Self::Attach(args) => (lifecycle::attach(args), false),
             Self::Logs(args) => (logs::logs(args), args.json),
+            Self::Cp(args) => (copy::copy(args), false),
+            Self::Health(args) => (health::health(args), args.json),
+            Self::Stats(args) => (stats::stats(args), args.json),
+            Self::Port(args) => (list::port(args), false),
+            Self::Events(args) => (events::events(args), args.json),
             Self::Stop(args) => (lifecycle::stop(args), false),
             Self::Kill(args) => (lifecycle::kill(args), false),
             Self::Wait(args) => (lifecycle::wait(args), args.json),

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use box_image::ErrorCode;
 use box_image::text::shown_json;
+use boxlaunch::LaunchError;
 use cli_manual::color::ColorOption;
 use error_report::paint::paint;
 use serde::Serialize;
@@ -75,11 +76,33 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
     }
 }
 
+/// Writes a piece of what has no end by itself; a reader that has had enough ends this as it ends any program.
+pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandError> {
+    match to.write_all(data).and_then(|()| to.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(LaunchError::Output(error).into())
+        }
+        result => printed(result),
+    }
+}
+
 /// Returns a result as one JSON object, on one line.
 pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> {
     let json = serde_json::to_string(value)
         .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
     Ok(shown_json(&json) + "\n")
+}
+
+/// Returns a table with its columns below each other.
+pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
+    let width =
+        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// Prints something that is not the result. Nothing can be done where that fails.

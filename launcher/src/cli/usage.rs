@@ -6,17 +6,39 @@ use std::io::{self, Write};
 use box_image::exit;
 use box_image::text::shell_word;
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
 
 use super::error::CommandError;
-use super::{Cli, terminal};
+use super::run::RunArgs;
+use super::terminal::{self, GlobalOptions};
+use super::{Cli, Command};
 
 /// Commands of boxbuild that somebody may look for here.
 const BUILDERS: [&str; 8] = ["build", "cat", "check", "diff", "export", "init", "ls", "plan"];
 
+/// The command line of a start alone. To make the parsers of all other commands takes as long as a hundredth of a
+/// start.
+#[derive(Debug, Parser)]
+#[command(name = "boxlaunch", disable_help_flag = true, disable_help_subcommand = true)]
+struct Start {
+    #[command(flatten)]
+    global: GlobalOptions,
+    #[command(subcommand)]
+    command: StartCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StartCommand {
+    Run(RunArgs),
+}
+
 /// Reads the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    // Whatever is wrong, and every other command, is for the whole parser.
+    if let Ok(Start { global, command: StartCommand::Run(run) }) = Start::try_parse() {
+        return Ok(Cli { global, command: Command::Run(run) });
+    }
     let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let command = Cli::command().color(color_of(args));
     Cli::from_arg_matches(&command.try_get_matches()?)

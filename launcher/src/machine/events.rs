@@ -60,7 +60,6 @@ pub(crate) struct Events {
     control: Control,
     /// When the process of the machine was found to have ended.
     ended: Option<Instant>,
-    pub(crate) is_on_hold: bool,
     pub(crate) console: Console,
 }
 
@@ -108,7 +107,7 @@ impl Events {
         let socket = listener.watched();
         let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
         let control = Control::Awaited { socket, nonce, _listener: listener };
-        Ok(Self { vmm, log, control, ended: None, is_on_hold: false, console })
+        Ok(Self { vmm, log, control, ended: None, console })
     }
 
     /// Returns the VMM's process id.
@@ -148,8 +147,6 @@ impl Events {
 
     /// Waits for the next event; may be dropped at any time. A message that has arrived comes before the machine's
     /// end.
-    ///
-    /// A machine that is on hold is not listened to: what it sends waits in its socket.
     pub(crate) async fn next(
         &mut self,
         deadline: Option<Instant>,
@@ -157,9 +154,7 @@ impl Events {
     ) -> Result<Event, LaunchError> {
         loop {
             let (is_running, mut chunk) = (self.log.is_some(), [0; CHUNK]);
-            let is_heard = !self.is_on_hold || !is_running;
             if let Control::Open(channel) = &mut self.control
-                && is_heard
                 && let Some(message) = channel.message()?
             {
                 return Ok(Event::Message(message));
@@ -169,7 +164,7 @@ impl Events {
                 () = until(deadline), if is_running => return Ok(Event::Deadline),
                 signal = next_signal(signals) => return signal.map(Event::Signal),
                 length = read(&mut self.log, &mut chunk), if is_running => self.keep(length, &chunk)?,
-                progress = self.control.progress(), if is_heard => {
+                progress = self.control.progress() => {
                     if self.follow(progress?)? {
                         return Ok(Event::HungUp);
                     }

@@ -1,7 +1,7 @@
-//! `health …`: how the launcher finds out that the agent is ready.
+//! `health …`: how it is found out that a component is well.
 
 use box_image::AgentKind;
-use box_image::rules::is_request_path;
+use box_image::rules::{is_grpc_service, is_request_path};
 
 use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
@@ -12,30 +12,66 @@ use crate::{Diagnostic, Health, Spanned, Syntax, form, rules, schema, value};
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
 
-/// Reads the health check; without a declaration, that of the agent's kind.
-pub(super) fn read(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
-    let Some(node) = node else { return Some(default(kind)) };
+/// Reads the health check of the agent; without a declaration, that of its kind.
+pub(super) fn of_agent(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
+    node.map_or_else(|| Some(default(kind)), |node| read(node, Port::Agents, sink))
+}
+
+/// Reads the health check of the business application, which has no port of its own.
+pub(super) fn of_business(node: Option<&Node>, sink: &Sink) -> Option<Health> {
+    node.and_then(|node| read(node, Port::Named, sink))
+}
+
+/// Where the port of a check comes from that names none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Port {
+    /// It is the agent's.
+    Agents,
+    /// It has to be named.
+    Named,
+}
+
+fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
     let mut reader = Reader::new(node, &schema::HEALTH, sink);
-    let kind: Option<String> = reader.choice_arg();
-    let health = match kind.as_deref() {
-        Some("tcp") => {
-            reader.refuse(&["path"]);
-            Some(Health::Tcp { port: reader.integer("port") })
+    // Of an unknown kind, nothing can be said about the rest.
+    let kind: String = reader.choice_arg()?;
+    let allowed: &[&'static str] = match kind.as_str() {
+        "tcp" => &["port"],
+        "http" => &["port", "path"],
+        "grpc" => &["port", "service"],
+        _ => &[],
+    };
+    let mut others = ["port", "path", "service"].to_vec();
+    others.retain(|name| !allowed.contains(name));
+    reader.refuse(&others);
+    let port = if allowed.contains(&"port") { port(&mut reader, default) } else { Some(None) };
+    let health = match kind.as_str() {
+        "tcp" => port.map(|port| Health::Tcp { port }),
+        "http" => {
+            let path = reader.read_prop("path", http_path);
+            port.zip(path).map(|(port, path)| Health::Http { port, path })
         }
-        Some("http") => {
-            let port = reader.integer("port");
-            reader.read_prop("path", http_path).map(|path| Health::Http { port, path })
+        "grpc" => {
+            let service = match reader.optional_prop("service") {
+                None => Some(String::new()),
+                service => reader.read(service, "service", grpc_service),
+            };
+            port.zip(service).map(|(port, service)| Health::Grpc { port, service })
         }
-        Some("exec") => read_exec(&mut reader),
-        Some(_) => {
-            reader.refuse(&["port", "path"]);
-            None
-        }
-        // Of an unknown kind, nothing can be said about the rest.
-        None => return None,
+        "exec" => read_exec(&mut reader),
+        _ => None,
     };
     reader.finish();
     health
+}
+
+/// Reads the port. `None` where it is wrong, or has to be named and is not.
+fn port(reader: &mut Reader<'_>, default: Port) -> Option<Option<u16>> {
+    let is_declared = match default {
+        Port::Agents => reader.optional_prop("port").is_some(),
+        Port::Named => reader.prop("port").map(|_| true)?,
+    };
+    if is_declared { reader.integer("port").map(Some) } else { Some(None) }
 }
 
 fn default(kind: AgentKind) -> Health {
@@ -46,7 +82,6 @@ fn default(kind: AgentKind) -> Health {
 }
 
 fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
-    reader.refuse(&["port", "path"]);
     let span = reader.next_span();
     let mut argv = reader.read_args(value::owned_text)?;
     if argv.first().is_none_or(String::is_empty) {
@@ -75,4 +110,14 @@ fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
         None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
     };
     Err(Diagnostic::new(message, value.span, "not a path").with_help(help))
+}
+
+fn grpc_service(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let service = value::text(value, name)?;
+    if is_grpc_service(service) {
+        return Ok(service.to_owned());
+    }
+    let message = format!("{} is not the name of a gRPC service", quote(service));
+    Err(Diagnostic::new(message, value.span, "not a service")
+        .with_help("it has letters, digits, `_` and `.`, at most 100: \"acme.v1.Orders\""))
 }

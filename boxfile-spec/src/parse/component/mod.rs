@@ -47,7 +47,7 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
         agreed_kind(kind, program.as_ref(), binary, sink)
     };
     let port = Reader::sole(&children, &schema::PORT, port);
-    let health = health::read(children.one(&schema::HEALTH), kind, sink);
+    let health = health::of_agent(children.one(&schema::HEALTH), kind, sink);
     let tools = Reader::sole(&children, &schema::TOOLS, |it| it.read_some(tool)).map(names::unique);
     finish(&reader, &children, node);
     let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
@@ -66,11 +66,12 @@ pub(super) fn business(node: Option<&Node>, sink: &Sink) -> (Option<Business>, O
     let (component, share) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
     let (autostart, restart) =
         Reader::sole(&children, &schema::AUTOSTART, read_autostart).unwrap_or_default();
+    let health = health::of_business(children.one(&schema::HEALTH), sink);
     finish(&reader, &children, node);
     if children.one(&schema::IMAGE).is_none() {
         report_no_program(&reader, node, true);
     }
-    (Some(Business { autostart, restart, component }), share)
+    (Some(Business { autostart, restart, health, component }), share)
 }
 
 /// Reads whether a program is started, and whether again.

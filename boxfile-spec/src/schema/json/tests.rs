@@ -123,7 +123,7 @@ fn other_documents_are_refused() {
     assert!(validator.accepts(&document("")));
     for wrong in [
         "boxx = 'b'",
-        "business = { image = 'oci:i', health = 'none' }",
+        "business = { image = 'oci:i', port = 80 }",
         "vm = 2",
         "vm = { cpus = '2' }",
         "vm = { cpus = 0 }",

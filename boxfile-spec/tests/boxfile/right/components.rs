@@ -63,6 +63,9 @@ fn every_kind_of_health_check() {
         Some(Health::Exec { argv: found }) => assert_eq!(found.value, argv),
         other => panic!("{other:?}"),
     }
+    let grpc = |service: &str, port| Some(Health::Grpc { port, service: service.to_owned() });
+    assert_eq!(health("health \"grpc\""), grpc("", None));
+    assert_eq!(health("health \"grpc\" port=1 service=\"a.v1.B\""), grpc("a.v1.B", Some(1)));
     assert_eq!(health("health \"none\""), None);
 }
 

@@ -89,7 +89,7 @@ fn example_agent() -> Agent {
 fn example_business() -> Business {
     let limits = Limits { memory_bytes: 64 * MIB, cpu_weight: 39, pids: 16 };
     let component = component("images/business", "business-host", limits);
-    Business { autostart: false, restart: Restart::Never, component }
+    Business { autostart: false, restart: Restart::Never, health: None, component }
 }
 
 fn example_kernel() -> Kernel {

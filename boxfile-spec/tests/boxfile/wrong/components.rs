@@ -185,14 +185,6 @@ fn what_belongs_to_one_component_is_refused_in_the_other() {
        |
        = help: it belongs to the agent alone; write it inside `agent { … }`
 
-    error: `health` does not belong here
-      --> Boxfile:6:5
-       |
-     6 |     health "none"
-       |     ^^^^^^ in the wrong place
-       |
-       = help: it belongs to the agent alone; write it inside `agent { … }`
-
     error: `tools` does not belong here
       --> Boxfile:7:5
        |

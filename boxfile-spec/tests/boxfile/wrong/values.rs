@@ -382,7 +382,7 @@ fn health_checks() {
      4 |     health "ping"
        |            ^^^^^^ no such choice
        |
-       = help: write one of "tcp", "http", "exec", "none"
+       = help: write one of "tcp", "http", "grpc", "exec", "none"
     "#);
     assert_snapshot!(agent_errors(r#"    health "http""#), @r#"
     error: `health` needs `path`
@@ -391,7 +391,7 @@ fn health_checks() {
      4 |     health "http"
        |     ^^^^^^ without `path`
        |
-       = help: for example `health "http" path="/health"`
+       = help: for example `health "http" path="/health" port=8080`
     "#);
     assert_snapshot!(agent_errors(r#"    health "http" path="health""#), @r#"
     error: `health` is not the path of a request
@@ -401,6 +401,32 @@ fn health_checks() {
        |                        ^^^^^^^^ not a path
        |
        = help: write `path="/health"`
+    "#);
+    assert_snapshot!(agent_errors(r#"    health "grpc" service="a b" path="/""#), @r#"
+    error: `a b` is not the name of a gRPC service
+      --> Boxfile:4:27
+       |
+     4 |     health "grpc" service="a b" path="/"
+       |                           ^^^^^ not a service
+       |
+       = help: it has letters, digits, `_` and `.`, at most 100: "acme.v1.Orders"
+
+    error: `path` is not allowed with the kind `grpc`
+      --> Boxfile:4:33
+       |
+     4 |     health "grpc" service="a b" path="/"
+       |                                 ^^^^ has no effect here
+       |
+       = help: remove `path`
+    "#);
+    assert_snapshot!(errors("box \"b\"\nagent {\n    image \"oci:i\"\n}\nbusiness {\n    image \"oci:j\"\n    health \"tcp\"\n}\n"), @r#"
+    error: `health` needs `port`
+      --> Boxfile:7:5
+       |
+     7 |     health "tcp"
+       |     ^^^^^^ without `port`
+       |
+       = help: for example `health "http" path="/health" port=8080`
     "#);
     assert_snapshot!(agent_errors(r#"    health "exec""#), @r#"
     error: the health check `exec` needs a program to run

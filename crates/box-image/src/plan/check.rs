@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, PATH_MAX, is_normalized, is_request_path,
-    kernel_directory,
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, PATH_MAX, is_grpc_service, is_normalized,
+    is_request_path, kernel_directory,
 };
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
@@ -112,7 +112,7 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
 fn strings(plan: &ComponentPlan) -> Option<Fault> {
     let check = match &plan.health {
         Some(Health::Exec { argv }) => argv.as_slice(),
-        Some(Health::Tcp { .. } | Health::Http { .. }) | None => &[],
+        Some(Health::Tcp { .. } | Health::Http { .. } | Health::Grpc { .. }) | None => &[],
     };
     let settings = [
         ("entrypoint and args", plan.argv.as_slice()),
@@ -181,10 +181,16 @@ fn health(check: &Health) -> Option<Fault> {
             "it is not an absolute path of visible ASCII characters; write others as `%` and \
              two hexadecimal digits per byte",
         )),
+        Health::Grpc { service, .. } if !service.is_empty() && !is_grpc_service(service) => Some((
+            format!("health \"grpc\" service={service:?}"),
+            "it is not the name of a service; use at most 100 letters, digits, `_` and `.`",
+        )),
         Health::Exec { argv } if argv.is_empty() => {
             Some(("health \"exec\"".to_owned(), "it names no program"))
         }
-        Health::Tcp { .. } | Health::Http { .. } | Health::Exec { .. } => None,
+        Health::Tcp { .. } | Health::Http { .. } | Health::Grpc { .. } | Health::Exec { .. } => {
+            None
+        }
     }
 }
 

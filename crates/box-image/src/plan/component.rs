@@ -103,6 +103,9 @@ pub struct ComponentPlan {
     /// When it is started again (business only).
     #[serde(default, skip_serializing_if = "is_default")]
     pub restart: Restart,
+    /// The number of the signal that asks its program to end; `None` for SIGTERM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_signal: Option<u8>,
     /// The TCP port on which the agent listens; init bridges the vsock port of the same number
     /// to it. Nothing where the component offers none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,6 +211,14 @@ pub enum Health {
         port: u16,
         /// The path, with its leading slash.
         path: String,
+    },
+    /// The standard health check of gRPC on this port, without encryption, is answered with `SERVING`.
+    Grpc {
+        /// The TCP port on loopback.
+        port: u16,
+        /// The service that is asked for; empty for the whole server.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        service: String,
     },
     /// This program, run inside the component, exits with 0.
     Exec {

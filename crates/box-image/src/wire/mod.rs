@@ -28,16 +28,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of another, but for [`PREVIOUS_PROTOCOL`].
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 /// The version before it, whose boxes a host still runs: see [`HostMessage::since`].
-pub const PREVIOUS_PROTOCOL: u32 = 1;
+pub const PREVIOUS_PROTOCOL: u32 = 2;
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 2 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 3 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -109,13 +108,19 @@ messages! {
         5 => Failed(Failed),
         /// A program has read some of its input.
         6 => Credit(Credit),
+        /// The resources in use, as [`HostMessage::Measure`] asked for.
+        7 => Usage(Usage),
     }
 }
 
 mod client;
+mod command;
+mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
+pub use command::{Exec, Input, InputEnd, Own, Resize, TerminalSize};
 pub use frame::Frames;
+pub use usage::{ComponentUsage, Measure, Usage};
 
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,7 +204,6 @@ pub struct Exited {
     /// Whether the kernel's out-of-memory killer ended something in the component so far.
     pub oom_killed: bool,
     /// Whether it was killed because its time was up.
-    #[serde(default)]
     pub timed_out: bool,
 }
 
@@ -240,6 +244,10 @@ messages! {
         70 => Credit(Credit),
         /// A command's terminal has another size.
         71 => Resize(Resize),
+        /// Report the resources in use. Each request gets one answer, in their order.
+        72 => Measure(Measure),
+        /// The host's clock was set.
+        73 => Clock(Clock),
     }
 }
 
@@ -247,93 +255,14 @@ impl HostMessage {
     /// Returns the protocol that has this message, of those that a host speaks.
     pub fn since(&self) -> u32 {
         match self {
-            Self::Exec(exec) if exec.is_plain() => PREVIOUS_PROTOCOL,
-            Self::Signal(_) | Self::Shutdown(_) => PREVIOUS_PROTOCOL,
-            Self::Exec(_) | Self::Input(_) | Self::InputEnd(_) => PROTOCOL,
-            Self::Credit(_) | Self::Resize(_) => PROTOCOL,
+            Self::Exec(exec) if exec.own.is_some() => PROTOCOL,
+            Self::Measure(_) | Self::Clock(_) => PROTOCOL,
+            Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => {
+                PREVIOUS_PROTOCOL
+            }
+            Self::InputEnd(_) | Self::Credit(_) | Self::Resize(_) => PREVIOUS_PROTOCOL,
         }
     }
-}
-
-/// A command to run in a component. What it does not say is as the component's plan says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exec {
-    /// Between [`AGENT_ID`] and [`BUSINESS_ID`], and of no command that still runs; [`Output`] and [`Exited`] name it.
-    pub id: u8,
-    /// The component in whose namespaces and limits it runs.
-    pub component: ComponentName,
-    /// The program and its arguments.
-    pub argv: Vec<String>,
-    /// Variables, each as `NAME=VALUE`, over those of the component's environment.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<String>,
-    /// The working directory.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workdir: Option<String>,
-    /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<String>,
-    /// Whether [`HostMessage::Input`] brings its standard input, which is empty otherwise.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub stdin: bool,
-    /// The size of the terminal that its standard streams are to be, if they are to be one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<TerminalSize>,
-    /// After how many milliseconds it is killed, with all processes of its process group.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout_ms: Option<u64>,
-}
-
-impl Exec {
-    /// Returns a command that is as the component's plan says, and reads nothing.
-    pub fn new(id: u8, component: ComponentName, argv: Vec<String>) -> Self {
-        let (env, workdir, user, terminal, timeout_ms) = (Vec::new(), None, None, None, None);
-        Self { id, component, argv, env, workdir, user, stdin: false, terminal, timeout_ms }
-    }
-
-    /// Returns whether it is in everything as the component's plan says.
-    fn is_plain(&self) -> bool {
-        let Self { id, component, argv, .. } = self;
-        *self == Self::new(*id, *component, argv.clone())
-    }
-}
-
-/// The size of a terminal, in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TerminalSize {
-    /// The number of lines.
-    pub rows: u16,
-    /// The number of characters in a line.
-    pub columns: u16,
-}
-
-/// The new size of a command's terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Resize {
-    /// The id of the command.
-    pub id: u8,
-    /// The size from now on.
-    pub size: TerminalSize,
-}
-
-/// Bytes for the standard input of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// The id of the command.
-    pub id: u8,
-    /// At most [`MAX_OUTPUT`] bytes.
-    pub data: Vec<u8>,
-}
-
-/// The end of the standard input of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InputEnd {
-    /// The id of the command.
-    pub id: u8,
 }
 
 /// A signal for a program.
@@ -344,6 +273,14 @@ pub struct Signal {
     pub id: u32,
     /// The signal's number on Linux.
     pub signal: i32,
+}
+
+/// The time on the host's clock, as this is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clock {
+    /// Nanoseconds since 1970 (`CLOCK_REALTIME`).
+    pub now_ns: u64,
 }
 
 /// The order to end all programs and power off.

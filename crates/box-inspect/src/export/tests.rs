@@ -207,6 +207,7 @@ fn plan() -> ComponentPlan {
         rlimits: box_image::plan::Rlimits::default(),
         autostart: false,
         restart: box_image::Restart::default(),
+        stop_signal: None,
         port: None,
         health: None,
     }

@@ -41,6 +41,8 @@ pub struct Config {
     pub working_dir: String,
     /// The user, and perhaps the group, by name or number.
     pub user: String,
+    /// The signal that asks the program to end.
+    pub stop_signal: String,
     /// Labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -58,6 +60,7 @@ impl Config {
         put("Env", json!(self.env), self.env.is_empty());
         put("WorkingDir", json!(self.working_dir), self.working_dir.is_empty());
         put("User", json!(self.user), self.user.is_empty());
+        put("StopSignal", json!(self.stop_signal), self.stop_signal.is_empty());
         put("Labels", json!(self.labels), self.labels.is_empty());
         Value::Object(fields)
     }

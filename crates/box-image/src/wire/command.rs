@@ -1,0 +1,105 @@
+//! A command that runs in a component, and what it reads.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ComponentName;
+
+/// A command to run in a component. What it does not say is as the component's plan says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// Between [`AGENT_ID`] and [`BUSINESS_ID`], and of no command that still runs; [`Output`] and [`Exited`] name it.
+    pub id: u8,
+    /// The component in whose namespaces and limits it runs.
+    pub component: ComponentName,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Variables, each as `NAME=VALUE`, over those of the component's environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// The working directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<String>,
+    /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Whether [`HostMessage::Input`] brings its standard input, which is empty otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stdin: bool,
+    /// The size of the terminal that its standard streams are to be, if they are to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// After how many milliseconds it is killed, with all processes of its process group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The task that init's own program does instead of `argv`, whose words after the first are its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Own>,
+}
+
+impl Exec {
+    /// Returns a command that is as the component's plan says, and reads nothing.
+    pub fn new(id: u8, component: ComponentName, argv: Vec<String>) -> Self {
+        Self {
+            id,
+            component,
+            argv,
+            env: Vec::new(),
+            workdir: None,
+            user: None,
+            stdin: false,
+            terminal: None,
+            timeout_ms: None,
+            own: None,
+        }
+    }
+}
+
+/// A task that init's own program does as a command, with the rights of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Own {
+    /// Makes the component's health check once: succeeds where it passes, else says why it does not.
+    Check,
+    /// Writes an archive of a path to its standard output: a tar of it under its last name.
+    Pack,
+    /// Unpacks an archive from its standard input to a path.
+    Unpack,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalSize {
+    /// The number of lines.
+    pub rows: u16,
+    /// The number of characters in a line.
+    pub columns: u16,
+}
+
+/// The new size of a command's terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resize {
+    /// The id of the command.
+    pub id: u8,
+    /// The size from now on.
+    pub size: TerminalSize,
+}
+
+/// Bytes for the standard input of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The id of the command.
+    pub id: u8,
+    /// At most [`MAX_OUTPUT`] bytes.
+    pub data: Vec<u8>,
+}
+
+/// The end of the standard input of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputEnd {
+    /// The id of the command.
+    pub id: u8,
+}

@@ -1,0 +1,127 @@
+//! Events of boxes, found by comparing their records.
+
+use std::collections::BTreeMap;
+
+use box_digest::Digest;
+use serde::Serialize;
+
+use super::{Boxes, Record, State, since_epoch};
+use crate::LaunchError;
+
+/// An event of a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BoxEvent {
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Its kind.
+    pub event: Kind,
+    /// The name of the box.
+    pub name: String,
+    /// The digest of the box.
+    #[serde(rename = "box")]
+    pub digest: Digest,
+    /// The exit status of what has ended, if it has one.
+    pub status: Option<u8>,
+    /// Why the box has ended, where it was neither its agent's end nor asked for.
+    pub error: Option<String>,
+}
+
+/// The kinds of events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Its start has begun.
+    Start,
+    /// Its agent is ready.
+    Ready,
+    /// The business application's own program has ended with another status than before.
+    BusinessEnd,
+    /// It has ended.
+    End,
+    /// Its record was removed.
+    Remove,
+}
+
+/// Finds the events between two looks at the records.
+#[derive(Debug)]
+pub struct Watch {
+    boxes: Boxes,
+    /// The records of the last look, by their names.
+    seen: BTreeMap<String, Record>,
+}
+
+impl Watch {
+    /// Begins with the records that exist; returns their events since a time.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn new(boxes: Boxes, since_ms: u64) -> Result<(Self, Vec<BoxEvent>), LaunchError> {
+        let mut watch = Self { boxes, seen: BTreeMap::new() };
+        let mut past = watch.look(true)?;
+        past.retain(|event| event.time_ms >= since_ms);
+        Ok((watch, past))
+    }
+
+    /// Looks again, and returns the events since the last look, in order. With `sweep` the ends of boxes are
+    /// found whose supervisor was killed.
+    ///
+    /// # Errors
+    /// When the records cannot be read.
+    pub fn look(&mut self, sweep: bool) -> Result<Vec<BoxEvent>, LaunchError> {
+        let records = if sweep { self.boxes.all()? } else { self.boxes.records()? };
+        let now: BTreeMap<_, _> = records.into_iter().map(|it| (it.name.clone(), it)).collect();
+        let mut events = Vec::new();
+        for (name, before) in &self.seen {
+            match now.get(name) {
+                Some(after) if after.created_ms == before.created_ms => {
+                    events.extend(between(Some(before), after));
+                }
+                after => events.extend(removed(before, after)),
+            }
+        }
+        let is_new = |it: &&Record| {
+            self.seen.get(&it.name).is_none_or(|before| before.created_ms != it.created_ms)
+        };
+        events.extend(now.values().filter(is_new).flat_map(|it| between(None, it)));
+        events.sort_by_key(|event| event.time_ms);
+        self.seen = now;
+        Ok(events)
+    }
+}
+
+fn event(record: &Record, event: Kind, time_ms: u64) -> BoxEvent {
+    let (name, digest) = (record.name.clone(), record.digest);
+    BoxEvent { time_ms, event, name, digest, status: None, error: None }
+}
+
+/// Returns the events of a box between two of its records; all of them if there was none before.
+fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
+    let mut events = Vec::new();
+    if before.is_none() {
+        events.push(event(after, Kind::Start, after.created_ms));
+    }
+    if let (None, Some(ready_ms)) = (before.and_then(|it| it.ready_ms), after.ready_ms) {
+        events.push(event(after, Kind::Ready, ready_ms));
+    }
+    let status = after.business_status;
+    if status.is_some() && status != before.and_then(|it| it.business_status) {
+        let time_ms = after.ended_ms.filter(|_| before.is_none()).unwrap_or_else(since_epoch);
+        events.push(BoxEvent { status, ..event(after, Kind::BusinessEnd, time_ms) });
+    }
+    if after.state == State::Ended && before.is_none_or(|it| it.state != State::Ended) {
+        events.push(ended(after, after.ended_ms));
+    }
+    events
+}
+
+fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
+    let end = event(record, Kind::End, ended_ms.unwrap_or_else(since_epoch));
+    BoxEvent { status: record.status, error: record.error.clone(), ..end }
+}
+
+/// Returns the events of a box whose record is gone or another's: if it ran, it has ended before.
+fn removed(before: &Record, after: Option<&Record>) -> Vec<BoxEvent> {
+    let now = after.map_or_else(since_epoch, |it| it.created_ms);
+    let end = (before.state != State::Ended).then(|| ended(before, Some(now)));
+    end.into_iter().chain([event(before, Kind::Remove, now)]).collect()
+}

@@ -1,0 +1,67 @@
+//! `boxlaunch events`: what happens to boxes.
+
+use std::io;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use box_image::text::shown;
+use boxlaunch::boxes::{BoxEvent, Boxes, Watch, since_epoch};
+
+use super::error::CommandError;
+use super::paths;
+use super::since::{Since, since};
+use super::terminal::{json_line, pass_on};
+
+/// How often the records are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often it is looked for supervisors that were killed, for which other commands have to wait.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Shows what happens to boxes, until it is stopped.
+///
+/// A box is started (`start`), its agent is ready (`ready`), its business application's own program ends
+/// (`business-end`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch events
+  boxlaunch events --since 1h --json | jq 'select(.event == \"end\")'")]
+pub(crate) struct EventsArgs {
+    /// Begin with what the records say of the time since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds
+    /// since 1970.
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
+    /// Print one JSON object for each event: time_ms, event, name, box, status and error.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
+    let now = since_epoch();
+    let since_ms = args.since.map_or(now, |since| since.time_ms(now));
+    let (mut watch, past) = Watch::new(Boxes::new(&paths::state()?), since_ms)?;
+    past.iter().try_for_each(|event| show(event, args))?;
+    let mut swept = Instant::now();
+    loop {
+        sleep(LOOK);
+        let is_due = swept.elapsed() >= SWEEP;
+        if is_due {
+            swept = Instant::now();
+        }
+        watch.look(is_due)?.iter().try_for_each(|event| show(event, args))?;
+    }
+}
+
+fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), CommandError> {
+    let line = if args.json { json_line(event)? } else { line(event)? };
+    pass_on(&mut io::stdout(), line.as_bytes())
+}
+
+/// Returns what a person reads of an event.
+fn line(event: &BoxEvent) -> Result<String, CommandError> {
+    let kind = serde_json::to_value(event.event)
+        .map_err(|error| CommandError::new(box_image::ErrorCode::Internal, error))?;
+    let (seconds, kind) = (event.time_ms / 1000, kind.as_str().unwrap_or_default().to_owned());
+    let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
+    let error = event.error.as_ref().map(|why| format!(": {}", shown(why))).unwrap_or_default();
+    Ok(format!("{seconds}.{:03} {kind} {}{status}{error}\n", event.time_ms % 1000, event.name))
+}

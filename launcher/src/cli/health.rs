@@ -1,0 +1,80 @@
+//! `boxlaunch health`: whether a component of a box that runs is well.
+
+use std::time::Instant;
+
+use box_image::text::shown;
+use box_image::wire::{Exec, Exited, Follow, Own};
+use box_image::{ComponentName, exit};
+use boxlaunch::boxes::Boxes;
+use boxlaunch::client::{Client, CommandSetup};
+use boxlaunch::output::Route;
+use boxlaunch::signals::StopSignals;
+use serde_json::json;
+
+use super::command::component;
+use super::error::CommandError;
+use super::paths;
+use super::run::{component_name, seconds};
+use super::terminal::{json_line, print};
+
+/// Makes the health check of a component that runs, as its Boxfile declares it: once, from inside.
+///
+/// Exits with 0 if the check passes, else with 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch health hello
+  until boxlaunch --quiet health --in business hello; do sleep 1; done")]
+pub(crate) struct HealthArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The component.
+    #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
+    component: ComponentName,
+    /// How long the check may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
+    timeout: u32,
+    /// Print one JSON object: component, healthy, reason and duration_ms.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
+    let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let component = component(Some(args.component), |name| record.components.contains(&name))?;
+    let signals = StopSignals::block()?;
+    let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
+    let exec = Exec::new(0, component, vec!["health".to_owned()]);
+    let timeout_ms = Some(u64::from(args.timeout) * 1000);
+    let exec = Exec { own: Some(Own::Check), timeout_ms, ..exec };
+    let mut output = Route::capture();
+    let started = Instant::now();
+    let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };
+    let exit = client.exec(setup, &mut Route::Nowhere)?;
+    let (reason, duration_ms) = (reason(exit, &output), started.elapsed().as_secs_f64() * 1e3);
+    let is_healthy = reason.is_none();
+    print(&if args.json {
+        json_line(&json!({
+            "component": component,
+            "healthy": is_healthy,
+            "reason": reason,
+            "duration_ms": duration_ms,
+        }))?
+    } else {
+        reason.map_or_else(|| "healthy\n".to_owned(), |why| format!("unhealthy: {why}\n"))
+    })?;
+    Ok(if is_healthy { exit::DONE } else { exit::FAILED })
+}
+
+/// Returns why a check has not passed; `None` where it has.
+fn reason(exit: Exited, output: &Route) -> Option<String> {
+    let said = output.captured();
+    let said = [said.stderr(), said.stdout()].map(|text| shown(text.trim_end()));
+    match (exit.status, said) {
+        _ if exit.timed_out => Some("the check took too long".to_owned()),
+        (0, _) => None,
+        (_, [said, _] | [_, said]) if !said.is_empty() => Some(said),
+        (status, _) => Some(format!("the check ended with status {status}")),
+    }
+}

@@ -1,0 +1,155 @@
+//! Copies between a box and this host: the connection carries an archive ([`box_copy`]), of which the box's end is init's
+//! own program. The pipe between the archive and the connection is filled or emptied by a thread of its own.
+
+use std::cell::RefCell;
+use std::fs::symlink_metadata;
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::rc::Rc;
+use std::thread::{self, JoinHandle};
+
+use box_copy::{LeftOut, pack, unpack};
+use box_image::ComponentName;
+use box_image::text::shown;
+use box_image::wire::{Exec, Own};
+
+use crate::LaunchError;
+use crate::client::{Client, CommandSetup};
+use crate::input::Input;
+use crate::output::{Route, Sink};
+
+/// How much of the messages from the box is kept, in bytes.
+const MAX_SAID: usize = 4096;
+
+/// The box's side of a copy.
+#[derive(Debug)]
+pub struct Inside<'a> {
+    /// The component whose root it is about.
+    pub component: ComponentName,
+    /// The user that reads or writes there, if it is not the component's.
+    pub user: Option<String>,
+    /// The path; relative to the component's working directory.
+    pub path: &'a str,
+}
+
+/// Copies a path of a box to one of this host, with all that is below it. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The reason of whichever end fails first. What was copied before that stays.
+pub fn from_box(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    to: &Path,
+) -> Result<String, LaunchError> {
+    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let path = to.to_owned();
+    let unpacking = thread::spawn(move || unpack(reader, &path));
+    let read = archive_from_box(client, inside, Box::new(writer));
+    match (read, joined(unpacking)) {
+        // The other one is why nobody reads any more.
+        (Err(error), Ok(())) => Err(error),
+        (Err(error), Err(_)) if !matches!(error, LaunchError::Output(_)) => Err(error),
+        (_, Err(error)) => Err(LaunchError::Copy(error.to_string())),
+        (Ok(said), Ok(())) => Ok(said),
+    }
+}
+
+/// Writes an archive of a path of a box. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The box's reason, and the writer's.
+pub fn archive_from_box(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    archive: Box<dyn Sink>,
+) -> Result<String, LaunchError> {
+    run(client, inside, Own::Pack, None, archive)
+}
+
+/// Copies a path of this host to one of a box, with all that is below it. Returns notices.
+///
+/// # Errors
+/// As of [`from_box`].
+pub fn to_box(
+    client: &mut Client<'_>,
+    from: &Path,
+    inside: &Inside<'_>,
+) -> Result<String, LaunchError> {
+    // A path that is not there makes nothing in the box.
+    let failed = |error: io::Error| LaunchError::Copy(format!("{}: {error}", from.display()));
+    symlink_metadata(from).map_err(failed)?;
+    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let path = from.to_owned();
+    let packing = thread::spawn(move || pack(&path, writer));
+    let written = archive_to_box(client, Input::new(reader), inside);
+    match joined(packing) {
+        // The box has what it wants of it, or says itself why it wants no more.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => written,
+        Err(error) => Err(LaunchError::Copy(error.to_string())),
+        Ok(LeftOut(0)) => written,
+        Ok(left_out) => written.map(|_| left_out.to_string()),
+    }
+}
+
+/// Unpacks an archive to a path of a box. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The box's reason, and the reader's.
+pub fn archive_to_box(
+    client: &mut Client<'_>,
+    archive: Input,
+    inside: &Inside<'_>,
+) -> Result<String, LaunchError> {
+    run(client, inside, Own::Unpack, Some(archive), Box::new(io::sink()))
+}
+
+/// Runs the program in the box.
+fn run(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    own: Own,
+    input: Option<Input>,
+    stdout: Box<dyn Sink>,
+) -> Result<String, LaunchError> {
+    let said = Said::default();
+    let argv = vec!["cp".to_owned(), inside.path.to_owned()];
+    let exec = Exec::new(0, inside.component, argv);
+    let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
+    let mut output = Route::Pass { stdout, stderr: Box::new(said.clone()) };
+    let setup = CommandSetup { exec, input, tty: None, output: &mut output };
+    let exit = client.exec(setup, &mut Route::Nowhere)?;
+    match (exit.status, said.text()) {
+        (0, said) => Ok(said),
+        (status, said) if said.is_empty() => {
+            Err(LaunchError::Copy(format!("the program in the box ended with status {status}")))
+        }
+        (_, said) => Err(LaunchError::Copy(said)),
+    }
+}
+
+fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The messages of the program in the box.
+#[derive(Debug, Clone, Default)]
+struct Said(Rc<RefCell<Vec<u8>>>);
+
+impl Said {
+    fn text(&self) -> String {
+        shown(String::from_utf8_lossy(&self.0.borrow()).trim_end())
+    }
+}
+
+impl Write for Said {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        let mut said = self.0.borrow_mut();
+        let room = MAX_SAID - said.len();
+        said.extend_from_slice(&data[..data.len().min(room)]);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

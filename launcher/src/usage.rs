@@ -1,0 +1,53 @@
+//! The resources of this host that a box uses, as the host counts them.
+
+use std::fs;
+use std::time::Duration;
+
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+use serde::Serialize;
+
+/// The resources that a virtual machine's process uses; the machine's memory is part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MachineUsage {
+    /// The resident memory in bytes: the guest's memory that was used so far, and the process itself.
+    pub memory_bytes: u64,
+    /// Its time on a CPU since it began, in microseconds.
+    pub cpu_us: u64,
+}
+
+/// Measures the process of a virtual machine; `None` where it has ended.
+pub fn of_machine(vmm: u32) -> Option<MachineUsage> {
+    let pid = Pid::from_raw(i32::try_from(vmm).ok()?);
+    let time = clock_getcpuclockid(pid).and_then(clock_gettime).ok()?;
+    let cpu_us = u64::try_from(Duration::from(time).as_micros()).ok()?;
+    let memory_bytes = resident(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+    Some(MachineUsage { memory_bytes, cpu_us })
+}
+
+/// Reads the resident memory out of a `/proc/PID/status` (proc(5)), in bytes.
+fn resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_takes_something_and_an_ended_one_nothing() {
+        let own = of_machine(std::process::id()).unwrap();
+        assert!(own.memory_bytes > 1 << 16 && own.cpu_us > 0, "{own:?}");
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(of_machine(child.id()), None);
+    }
+
+    #[test]
+    fn resident_memory_is_in_kibibytes() {
+        assert_eq!(resident("Name:\tx\nVmRSS:\t     12 kB\n"), Some(12_288));
+        assert_eq!(resident("VmSize:\t12 kB\n"), None);
+    }
+}

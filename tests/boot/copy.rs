@@ -1,0 +1,129 @@
+//! `boxlaunch cp`: copies in both directions, streams, errors, and hostile boxes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+
+/// Makes a tree on the virtual host.
+const TREE: &str = "mkdir -p /tmp/src/a/b /tmp/src/empty; cd /tmp/src
+head -c 3000000 /dev/urandom >a/big; echo run >a/b/run; chmod 755 a/b/run; ln -s a/b/run link; ln -s /nowhere broken
+long=$(printf '%0180d' 0); echo long >$long; mkfifo pipe";
+/// A directory goes into the box, and comes back.
+const AROUND: &str =
+    "boxlaunch cp /tmp/src copy:/tmp/new; boxlaunch cp copy:/tmp/new /tmp/back 2>&1
+ls -l /tmp/back | grep -c -e '->'; readlink /tmp/back/broken; rm /tmp/src/pipe /tmp/src/broken /tmp/back/broken
+diff -r /tmp/src /tmp/back && echo same
+boxlaunch exec copy -- sh -c 'ls -ld /tmp/new/a/b/run | cut -c1-10; stat -c %u:%g /tmp/new/a'";
+/// A place that is there, a directory's content, and a file.
+const PLACES: &str = "boxlaunch exec copy mkdir /tmp/there; boxlaunch cp /tmp/src/a copy:/tmp/there
+boxlaunch cp /tmp/src/a/. copy:/tmp/there; boxlaunch exec copy ls /tmp/there
+cd /tmp; boxlaunch cp src/a/b/run copy:renamed; boxlaunch exec copy cat renamed
+mkdir out; boxlaunch cp copy:/workspace/app/README out; boxlaunch cp copy:README out/other; cat out/README; cmp out/*
+boxlaunch cp -u 0 copy:/etc/passwd out; wc -l <out/passwd";
+/// Archives in streams, also one of another program.
+const STREAMS: &str = "boxlaunch cp copy:/tmp/there/b - | tar -t
+tar -C /tmp/src -cf - a | boxlaunch cp - copy:/tmp/streamed; boxlaunch exec copy ls /tmp/streamed
+boxlaunch cp copy:/tmp/new - | head -c 10 | wc -c";
+/// The agent's image has one program, and neither a shell nor tar.
+const AGENT: &str = "boxlaunch cp --in agent copy:/agent/bin/agent /tmp/agent; head -c 4 /tmp/agent | tail -c 3; echo
+boxlaunch cp --in agent /tmp/src/link copy:/tmp/; boxlaunch cp --in agent copy:/tmp/link /tmp/link; readlink /tmp/link";
+/// Copies that fail.
+const WRONG: &str = "boxlaunch cp copy:/none /tmp; echo $?; boxlaunch cp /none copy:/tmp; echo $?
+boxlaunch cp a b; echo $?; boxlaunch cp copy:/a copy:/b; echo $?; boxlaunch cp /tmp/src/a copy:/none/x; echo $?
+boxlaunch cp -u nobody /tmp/src/a copy:/root; echo $?; boxlaunch cp copy:/tmp/new /none/x; echo $?
+boxlaunch cp nobody:/a /tmp; echo $?; boxlaunch cp --in agent copy:/etc/passwd /dev/full/x; echo $?";
+/// The box's links lead the host nowhere, and a reader of devices gets none.
+const HOSTILE: &str = "boxlaunch exec copy -- sh -c 'mkdir /tmp/evil; ln -s /tmp/target /tmp/evil/out; mkfifo /tmp/evil/pipe'
+echo kept >/tmp/target; mkdir -p /tmp/into/evil; echo mine >/tmp/into/evil/out
+boxlaunch cp copy:/tmp/evil /tmp/into; readlink /tmp/into/evil/out
+boxlaunch exec copy -- sh -c 'rm -r /tmp/evil; mkdir -p /tmp/evil/out; echo changed >/tmp/evil/out/target'
+boxlaunch cp copy:/tmp/evil /tmp/into; cat /tmp/target
+ln -s /tmp /tmp/escape; boxlaunch cp copy:/tmp/evil/. /tmp/escape; ls /tmp/out
+boxlaunch rm -f copy";
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("copy.box"));
+    fs::write(&boxfile, hello_checkout(dir.path())).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let scripts = [
+        ("tree", TREE),
+        ("around", AROUND),
+        ("places", PLACES),
+        ("streams", STREAMS),
+        ("agent", AGENT),
+        ("wrong", WRONG),
+        ("hostile", HOSTILE),
+    ];
+    let begun = Scenario::default().step("run", "boxlaunch run -d --name copy /copy");
+    let all = scripts.iter().fold(begun, |all, (name, script)| all.script(30, name, script));
+    all.start(&tools.host.clone().disk(bundle, "/copy"))
+});
+
+#[track_caller]
+fn step(name: &str) -> &'static Step {
+    let step = &STEPS[name];
+    println!("{}\n{}", step.stdout, step.stderr);
+    step
+}
+
+#[test]
+fn a_directory_comes_back_as_it_went() {
+    let expected = "2\n/nowhere\nsame\n-rwxr-xr-x\n0:0\n";
+    assert_eq!(step("around").stdout, expected);
+    let left_out = "boxlaunch: devices, pipes and sockets that were left out: 1\n";
+    assert_eq!(step("around").stderr, left_out);
+}
+
+#[test]
+fn a_place_that_is_there_gets_more_and_another_is_made() {
+    let readme = "The business application would be here.\n";
+    assert_eq!(step("places").stdout, format!("a\nb\nbig\nrun\n{readme}2\n"));
+}
+
+#[test]
+fn archives_come_and_go_in_streams() {
+    assert_eq!(step("streams").stdout, "b/\nb/run\nb\nbig\n10\n");
+}
+
+#[test]
+fn a_component_without_any_program_can_be_copied_from_and_to() {
+    assert_eq!(step("agent").stdout, "ELF\na/b/run\n");
+}
+
+#[test]
+fn what_cannot_be_copied_is_named() {
+    insta::assert_snapshot!(step("wrong").stderr, @r#"
+    error: cannot copy: /none: No such file or directory (os error 2)
+    error: cannot copy: /none: No such file or directory (os error 2)
+    error: one of SOURCE and DESTINATION has to be in a box, and only one
+      = help: write one of the two as NAME:PATH, and a path of this host with a colon as ./PATH
+    error: one of SOURCE and DESTINATION has to be in a box, and only one
+      = help: write one of the two as NAME:PATH, and a path of this host with a colon as ./PATH
+    error: cannot copy: /none: No such file or directory (os error 2)
+    error: cannot copy: /root: Permission denied (os error 13)
+    error: cannot copy: /none: No such file or directory (os error 2)
+    error: there is no box with the name "nobody"
+      = help: `boxlaunch ps -a` lists the boxes that were started
+    error: cannot copy: /dev/full: Not a directory (os error 20)
+    "#);
+    assert_eq!(step("wrong").stdout, "1\n1\n2\n2\n1\n1\n1\n1\n1\n");
+}
+
+#[test]
+fn nothing_that_a_box_has_leads_out_of_the_place_that_is_meant() {
+    insta::assert_snapshot!(format!("{}{}", step("hostile").stdout, step("hostile").stderr), @"
+    /tmp/target
+    kept
+    README
+    other
+    passwd
+    target
+    copy
+    boxlaunch: devices, pipes and sockets that were left out: 1
+    error: cannot copy: evil/out: Not a directory (os error 20)
+    ");
+}

@@ -1,0 +1,223 @@
+//! A box that runs, seen from outside: health, resources, port, events, clock, and its stop signal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use testkit::hello::TAG;
+use testkit::images::{Compression, Config, Image, Layer};
+use testkit::program;
+
+use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+use crate::schema::assert_fits;
+
+/// The agent is well, hangs, and is well again; the business application is well once it listens.
+const HEALTH: &str = "boxlaunch run -d --name watched /watched
+boxlaunch health watched; echo $?; boxlaunch health --json watched
+boxlaunch health --in business watched; echo $?
+boxlaunch exec watched -- httpd -p 8080 -h /workspace; boxlaunch health --in business watched; echo $?
+boxlaunch exec watched -- sh -c 'kill $(pidof httpd)'; boxlaunch health --json --in business watched
+boxlaunch kill -s STOP watched; boxlaunch health --timeout 3 watched; echo $?
+boxlaunch kill -s CONT watched; boxlaunch health watched";
+/// Checks that run a program.
+const PROGRAMS: &str = "boxlaunch run -d --name checked /checked
+boxlaunch health --in business checked; boxlaunch exec checked touch /tmp/well; boxlaunch health --in business checked
+boxlaunch exec checked -- sh -c 'echo slow >/tmp/well'; boxlaunch health --timeout 1 --in business checked
+boxlaunch rm -f checked; boxlaunch health checked; echo $?";
+/// Measures before and after a component writes a file and starts processes.
+const STATS: &str = "boxlaunch stats --json watched
+boxlaunch exec watched -- sh -c 'head -c 5000000 /dev/zero >/tmp/five; sleep 1000 & sleep 1000 & i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'
+boxlaunch stats --json; boxlaunch stats watched | sed 's/  */ /g' | cut -d' ' -f1-2; boxlaunch stats nobody; echo $?";
+/// A machine that does not answer.
+const STOPPED: &str = "kill -STOP $(boxlaunch inspect --json watched | sed 's/.*\"vmm\":\\([0-9]*\\),\"protocol.*/\\1/')
+boxlaunch stats watched; echo $?
+kill -CONT $(boxlaunch inspect --json watched | sed 's/.*\"vmm\":\\([0-9]*\\),\"protocol.*/\\1/'); boxlaunch stats watched >/dev/null; echo $?";
+/// The port, and its socket.
+const PORT: &str = "boxlaunch port watched | sed 's,/tmp.*/,/,'; test -S $(boxlaunch -q port watched) && echo socket";
+/// The host's clock is set, as after it has slept.
+const CLOCK: &str = "seconds() { boxlaunch exec watched date +%s; }
+before=$(date +%s); echo $(($(seconds) - before))
+for time in 2000000000 1500000000; do date -s @$time >/dev/null; sleep 0.5; echo $(($(seconds) - time)); done
+date -s @$before >/dev/null";
+/// A box is started, is killed with its supervisor, is removed; another one has too little memory.
+const EVENTS: &str = "boxlaunch rm -f watched >/dev/null
+boxlaunch events --json >/tmp/events & boxlaunch events >/tmp/lines & watching=$!; sleep 0.5
+boxlaunch run -d --name one /watched; boxlaunch stop one; sleep 0.3; boxlaunch rm one; sleep 0.3
+boxlaunch run -d --name two /watched; kill -9 $(boxlaunch inspect --json two | sed 's/.*\"supervisor\":\\([0-9]*\\).*/\\1/')
+sleep 2; boxlaunch run --name three /hungry >/dev/null 2>&1; sleep 0.3
+kill $watching; cat /tmp/events; cut -d' ' -f2- /tmp/lines >&2
+boxlaunch inspect three; boxlaunch events --since 1h --json >/tmp/past & sleep 1; kill $!; wc -l </tmp/past";
+/// An agent with a signal of its own.
+const SIGNAL: &str =
+    "boxlaunch run -d --name polite /polite; boxlaunch exec polite -- sleep 1000 & pid=$!
+sleep 1; boxlaunch stop polite; wait $pid; echo $?; boxlaunch logs polite";
+
+/// An agent that takes more than it may.
+const HUNGRY: &str =
+    r#"entrypoint "/bin/sh" "-c" "sleep 1; exec head -c 100000000 /dev/zero | tail -c 100000000""#;
+/// An agent that ends well with its own signal only, as it starts one that does not.
+const POLITE: &str = r#"entrypoint "/bin/sh" "-c" "trap 'echo quit; exit 0' QUIT; trap 'echo term' TERM; while :; do sleep 0.1; done""#;
+/// A check that passes where there is a file, and takes long where that has something in it.
+const CHECK: &str = r#"health "exec" "/bin/sh" "-c" "cat /tmp/well; test -s /tmp/well && sleep 1000; test -e /tmp/well""#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let hello = hello_checkout(dir.path());
+    let image = "image \"oci:images/agent\" ";
+    let http = "health \"http\" path=\"/health\"";
+    let agent = |agent: &str, image_of: &str| {
+        let text = hello.replace(image, &format!("image \"oci:{image_of}\"\n    {agent} "));
+        text.replace(http, "health \"none\"")
+    };
+    let business =
+        |health: &str| hello.replace("business {", &format!("business {{\n    {health}"));
+    polite_image().write_layout(&dir.path().join("images/polite"), TAG, Compression::Gzip).unwrap();
+    let boxes = [
+        ("watched", business("health \"tcp\" port=8080")),
+        ("checked", business(CHECK)),
+        ("hungry", agent(HUNGRY, "images/business")),
+        ("polite", agent(POLITE, "images/polite")),
+    ];
+    let host = boxes.iter().fold(tools.host.clone(), |host, (name, text)| {
+        let boxfile = dir.path().join(format!("{name}.kdl"));
+        let bundle = dir.path().join(format!("{name}.box"));
+        fs::write(&boxfile, text).unwrap();
+        bake(&boxfile, &tools.programs.box_init, &bundle);
+        host.disk(bundle, format!("/{name}"))
+    });
+    let scripts = [
+        ("health", HEALTH),
+        ("programs", PROGRAMS),
+        ("stats", STATS),
+        ("stopped", STOPPED),
+        ("port", PORT),
+        ("clock", CLOCK),
+        ("events", EVENTS),
+        ("signal", SIGNAL),
+    ];
+    let all = Scenario::default();
+    scripts.iter().fold(all, |all, (name, script)| all.script(30, name, script)).start(&host)
+});
+
+/// Returns an image with a shell, whose program wants to be asked with SIGQUIT to end.
+fn polite_image() -> Image {
+    let busybox = fs::read(program::find("busybox").unwrap()).unwrap();
+    let layer = Layer::new().dir("/bin", 0o755).dir("/tmp", 0o1777);
+    let layer = layer.file("/bin/busybox", 0o755, busybox);
+    let layer = layer.symlink("/bin/sh", "busybox").symlink("/bin/sleep", "busybox");
+    let config = Config { stop_signal: "SIGQUIT".to_owned(), ..Config::default() };
+    Image::new(config).with(layer.to_tar())
+}
+
+#[track_caller]
+fn lines(name: &str) -> Vec<&'static str> {
+    let step = &STEPS[name];
+    println!("{}\n{}", step.stdout, step.stderr);
+    step.stdout.lines().collect()
+}
+
+fn json(line: &str) -> Value {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+}
+
+#[test]
+fn a_health_check_is_made_when_it_is_asked_for() {
+    let lines = lines("health");
+    assert_eq!(lines[..3], ["watched", "healthy", "0"]);
+    let [well, unwell] = [3, 8].map(|at| json(lines[at]));
+    assert_fits("health", &well);
+    assert_fits("health", &unwell);
+    let refused = "port 8080: Connection refused (os error 111)";
+    assert_eq!((&well["healthy"], &unwell["reason"]), (&true.into(), &refused.into()));
+    assert_eq!(lines[4..8], [&format!("unhealthy: {refused}"), "1", "healthy", "0"]);
+    let hangs = "unhealthy: port 4088: no answer";
+    assert_eq!(lines[9..], ["watched", hangs, "1", "watched", "healthy"]);
+}
+
+#[test]
+fn a_program_that_checks_says_why_and_has_a_time_limit() {
+    let lines = lines("programs");
+    let missing = "unhealthy: cat: can't open '/tmp/well': No such file or directory";
+    let late = "unhealthy: the check took too long";
+    assert_eq!(lines[1..5], [missing, "healthy", late, "checked"]);
+    assert_eq!(lines[5..], ["1"]);
+}
+
+#[test]
+fn what_a_box_takes_is_shown() {
+    let lines = lines("stats");
+    let [before, after] = [0, 1].map(|at| json(lines[at]));
+    for stats in [&before, &after] {
+        assert_fits("stats", stats);
+    }
+    let of =
+        |stats: &Value, field: &str| stats["boxes"][0]["components"][1][field].as_u64().unwrap();
+    assert_eq!((of(&before, "pids"), of(&after, "pids")), (0, 2));
+    assert!(of(&before, "disk_bytes") < 100_000);
+    assert!((5_000_000..5_100_000).contains(&of(&after, "disk_bytes")), "{after}");
+    assert!(of(&after, "memory_bytes") > 5_000_000 && of(&after, "cpu_us") > of(&before, "cpu_us"));
+    assert_eq!(of(&after, "memory_max_bytes"), 2 * of(&after, "disk_max_bytes"));
+    let machine = &after["boxes"][0]["machine"];
+    assert!(machine["memory_bytes"].as_u64().unwrap() > 20_000_000, "{machine}");
+    let head = ["NAME OF", "watched machine", "watched agent", "watched business", "1"];
+    assert_eq!(lines[2..], head);
+}
+
+#[test]
+fn a_machine_that_does_not_answer_keeps_nobody_waiting() {
+    assert_eq!(lines("stopped"), ["1", "0"]);
+    assert!(STEPS["stopped"].stderr.starts_with("error: the box does not answer\n"));
+}
+
+#[test]
+fn the_port_is_a_socket() {
+    assert_eq!(lines("port"), ["4088/tcp -> /agent.sock", "socket"]);
+}
+
+#[test]
+fn the_clock_is_right_at_the_start_and_follows_the_hosts() {
+    for (what, difference) in ["at the start", "ahead", "back"].iter().zip(lines("clock")) {
+        assert!((0..3).contains(&difference.parse::<i64>().unwrap()), "{what}: {difference}");
+    }
+}
+
+#[test]
+fn what_happens_to_boxes_is_shown() {
+    let lines = lines("events");
+    let events: Vec<Value> = lines
+        .iter()
+        .filter(|line| line.starts_with("{\"time_ms\""))
+        .map(|line| json(line))
+        .collect();
+    let shown = |event: &Value| {
+        assert_fits("event", event);
+        format!("{} {}", event["event"].as_str().unwrap(), event["name"].as_str().unwrap())
+    };
+    let expected = [
+        "start one",
+        "ready one",
+        "end one",
+        "remove one",
+        "start two",
+        "ready two",
+        "end two",
+        "start three",
+        "ready three",
+        "end three",
+    ];
+    assert_eq!(events.iter().map(shown).collect::<Vec<_>>(), expected);
+    assert_eq!(events[2]["status"], 143);
+    assert_eq!(events[6]["error"], "its supervisor was killed");
+    let for_people = &STEPS["events"].stderr;
+    assert!(for_people.contains("end two: its supervisor was killed\n"), "{for_people}");
+    assert!(lines.contains(&"out of memory agent"), "{lines:?}");
+    assert_eq!(lines.last().unwrap().trim(), "6", "of those that have a record");
+}
+
+#[test]
+fn a_program_is_asked_to_end_with_the_signal_of_its_image() {
+    // The command is asked with SIGTERM.
+    assert_eq!(lines("signal"), ["polite", "polite", "143", "quit"]);
+}
