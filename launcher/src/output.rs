@@ -10,7 +10,7 @@ mod outlet;
 
 pub use outlet::Outlet;
 
-/// How much of a stream is kept when output is captured, in bytes.
+/// How much of a stream is kept by default when output is captured, in bytes.
 pub const MAX_CAPTURE: usize = 1 << 20;
 /// A longer line is broken, in bytes.
 const MAX_LINE: usize = 4096;
@@ -42,6 +42,11 @@ impl Route {
     /// Returns a route into memory.
     pub fn capture() -> Self {
         Self::Capture(Captured::default())
+    }
+
+    /// Returns a route into memory that keeps so many bytes of each stream.
+    pub fn capture_within(limit: usize) -> Self {
+        Self::Capture(Captured { limit, ..Captured::default() })
     }
 
     /// Writes what a program wrote.
@@ -88,7 +93,7 @@ fn write_through(writer: &mut dyn Write, data: &[u8]) -> io::Result<()> {
 }
 
 /// The kept output of a program.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Captured {
     #[serde(serialize_with = "as_text")]
     stdout: Vec<u8>,
@@ -96,6 +101,16 @@ pub struct Captured {
     stderr: Vec<u8>,
     /// Whether either stream was longer than what is kept.
     truncated: bool,
+    /// How much of each is kept, in bytes.
+    #[serde(skip)]
+    limit: usize,
+}
+
+impl Default for Captured {
+    fn default() -> Self {
+        let (stdout, stderr) = (Vec::new(), Vec::new());
+        Self { stdout, stderr, truncated: false, limit: MAX_CAPTURE }
+    }
 }
 
 fn as_text<S: Serializer>(kept: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -103,12 +118,12 @@ fn as_text<S: Serializer>(kept: &[u8], serializer: S) -> Result<S::Ok, S::Error>
 }
 
 impl Captured {
-    /// Returns the start of standard output, at most [`MAX_CAPTURE`] bytes, as text.
+    /// Returns the start of standard output as text.
     pub fn stdout(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// Returns the start of standard error, at most [`MAX_CAPTURE`] bytes, as text.
+    /// Returns the start of standard error as text.
     pub fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr).into_owned()
     }
@@ -118,7 +133,7 @@ impl Captured {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let room = MAX_CAPTURE - kept.len();
+        let room = self.limit.saturating_sub(kept.len());
         self.truncated |= data.len() > room;
         kept.extend_from_slice(&data[..data.len().min(room)]);
     }
@@ -257,5 +272,13 @@ mod tests {
         assert!(captured.truncated);
         assert_eq!(captured.stdout().len(), MAX_CAPTURE);
         assert_eq!(captured.stderr(), "\u{fffd}ok");
+        let mut route = Route::capture_within(2);
+        route.write(Stream::Stdout, b"ab").unwrap();
+        route.write(Stream::Stderr, b"abc").unwrap();
+        let captured = route.captured();
+        assert_eq!(
+            (captured.stdout(), captured.stderr(), captured.truncated),
+            ("ab".into(), "ab".into(), true)
+        );
     }
 }

@@ -81,6 +81,12 @@ const SHELL: &str = r#"boxlaunch run -d --name shell /hello >/dev/null
 { sleep 2; printf 'cd /tmp; pwd; test -t 0 && echo terminal\n'; sleep 1; printf 'exit 6\n'; sleep 2; } |
     script -qec 'boxlaunch shell shell; echo "status $?"' /dev/null
 boxlaunch rm -f shell >/dev/null"#;
+/// A program that uses the whole screen, and the end of a terminal's input.
+const SCREEN: &str = r#"boxlaunch run -d --name screen /hello >/dev/null
+{ sleep 2; printf 'ihello\033'; sleep 1; printf ':wq\r'; sleep 1; } | script -qec 'stty rows 20 cols 40; boxlaunch exec -it screen vi /tmp/file; echo "status $?"' /dev/null
+boxlaunch exec screen cat /tmp/file
+{ sleep 2; printf 'typed\n\004'; sleep 2; } | script -qec 'boxlaunch exec -it screen cat; echo "status $?"' /dev/null
+boxlaunch rm -f screen >/dev/null"#;
 /// How a box ends: by its agent, by a signal to it, by itself while somebody waits, and without a record.
 const ENDS: &str = "boxlaunch run -d --name ends /hello >/dev/null
 boxlaunch wait ends & pid=$!; sleep 1; boxlaunch kill -s TERM ends; wait $pid; boxlaunch ps -a | tail -n 1 | sed 's/  */ /g' | cut -d' ' -f1,6-8
@@ -104,9 +110,9 @@ const STATUSES: &str = r#"boxlaunch run -d --name statuses /hello >/dev/null
 for i in $(seq 0 255); do boxlaunch exec statuses -- sh -c "exit $i"; test $? = $i || echo "$i is $?"; done
 for s in 1 2 6 9 11 13 14 15; do boxlaunch exec statuses -- sh -c "kill -$s \$\$"; echo $?; done
 boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status"#;
-/// Leaves a thousand processes without a parent.
+/// Leaves ten thousand processes without a parent.
 const ORPHANS: &str = r#"boxlaunch exec statuses -- sh -c '
-    i=0; while [ $i -lt 1000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
+    i=0; while [ $i -lt 10000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
 boxlaunch rm -f statuses"#;
 /// Kills the first process of a component, which a program of its user sees without a PID namespace.
 const HELD: &str = r#"boxlaunch run -d --name held /held >/dev/null
@@ -177,9 +183,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "foreground", FOREGROUND)
         .script(20, "waiting", WAITING)
         .script(60, "statuses", STATUSES)
-        .script(30, "orphans", ORPHANS)
+        .script(60, "orphans", ORPHANS)
         .script(20, "held", HELD)
         .script(20, "shell", SHELL)
+        .script(20, "screen", SCREEN)
         .script(30, "ends", ENDS)
         .start(&host)
 });
@@ -312,6 +319,16 @@ fn a_person_gets_a_shell() {
     let shown = stdout("shell").replace('\r', "");
     assert!(shown.contains("\n/tmp\nterminal\n"), "{shown}");
     assert!(shown.ends_with("status 6\n"), "{shown}");
+}
+
+#[test]
+fn a_program_can_use_the_whole_screen_and_its_input_ends() {
+    let shown = stdout("screen").replace('\r', "");
+    let (vi, rest) = shown.split_once("status 0\n").unwrap();
+    // vi moves the cursor to the last of 20 lines.
+    assert!(vi.contains("\u{1b}[20;1H"), "{vi:?}");
+    assert!(rest.starts_with("hello\n"), "{rest:?}");
+    assert!(rest.ends_with("typed\ntyped\nstatus 0\n"), "{rest:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Composing: images, skills and the run plan become one root tree.
 
+mod conventions;
 mod error;
 mod labels;
 pub mod merged;

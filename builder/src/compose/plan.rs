@@ -9,6 +9,7 @@ use box_image::{
 };
 use boxfile_spec::{Boxfile, Component, Skill};
 
+use super::conventions::Conventions;
 use super::labels::ImageConfig;
 use super::root::root_of;
 use super::user::resolve;
@@ -143,7 +144,10 @@ fn component_plan(
     };
     let account = resolve(name, user.unwrap_or_default(), span, &flat.tree, packs)?;
     let files = env.get(&flat.component);
-    let env = environment(config, account.home(), [files, Some(&component.env)])?;
+    let declared = [files, Some(&component.env)];
+    let is_judged = |name: &str| declared.iter().flatten().any(|it| it.contains_key(name));
+    let conventions = Conventions::of(flat, is_judged, packs)?;
+    let env = environment(config, account.home(), conventions, declared)?;
     let argv = argv(component, config);
     let declared = component.workdir.as_ref().map(|it| it.value.as_str());
     let workdir = declared.or(config.workdir()).unwrap_or("/").to_owned();
@@ -195,16 +199,22 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once: the image's, and over these what is
+/// Returns `NAME=value` entries, sorted by name, each name once: the image's with its conventions, and over these what is
 /// declared.
 fn environment(
     image: ImageConfig<'_>,
     home: &str,
+    conventions: Conventions,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.to_owned());
+    env.extend(conventions.implied);
     env.extend(image.env()?);
+    if let Some(path) = env.get_mut("PATH") {
+        *path = [conventions.path, vec![std::mem::take(path)]].concat().join(":");
+    }
+    env.extend(conventions.file);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
 }

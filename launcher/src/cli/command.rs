@@ -9,13 +9,14 @@ use box_image::wire::Exec;
 use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
 use boxlaunch::input::Input;
+use boxlaunch::output::Route;
 use boxlaunch::tty::Tty;
 
 use super::error::CommandError;
 use super::run::seconds;
 
 /// How CMD runs.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Options of CMD")]
 pub(crate) struct CommandOptions {
     /// Pass this program's standard input on to CMD, which has an empty one otherwise.
@@ -38,13 +39,20 @@ pub(crate) struct CommandOptions {
     #[arg(long, value_name = "SECONDS", requires = "command")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: Option<u32>,
+    /// Keep at most so many bytes of each output stream for --json; `truncated` says whether there were more
+    /// [default: 1048576].
+    #[arg(long, value_name = "BYTES", requires_all = ["command", "json"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=MAX_OUTPUT))]
+    max_output: Option<u32>,
 }
+
+/// The most that can be asked for: it is kept in memory.
+const MAX_OUTPUT: i64 = 1 << 28;
 
 impl CommandOptions {
     /// Returns those of a shell for a person.
     pub(super) fn of_shell(user: Option<String>) -> Self {
-        let (env, workdir, timeout) = (Vec::new(), None, None);
-        Self { interactive: true, tty: true, env, workdir, user, timeout }
+        Self { interactive: true, tty: true, user, ..Self::default() }
     }
 
     /// Returns the request for a command.
@@ -56,6 +64,12 @@ impl CommandOptions {
             timeout_ms: self.timeout.map(|it| u64::from(it) * 1000),
             ..Exec::new(0, component, argv)
         }
+    }
+
+    /// Returns where output goes that is kept for a report.
+    pub(super) fn capture(&self) -> Route {
+        let limit = self.max_output.and_then(|limit| usize::try_from(limit).ok());
+        limit.map_or_else(Route::capture, Route::capture_within)
     }
 
     /// Returns what the command reads.
@@ -93,13 +107,14 @@ impl CommandOptions {
 
     /// Returns the same options as words of a command line.
     pub(super) fn words(&self) -> Vec<String> {
-        let Self { interactive, tty: _, env, workdir, user, timeout } = self;
+        let Self { interactive, tty: _, env, workdir, user, timeout, max_output } = self;
         let mut words = Vec::new();
         words.extend(interactive.then(|| "--interactive".to_owned()));
         words.extend(env.iter().filter_map(|it| with_value(it)).map(|it| format!("--env={it}")));
         words.extend(workdir.iter().map(|it| format!("--workdir={it}")));
         words.extend(user.iter().map(|it| format!("--user={it}")));
         words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
+        words.extend(max_output.iter().map(|it| format!("--max-output={it}")));
         words
     }
 }

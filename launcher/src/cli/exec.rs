@@ -112,7 +112,7 @@ fn run_in(
 ) -> Result<u8, CommandError> {
     let component = component(request.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
-    let mut output = if request.json { Route::capture() } else { screen.route() };
+    let mut output = if request.json { request.options.capture() } else { screen.route() };
     let argv = request.command.clone();
     let exec = request.options.exec(component, argv.clone());
     let (input, tty) = (request.options.input()?, request.options.terminal()?);

@@ -125,9 +125,9 @@ pub(super) fn describe(record: &Record) -> String {
         ("machine", format!("{} CPU{plural}, {} MiB", vm.cpus, vm.memory_mib)),
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
-        ("out of memory", text(oom_killed(record))),
+        ("oom-killed", text(oom_killed(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
     ];
-    rows.map(|(name, value)| format!("{name:<14}{value}\n")).concat()
+    rows.map(|(name, value)| format!("{name:<13}{value}\n")).concat()
 }

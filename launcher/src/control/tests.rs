@@ -1,8 +1,7 @@
 use std::io::Write;
 
 use box_image::ComponentName;
-use box_image::wire::{Credit, Exec, Failed, Output, Shutdown, Stream, Timing};
-
+use box_image::wire::{Clock, Exec, Failed, Output, Own, Shutdown, Stream, Timing};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -118,8 +117,9 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     assert_eq!(pair.channel.message().unwrap(), None);
     let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
     let channel = &pair.channel;
-    channel.send(&HostMessage::Credit(Credit { id: 1, bytes: 1 })).unwrap();
-    let error = channel.send(&HostMessage::Exec(Exec { stdin: true, ..exec.clone() })).unwrap_err();
+    channel.send(&HostMessage::Clock(Clock { now_ns: 1 })).unwrap();
+    let own = Some(Own::Check);
+    let error = channel.send(&HostMessage::Exec(Exec { own, ..exec.clone() })).unwrap_err();
     assert!(matches!(error, LaunchError::OlderBox(PREVIOUS_PROTOCOL)), "{error}");
     let plain = HostMessage::Exec(exec);
     channel.send(&plain).unwrap();

@@ -47,6 +47,7 @@ fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
         .fold(key, |key, list| key.list(list.iter().map(String::as_str)))
         .text(process.user().as_deref().unwrap_or_default())
         .text(process.working_dir().as_deref().unwrap_or_default())
+        .text(process.stop_signal().as_deref().unwrap_or_default())
         .map(&labels.collect())
 }
 

@@ -127,9 +127,12 @@ fn neither_packing_nor_compression_makes_another_box() {
 #[test]
 fn contents_and_declarations_make_another_box() {
     let key = key_of(BOXFILE, &inputs());
-    let changes: [fn(&mut Inputs); 11] = [
+    let changes: [fn(&mut Inputs); 12] = [
         |it| it.images[0].1.layers[0].diff_id = digest(7),
         |it| it.images[0].1.process = process("other"),
+        |it| {
+            it.images[0].1.process.set_stop_signal(Some("SIGQUIT".to_owned()));
+        },
         |it| it.images.truncate(1),
         |it| it.images.swap(0, 1),
         |it| it.skills[0].skill = skill(b"greets more"),

@@ -219,6 +219,7 @@ mod tests {
             env: vec!["A=b".to_owned()],
             working_dir: "/work".to_owned(),
             user: "1000:1000".to_owned(),
+            stop_signal: "SIGQUIT".to_owned(),
             labels: BTreeMap::from([("kind".to_owned(), "test".to_owned())]),
         };
         let lower = Layer::new()

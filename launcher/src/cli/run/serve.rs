@@ -147,7 +147,7 @@ impl Run<'_> {
         if args.command.is_empty() {
             return client.wait_for_agent(agent_output).map(Ending::Agent);
         }
-        let mut output = if args.json { Route::capture() } else { self.screen.route() };
+        let mut output = if args.json { args.options.capture() } else { self.screen.route() };
         let argv = args.command.clone();
         let exec = args.options.exec(self.component, argv.clone());
         let (input, tty) = (args.options.input()?, args.options.terminal()?);
