@@ -122,6 +122,7 @@ impl Started {
                 terms,
                 stop: None,
                 agent: None,
+                status: None,
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
             };
@@ -157,6 +158,8 @@ struct Supervisor {
     stop: Option<Instant>,
     /// How the agent has ended.
     agent: Option<Exited>,
+    /// The same for the record: none where it was ended after the command for which the box was started.
+    status: Option<u8>,
     /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
@@ -178,7 +181,7 @@ impl Supervisor {
         let killed = self.machine.events.kill().await;
         let ended = served.and(killed);
         let error = ended.as_ref().err().map(ToString::to_string);
-        let status = self.agent.map(|exit| exit.status);
+        let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
         let error = error.or(self.log_failure());
         let Self { machine, entry, mut clients, .. } = self;
@@ -283,6 +286,9 @@ impl Supervisor {
 
     fn agent_ended(&mut self, exit: Exited) -> Flow {
         self.agent = Some(exit);
+        if self.terms.ends_with_agent || self.stop.is_none() {
+            self.status = Some(exit.status);
+        }
         self.note_oom(ComponentName::Agent, exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
         if self.terms.ends_with_agent && self.stop.is_none() {

@@ -94,6 +94,11 @@ boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
 
+/// An agent that is deaf to SIGTERM is killed after the grace, ten times out of ten.
+const DEAF: &str = "for i in 1 2 3 4 5 6 7 8 9 10; do
+    boxlaunch run -d --rm --name deaf /deaf >/dev/null; timed boxlaunch stop --grace 1 deaf | grep -v deaf
+done; boxlaunch ps -an; boxlaunch run -q /hello -- true; boxlaunch ps -a | grep -c stopped; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
+
 /// Reads what an agent writes in the foreground: at once, and after it has ended.
 const FOREGROUND: &str = "timeout -s INT 3 boxlaunch run -q /talker 2>/dev/null | head -n 1
 boxlaunch run -q --rm /writer | { sleep 3; tail -c 4; }; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
@@ -124,6 +129,9 @@ boxlaunch stop held; boxlaunch rm held"#;
 
 /// An agent that writes more than waits anywhere, and ends.
 const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
+/// An agent that is not ended by being asked to.
+const DEAF_AGENT: &str =
+    r#"entrypoint "/bin/sh" "-c" "trap '' TERM; while :; do sleep 1000; done""#;
 /// An agent that is not ready.
 const SLEEPER: &str = r#"entrypoint "/bin/sh" "-c" "sleep 1000""#;
 /// An agent that writes, and ends when it is asked to.
@@ -151,6 +159,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("talker", unchecked(with(TALKER))),
         ("writer", unchecked(with(WRITER))),
         ("held", hello.replace("business {", "business {\n    namespaces pid=#false")),
+        ("deaf", unchecked(with(DEAF_AGENT))),
         ("sleeper", with(SLEEPER).replace("budget total=\"700ms\"", "")),
     ];
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
@@ -168,7 +177,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         page.script(10, &format!("page-{i}"), &script)
     });
     page
-        .script(10, "verify", "for box in /hello /wide /talker /writer /held /sleeper; do boxlaunch verify $box; done")
+        .script(10, "verify", "for box in /hello /wide /talker /writer /held /deaf /sleeper; do boxlaunch verify $box; done")
         .script(10, "life", "boxlaunch run -d --name life /hello; boxlaunch ps --json; boxlaunch inspect life --json")
         .script(5, "exec", "boxlaunch exec --json life -- sh -c 'echo out; echo err >&2; exit 5'")
         .script(5, "input", "echo in | boxlaunch exec -i -e A=1 -w /tmp -u nobody life -- sh -c 'cat; echo $A; pwd; id -u'")
@@ -180,6 +189,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "logs", LOGS)
         .script(30, "killed", KILLED)
         .script(20, "mistakes", MISTAKES)
+        .script(40, "deaf", &timed(DEAF))
         .script(20, "foreground", FOREGROUND)
         .script(20, "waiting", WAITING)
         .script(60, "statuses", STATUSES)
@@ -273,6 +283,15 @@ fn nothing_is_left_of_what_is_killed() {
         assert_eq!(record["state"], "ended");
         assert!(record["error"].is_string(), "{record}");
     }
+}
+
+#[test]
+fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_agent() {
+    let lines: Vec<&str> = stdout("deaf").lines().collect();
+    let (taken, stopped) = lines.split_at(10);
+    let taken: Vec<u32> = taken.iter().map(|line| line.parse().unwrap()).collect();
+    assert!(taken.iter().all(|ms| (1000..1500).contains(ms)), "{taken:?}");
+    assert_eq!(stopped, ["1"], "nothing is left of the ten, and one has stopped");
 }
 
 #[test]

@@ -121,7 +121,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
     let mut records = Vec::new();
-    let code = each(&args.names, |name| {
+    let mut one = |name: &str| {
         let mut record = boxes.find(name)?;
         if record.state != State::Ended {
             let status = wait_for(&record, &signals)?;
@@ -134,11 +134,14 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
         }
         records.push(record);
         Ok(())
-    })?;
-    if args.json {
-        print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
+    };
+    if !args.json {
+        return each(&args.names, one);
     }
-    Ok(code)
+    // One object is printed, either the records or the error.
+    args.names.iter().try_for_each(|name| one(name))?;
+    print(&json_line(&serde_json::json!({ "boxes": records }))?)?;
+    Ok(exit::DONE)
 }
 
 /// Waits until a box is gone whose agent has ended. One that runs for a command does not end with its agent.
