@@ -30,7 +30,7 @@ use crate::tty::Tty;
 /// The id under which this names its command; the supervisor knows which one it is.
 const COMMAND_ID: u8 = 1;
 /// How long an answer is waited for that a box can give at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection to a supervisor.
 #[derive(Debug)]
@@ -142,13 +142,18 @@ impl<'a> Client<'a> {
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
 
-    /// Asks for the resources that the box uses.
+    /// Waits no longer than so much in all from now on: [`LaunchError::NoAnswer`] then.
+    pub fn give_up_after(&mut self, patience: Duration) {
+        self.deadline = Some(Instant::now() + patience);
+    }
+
+    /// Asks for the resources that the box uses, as the last thing of this client.
     ///
     /// # Errors
     /// [`LaunchError::Signal`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
     pub fn measure(&mut self) -> Result<Usage, LaunchError> {
         self.send(&HostMessage::Measure(Measure {}))?;
-        self.deadline = Some(Instant::now() + PATIENCE);
+        self.give_up_after(PATIENCE);
         loop {
             match self.next()? {
                 Event::Message(GuestMessage::Usage(usage)) => return Ok(usage),

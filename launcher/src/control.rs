@@ -217,7 +217,7 @@ impl Channel {
     /// When the guest does not take it, or its init is too old to understand it.
     pub fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
         if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
-            // It has the time of its start.
+            // An older init keeps the time that it had at its start.
             let is_needless = matches!(message, HostMessage::Clock(_));
             return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
         }

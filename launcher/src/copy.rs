@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
-use box_copy::{LeftOut, pack, unpack};
+use box_copy::{LeftOut, Trust, pack, unpack};
 use box_image::ComponentName;
 use box_image::text::shown;
 use box_image::wire::{Exec, Own};
@@ -42,15 +42,16 @@ pub fn from_box(
     to: &Path,
 ) -> Result<String, LaunchError> {
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
-    let path = to.to_owned();
-    let unpacking = thread::spawn(move || unpack(reader, &path));
+    let (path, source) = (to.to_owned(), inside.path.to_owned());
+    let unpacking = thread::spawn(move || unpack(reader, &path, Trust::Of(source.as_ref())));
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
         // The other one is why nobody reads any more.
-        (Err(error), Ok(())) => Err(error),
+        (Err(error), Ok(_)) => Err(error),
         (Err(error), Err(_)) if !matches!(error, LaunchError::Output(_)) => Err(error),
-        (_, Err(error)) => Err(LaunchError::Copy(error.to_string())),
-        (Ok(said), Ok(())) => Ok(said),
+        (_, Err(error)) => Err(LaunchError::Copy(shown(&error.to_string()))),
+        (Ok(said), Ok(LeftOut { links: 0, .. })) => Ok(said),
+        (Ok(said), Ok(left_out)) => Ok(format!("{left_out}\n{said}").trim_end().to_owned()),
     }
 }
 
@@ -86,7 +87,7 @@ pub fn to_box(
         // The box has what it wants of it, or says itself why it wants no more.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => written,
         Err(error) => Err(LaunchError::Copy(error.to_string())),
-        Ok(LeftOut(0)) => written,
+        Ok(left_out) if left_out == LeftOut::default() => written,
         Ok(left_out) => written.map(|_| left_out.to_string()),
     }
 }
@@ -117,13 +118,16 @@ fn run(
     let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
     let mut output = Route::Pass { stdout, stderr: Box::new(said.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
-    let exit = client.exec(setup, &mut Route::Nowhere)?;
-    match (exit.status, said.text()) {
-        (0, said) => Ok(said),
+    let exit = client.exec(setup, &mut Route::Nowhere);
+    // Who fills the input would wait for ever for somebody to read on.
+    client.let_go();
+    match (exit?.status, said.text()) {
+        (0, said) if said.is_empty() => Ok(said),
+        (0, said) => Ok(format!("the box says: {said}")),
         (status, said) if said.is_empty() => {
             Err(LaunchError::Copy(format!("the program in the box ended with status {status}")))
         }
-        (_, said) => Err(LaunchError::Copy(said)),
+        (_, said) => Err(LaunchError::Copy(format!("in the box: {said}"))),
     }
 }
 

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use box_image::text::{shown, shown_lines};
-use box_image::wire::PROTOCOL;
-use box_image::{ComponentName, Unsupported};
+use box_image::wire::{PREVIOUS_PROTOCOL, PROTOCOL};
+use box_image::{ComponentName, Unsupported, signals};
 use box_layout::OpenError;
-use nix::sys::signal::Signal;
 use serde::Serialize;
 
 use crate::host::kvm_error::KvmError;
@@ -35,7 +34,9 @@ pub enum LaunchError {
     #[error("{} can be changed by another user", .0.display())]
     Writable(PathBuf),
     /// The box's init speaks another version of the control channel's protocol.
-    #[error("the box's init speaks protocol {0}, but this boxlaunch speaks protocol {PROTOCOL}")]
+    #[error(
+        "the box's init speaks protocol {0}, but this boxlaunch speaks {PREVIOUS_PROTOCOL} and {PROTOCOL}"
+    )]
     OtherProtocol(u32),
     /// The box's init speaks the protocol before this one, which has no word for what is asked of it.
     #[error("this box cannot do that: its init speaks protocol {0}")]
@@ -46,6 +47,15 @@ pub enum LaunchError {
     /// A command is to run in a component that the box does not have, or with no program.
     #[error("the box has no {} component to run the command in", .0.name())]
     NoComponent(ComponentName),
+    /// A component declares no health check.
+    #[error("the {} component declares no health check", .0.name())]
+    NoHealthCheck(ComponentName),
+    /// The agent of the box offers no port.
+    #[error("the agent of the box {0} offers no port")]
+    NoPort(String),
+    /// The box is not that far yet.
+    #[error("the box {0} is still starting")]
+    StillStarting(String),
     /// The hardware virtualization of the host cannot be used.
     #[error(transparent)]
     Kvm(#[from] KvmError),
@@ -110,7 +120,7 @@ pub enum LaunchError {
     /// A copy from or to a box failed at one of its ends.
     #[error("cannot copy: {0}")]
     Copy(String),
-    /// Something did not answer in time.
+    /// The box did not answer in time.
     #[error("the box does not answer")]
     NoAnswer,
     /// The input of a command could not be read.
@@ -144,7 +154,8 @@ impl LaunchError {
 
 /// Returns the name of a signal, such as `SIGTERM`.
 fn signal_name(number: i32) -> String {
-    Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |it| it.to_string())
+    let named = u8::try_from(number).ok().and_then(signals::name);
+    named.unwrap_or_else(|| format!("signal {number}"))
 }
 
 /// Lists declarations, each on a line of its own.

@@ -41,6 +41,8 @@ use programs::{AGENT, BUSINESS, Programs};
 pub const SOCKET: &str = "supervisor.sock";
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
+/// How many answers of the guest may be waited for.
+const MAX_MEASURED: usize = 64;
 /// The step that a supervisor names where its machine has failed.
 pub(crate) const RUN: &str = "run the box";
 /// How the end of a machine that nobody asked for is described.
@@ -259,6 +261,7 @@ impl Supervisor {
             GuestMessage::Exited(exit) => {
                 let id = u8::try_from(exit.id).ok();
                 if let Some(program) = id.and_then(|id| self.programs.remove(id)) {
+                    self.note_oom(program.component, exit);
                     self.clients.send(program.client, &GuestMessage::Exited(exit), None);
                 }
             }
@@ -307,10 +310,10 @@ impl Supervisor {
 
     /// Notes that the business application's own program has ended by itself, which ends nothing else.
     fn business_ended(&mut self, exit: Exited) {
+        self.note_oom(ComponentName::Business, exit);
         if self.stop.is_some() {
             return;
         }
-        self.note_oom(ComponentName::Business, exit);
         let status = Some(exit.status);
         if self.entry.record.business_status != status {
             // Where that fails, the record lacks it.
@@ -386,12 +389,16 @@ impl Supervisor {
                 return Err("the box is being stopped".to_owned());
             }
             HostMessage::Exec(mut exec) => {
-                exec.id = self.programs.add(client, exec.stdin || exec.terminal.is_some())?;
+                let reads = exec.stdin || exec.terminal.is_some();
+                exec.id = self.programs.add(client, (exec.component, reads))?;
                 HostMessage::Exec(exec)
             }
             HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
             HostMessage::Measure(_) if self.measured_for.contains(&client) => {
                 return Err("it is being measured".to_owned());
+            }
+            HostMessage::Measure(_) if self.measured_for.len() >= MAX_MEASURED => {
+                return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
             // Grants and the time are the supervisor's to give.

@@ -1,11 +1,13 @@
 //! Watches the host's wall clock, which a box has to follow: after the host has slept, or was given another time.
 
 use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use std::os::fd::OwnedFd;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 use tokio::net::unix::pipe::Receiver;
 
 use crate::LaunchError;
@@ -37,7 +39,11 @@ impl WallClock {
             match self.timer.try_read(&mut [0; 8]) {
                 Err(error) if is_ready && error.kind() == ErrorKind::WouldBlock => {}
                 // A clock that was set is an error of its own, ECANCELED.
-                _ if is_ready => return now_ns(),
+                _ if is_ready => {
+                    // The next time by itself is that of the clock as it is now.
+                    drop(arm(&self.timer));
+                    return now_ns();
+                }
                 // Without the timer the box has the time of its start.
                 _ => std::future::pending().await,
             }
@@ -47,16 +53,19 @@ impl WallClock {
 
 /// Makes a timer that is readable whenever the clock was set, and every [`INTERVAL`].
 fn timer() -> io::Result<OwnedFd> {
-    let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
-    let timer = TimerFd::new(ClockId::CLOCK_REALTIME, flags)?;
-    let first = Duration::from_nanos(now_ns()) + INTERVAL;
-    let expiration = Expiration::IntervalDelayed(
-        TimeSpec::from_duration(first),
-        TimeSpec::from_duration(INTERVAL),
-    );
-    let flags = TimerSetTimeFlags::TFD_TIMER_ABSTIME | TimerSetTimeFlags::TFD_TIMER_CANCEL_ON_SET;
-    timer.set(expiration, flags)?;
-    Ok(OwnedFd::from(timer))
+    let timer =
+        timerfd_create(TimerfdClockId::Realtime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+    arm(&timer)?;
+    Ok(timer)
+}
+
+/// Sets the timer, by the clock as it is now.
+fn arm(timer: impl AsFd) -> io::Result<()> {
+    let seconds = |time: Duration| Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: 0 };
+    let (it_interval, first) = (seconds(INTERVAL), Duration::from_nanos(now_ns()) + INTERVAL);
+    let new = Itimerspec { it_interval, it_value: seconds(first) };
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET, &new)?;
+    Ok(())
 }
 
 fn now_ns() -> u64 {

@@ -99,7 +99,11 @@ pub(crate) static HEALTH: Declaration = Declaration {
     first: Some(required("kind", Kind::OneOf(&["tcp", "http", "grpc", "exec", "none"]))),
     rest: Some(optional("command", Kind::Text)),
     props: &[
-        prop("port", Kind::Integer { least: 1, most: 65_535 }, "the agent's port"),
+        prop(
+            "port",
+            Kind::Integer { least: 1, most: 65_535 },
+            "the agent's port; `business` has to name one",
+        ),
         prop("path", Kind::Text, ""),
         prop("service", Kind::Text, ""),
     ],

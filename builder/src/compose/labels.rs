@@ -15,8 +15,6 @@ const BINARY: &str = "a3s.box.agent.binary";
 const WORKDIR: &str = "a3s.workdir";
 const PORT: &str = "a3s.port";
 const ENV: &str = "a3s.box.env.";
-/// The default signal that asks a program to end.
-const SIGTERM: u8 = 15;
 
 /// How an image's program runs, as its config says or, where that says nothing, its labels.
 #[derive(Debug, Clone, Copy)]
@@ -87,10 +85,11 @@ impl<'p> ImageConfig<'p> {
         let declared = self.process.stop_signal().as_deref().filter(|text| !text.is_empty());
         let Some(text) = declared else { return Ok(None) };
         match signals::number(text) {
-            Some(SIGTERM) => Ok(None),
-            Some(number) => Ok(Some(number)),
-            None => {
-                let found = format!("config has the stop signal {text:?}, and there is none");
+            Some(signals::TERM) => Ok(None),
+            Some(number) if signals::can_ask_to_end(number) => Ok(Some(number)),
+            _ => {
+                let found =
+                    format!("config has the stop signal {text:?}, which asks no program to end");
                 Err(ComposeError::Config { component: self.component.name(), found })
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::defaults::{AGENT_PORT, SEARCH_PATH};
+use box_image::defaults::SEARCH_PATH;
 use box_image::{
     ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits, RunPlan, SkillPlan,
     Unsupported, User,
@@ -114,7 +114,7 @@ fn agent_plan(
     }
     let port = agent.port.or(flat.config().port()?).unwrap_or_else(|| agent.kind.default_port());
     plan.port = Some(port);
-    plan.health = agent.health.as_ref().map(|check| health(check, port));
+    plan.health = agent.health.as_ref().and_then(|check| health(check, Some(port)));
     Ok(plan)
 }
 
@@ -124,8 +124,7 @@ fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan
     if declared.autostart && plan.argv.is_empty() {
         return Err(ComposeError::NoProgram { component: ComponentName::Business.name() });
     }
-    // It names its port itself.
-    let health = declared.health.as_ref().map(|check| health(check, AGENT_PORT));
+    let health = declared.health.as_ref().and_then(|check| health(check, None));
     Ok(ComponentPlan { autostart: declared.autostart, restart: declared.restart, health, ..plan })
 }
 
@@ -169,17 +168,18 @@ fn component_plan(
     })
 }
 
-fn health(health: &boxfile_spec::Health, agent_port: u16) -> Health {
-    match health.clone() {
-        boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.unwrap_or(agent_port) },
+/// Returns the check of a plan. One without a port has that of its component; the language lets nobody else leave it out.
+fn health(health: &boxfile_spec::Health, own_port: Option<u16>) -> Option<Health> {
+    Some(match health.clone() {
+        boxfile_spec::Health::Tcp { port } => Health::Tcp { port: port.or(own_port)? },
         boxfile_spec::Health::Http { port, path } => {
-            Health::Http { port: port.unwrap_or(agent_port), path }
+            Health::Http { port: port.or(own_port)?, path }
         }
         boxfile_spec::Health::Grpc { port, service } => {
-            Health::Grpc { port: port.unwrap_or(agent_port), service }
+            Health::Grpc { port: port.or(own_port)?, service }
         }
         boxfile_spec::Health::Exec { argv } => Health::Exec { argv: argv.value },
-    }
+    })
 }
 
 /// As docker does: another entrypoint makes the image's CMD meaningless; other arguments replace
@@ -212,7 +212,8 @@ fn environment(
     env.extend(conventions.implied);
     env.extend(image.env()?);
     if let Some(path) = env.get_mut("PATH") {
-        *path = [conventions.path, vec![std::mem::take(path)]].concat().join(":");
+        let own = Some(std::mem::take(path)).filter(|it| !it.is_empty());
+        *path = conventions.path.into_iter().chain(own).collect::<Vec<_>>().join(":");
     }
     env.extend(conventions.file);
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));

@@ -10,14 +10,41 @@ mod unpack;
 
 /// The size of a block of a tar archive, in bytes.
 const BLOCK: usize = 512;
-/// The greatest length of a name, or of a link's target, that has place in a header.
+/// The greatest length of a name, or of a link's target, that fits a header.
 const SHORT: usize = 100;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
 pub use pack::{LeftOut, pack};
-pub use unpack::unpack;
+pub use unpack::{Trust, unpack};
+
+/// How many names a path of an archive has at most.
+const MAX_DEPTH: usize = 256;
+
+/// Returns the last name of a path, under which it is in an archive, or `.` where what is in it is meant.
+fn name_of(path: &Path) -> &OsStr {
+    let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
+    path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))
+}
 
 /// Returns how many bytes fill the last block of a content of this size.
 fn padding(size: u64) -> usize {
     // Less than a block.
     usize::try_from(size.wrapping_neg() % BLOCK as u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_of_a_directory_has_no_name() {
+        for (path, name) in
+            [("a/b", "b"), ("a/b/", "b"), ("a/b/.", "."), ("/", "."), (".", "."), ("..", ".")]
+        {
+            assert_eq!(name_of(Path::new(path)), name, "{path}");
+        }
+    }
 }

@@ -1,90 +1,219 @@
 //! A path becomes an archive.
+//!
+//! Another program may change what is there meanwhile, and in a box it may want to have something copied that it cannot
+//! read itself. So each name is opened below the handle of its directory without following a link, and looked at again
+//! once it is open. Only directories and files are opened.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr};
 use std::fmt;
-use std::fs::{DirEntry, File, read_dir, read_link, symlink_metadata};
-use std::io::{self, BufWriter, Error, Read as _, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Error, ErrorKind, Read as _, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use host_fs::publish::{open_directory, parent_of};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
+};
 use tar::{EntryType, Header};
 
-use crate::{BLOCK, SHORT, padding};
+use crate::{BLOCK, MAX_DEPTH, SHORT, name_of, padding};
 
 /// How much is written at a time, in bytes: a pipe holds as much.
 const BUFFER: usize = 64 << 10;
 
-/// How many entries were left out: devices, pipes and sockets.
+/// How much is read of a file whose size is not known, in bytes.
+const MAX_GENERATED: u64 = 16 << 20;
+
+/// How many entries were left out: devices, pipes, sockets, and links that lead out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut(pub usize);
+pub struct LeftOut {
+    /// Devices, pipes and sockets.
+    pub special: usize,
+    /// Symbolic links that lead out of what is copied.
+    pub links: usize,
+}
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "devices, pipes and sockets that were left out: {}", self.0)
+        let Self { special, links } = self;
+        let special = (*special > 0).then(|| format!("devices, pipes and sockets: {special}"));
+        let links =
+            (*links > 0).then(|| format!("symbolic links that lead out of the copy: {links}"));
+        let all: Vec<String> = special.into_iter().chain(links).collect();
+        write!(f, "left out: {}", all.join(", "))
     }
 }
 
-/// Writes an archive of a path, with all that is below it. Symbolic links are not followed.
+/// Writes an archive of a path, with all that is below it. Symbolic links are not followed but above the path's last
+/// name.
 ///
 /// # Errors
 /// Those of the files, which are named, and the writer's.
 pub fn pack(path: &Path, archive: impl Write) -> io::Result<LeftOut> {
-    let mut archive = BufWriter::with_capacity(BUFFER, archive);
-    let mut left_out = LeftOut::default();
-    put(&mut archive, path, Path::new(name_of(path)), &mut left_out)?;
-    archive.write_all(&[0; 2 * BLOCK])?;
-    archive.flush()?;
-    Ok(left_out)
+    let mut packing = Packing {
+        archive: BufWriter::with_capacity(BUFFER, archive),
+        left_out: LeftOut::default(),
+    };
+    let (parent, last) = match path.file_name() {
+        Some(last) if name_of(path) != "." => (parent_of(path), last),
+        _ => (path, OsStr::new(".")),
+    };
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let parent =
+        openat(CWD, parent, flags, Mode::empty()).map_err(|errno| at(path)(errno.into()))?;
+    packing.put(&parent, last, Path::new(name_of(path)), 1)?;
+    packing.archive.write_all(&[0; 2 * BLOCK])?;
+    packing.archive.flush()?;
+    Ok(packing.left_out)
 }
 
-/// Returns the last name of a path, or `.` where what is in it is meant.
-fn name_of(path: &Path) -> &OsStr {
-    let is_content = path.as_os_str().as_bytes().ends_with(b"/.");
-    path.file_name().filter(|_| !is_content).unwrap_or(OsStr::new("."))
+struct Packing<W: Write> {
+    archive: BufWriter<W>,
+    left_out: LeftOut,
 }
 
-fn put(
-    archive: &mut dyn Write,
-    path: &Path,
-    name: &Path,
-    left_out: &mut LeftOut,
-) -> io::Result<()> {
-    let metadata = symlink_metadata(path).map_err(at(path))?;
-    let (kind, mode) = (metadata.file_type(), metadata.mode());
-    let name_bytes = name.as_os_str().as_bytes();
-    if kind.is_dir() {
-        let name_bytes = [name_bytes, b"/"].concat();
-        put_header(archive, (EntryType::Directory, mode, 0), &name_bytes, b"")?;
-        for entry in names(path).map_err(at(path))? {
-            put(archive, &path.join(&entry), &name.join(&entry), left_out)?;
+impl<W: Write> Packing<W> {
+    /// Writes a name of a directory, under its path in the archive.
+    fn put(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, depth: usize) -> io::Result<()> {
+        let failed = |error| at(path)(error);
+        let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(|errno| failed(errno.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory if depth > MAX_DEPTH => {
+                Err(failed(Error::new(ErrorKind::InvalidInput, "it lies too deep")))
+            }
+            FileType::Directory => {
+                let directory = open_directory(parent, name).map_err(|it| failed(it.into()))?;
+                self.put_directory(&directory, &stat, path, depth)
+            }
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = openat(parent, name, flags, Mode::empty());
+                self.put_file(&mut file.map_err(|it| failed(it.into()))?.into(), path)
+            }
+            FileType::Symlink => {
+                let target =
+                    readlinkat(parent, name, Vec::new()).map_err(|it| failed(it.into()))?;
+                let head = Head::of(EntryType::Symlink, &stat, 0);
+                put_header(&mut self.archive, head, path.as_os_str().as_bytes(), target.as_bytes())
+            }
+            _ if depth == 1 => {
+                let what = "it is neither a file nor a directory nor a link";
+                Err(failed(Error::new(ErrorKind::InvalidInput, what)))
+            }
+            _ => {
+                self.left_out.special += 1;
+                Ok(())
+            }
         }
-    } else if kind.is_file() {
-        let mut file = File::open(path).map_err(at(path))?;
-        let size = file.metadata().map_err(at(path))?.len();
-        put_header(archive, (EntryType::Regular, mode, size), name_bytes, b"")?;
-        put_content(archive, &mut file, size, path)?;
-    } else if kind.is_symlink() {
-        let target = read_link(path).map_err(at(path))?;
-        let target = target.as_os_str().as_bytes();
-        put_header(archive, (EntryType::Symlink, mode, 0), name_bytes, target)?;
-    } else {
-        left_out.0 += 1;
     }
-    Ok(())
+
+    fn put_directory(
+        &mut self,
+        directory: &OwnedFd,
+        stat: &Stat,
+        path: &Path,
+        depth: usize,
+    ) -> io::Result<()> {
+        let name = [path.as_os_str().as_bytes(), b"/"].concat();
+        put_header(&mut self.archive, Head::of(EntryType::Directory, stat, 0), &name, b"")?;
+        for name in names(directory).map_err(at(path))? {
+            let name = OsStr::from_bytes(name.as_bytes());
+            self.put(directory, name, &path.join(name), depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Writes as much of a file as its header says.
+    fn put_file(&mut self, file: &mut File, path: &Path) -> io::Result<()> {
+        let stat = fstat(&*file).map_err(|errno| at(path)(errno.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            self.left_out.special += 1;
+            return Ok(());
+        }
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        if size == 0 {
+            return self.put_generated(file, &stat, path);
+        }
+        let head = Head::of(EntryType::Regular, &stat, size);
+        put_header(&mut self.archive, head, path.as_os_str().as_bytes(), b"")?;
+        let mut content = file.take(size);
+        let mut chunk = vec![0; BUFFER];
+        let mut copied = 0;
+        loop {
+            let length = content.read(&mut chunk).map_err(at(path))?;
+            if length == 0 {
+                break;
+            }
+            self.archive.write_all(&chunk[..length])?;
+            copied += length as u64;
+        }
+        if copied != size {
+            return Err(at(path)(Error::new(
+                ErrorKind::UnexpectedEof,
+                "it was shortened meanwhile",
+            )));
+        }
+        pad(&mut self.archive, size)
+    }
+}
+
+impl<W: Write> Packing<W> {
+    /// Writes a file that is empty, or whose size the kernel does not know before it is read, such as those of `/proc`.
+    fn put_generated(&mut self, file: &mut File, stat: &Stat, path: &Path) -> io::Result<()> {
+        let mut content = Vec::new();
+        file.take(MAX_GENERATED + 1).read_to_end(&mut content).map_err(at(path))?;
+        let size = content.len() as u64;
+        if size > MAX_GENERATED {
+            let what = "its size is not known before it is read";
+            return Err(at(path)(Error::new(ErrorKind::InvalidInput, what)));
+        }
+        let head = Head::of(EntryType::Regular, stat, size);
+        put_header(&mut self.archive, head, path.as_os_str().as_bytes(), b"")?;
+        self.archive.write_all(&content)?;
+        pad(&mut self.archive, size)
+    }
+}
+
+/// The part of a header beside names.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    kind: EntryType,
+    mode: u32,
+    size: u64,
+    /// In seconds since 1970.
+    mtime: u64,
+}
+
+impl Head {
+    fn of(kind: EntryType, stat: &Stat, size: u64) -> Self {
+        let mtime = u64::try_from(stat.st_mtime).unwrap_or(0);
+        Self { kind, mode: stat.st_mode, size, mtime }
+    }
+}
+
+/// Returns the names in a directory in their order.
+fn names(directory: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let name = entry?.file_name().to_owned();
+        if !matches!(name.as_bytes(), b"." | b"..") {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Writes a header, after those of a name and a target that do not fit it.
-fn put_header(
-    archive: &mut dyn Write,
-    (kind, mode, size): (EntryType, u32, u64),
-    name: &[u8],
-    target: &[u8],
-) -> io::Result<()> {
+fn put_header(archive: &mut dyn Write, head: Head, name: &[u8], target: &[u8]) -> io::Result<()> {
     for (kind, text) in [(EntryType::GNULongName, name), (EntryType::GNULongLink, target)] {
         if text.len() > SHORT {
             let length = text.len() as u64 + 1;
-            put_header(archive, (kind, 0o644, length), b"././@LongLink", b"")?;
+            let head = Head { kind, mode: 0o644, size: length, mtime: 0 };
+            put_header(archive, head, b"././@LongLink", b"")?;
             archive.write_all(text)?;
             archive.write_all(&[0])?;
             pad(archive, length)?;
@@ -96,35 +225,14 @@ fn put_header(
         let length = text.len().min(SHORT);
         field[..length].copy_from_slice(&text[..length]);
     }
-    header.set_entry_type(kind);
-    header.set_mode(mode & 0o7777);
-    header.set_size(size);
+    header.set_entry_type(head.kind);
+    header.set_mode(head.mode & 0o7777);
+    header.set_size(head.size);
     header.set_uid(0);
     header.set_gid(0);
-    header.set_mtime(0);
+    header.set_mtime(head.mtime);
     header.set_cksum();
     archive.write_all(header.as_bytes())
-}
-
-/// Writes as much of a file as its header says, also where the file is shorter by now.
-fn put_content(archive: &mut dyn Write, file: &mut File, size: u64, path: &Path) -> io::Result<()> {
-    let mut chunk = vec![0; BUFFER];
-    let mut left = size;
-    while left > 0 {
-        let most = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let length = match file.read(&mut chunk[..most]).map_err(at(path))? {
-            0 => {
-                return Err(at(path)(Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "it was shortened meanwhile",
-                )));
-            }
-            length => length,
-        };
-        archive.write_all(&chunk[..length])?;
-        left -= length as u64;
-    }
-    pad(archive, size)
 }
 
 /// Fills the last block of a content.
@@ -132,29 +240,7 @@ fn pad(archive: &mut dyn Write, size: u64) -> io::Result<()> {
     archive.write_all(&[0; BLOCK][..padding(size)])
 }
 
-/// Returns the names in a directory in their order.
-fn names(directory: &Path) -> io::Result<Vec<OsString>> {
-    let name = |entry: io::Result<DirEntry>| Ok(entry?.file_name());
-    let mut names = read_dir(directory)?.map(name).collect::<io::Result<Vec<_>>>()?;
-    names.sort_unstable();
-    Ok(names)
-}
-
-/// Says at which path something failed.
+/// Says at which path of the archive something failed.
 fn at(path: &Path) -> impl FnOnce(Error) -> Error {
     move |error| Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_content_of_a_directory_has_no_name() {
-        for (path, name) in
-            [("a/b", "b"), ("a/b/", "b"), ("a/b/.", "."), ("/", "."), (".", "."), ("..", ".")]
-        {
-            assert_eq!(name_of(Path::new(path)), name, "{path}");
-        }
-    }
 }

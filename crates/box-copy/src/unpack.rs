@@ -6,15 +6,19 @@
 //! - Every name is one name, and is used below a handle of its directory, which is opened without following links.
 //! - A file is made under a name of its own, and put in its place when all of it is there; what is there is replaced,
 //!   never followed. A link is made and never followed.
+//! - An archive that a box made has nothing but what was asked for: all of its paths begin with that name, and its links
+//!   lead nowhere else, as whoever reads the copy follows them.
 //! - Files get no more than the permissions that a new file of this user gets.
 //! - Paths are bounded in length and depth; of the extensions of tar only long names are understood.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
 
+use box_image::rules::PATH_MAX;
 use host_fs::publish::{open_directory, parent_of};
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, renameat, symlinkat, unlinkat,
@@ -22,24 +26,34 @@ use rustix::fs::{
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
-use crate::{BLOCK, padding};
+use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
 
-/// The greatest length of a path, and of a link's target.
-const MAX_PATH: u64 = 4096;
-/// How deep a path may lead.
-const MAX_DEPTH: usize = 256;
-/// The name of a file while it is written.
-const DRAFT: &str = ".boxlaunch-cp.part";
+/// How many names are tried for a file while it is written.
+const TRIES: u32 = 100;
+/// How much may follow the end of an archive: programs fill their last record.
+const MAX_REST: u64 = 1 << 20;
+
+/// The first bytes of a gzip stream (RFC 1952, section 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// The author of an archive.
+#[derive(Debug, Clone, Copy)]
+pub enum Trust<'a> {
+    /// A box that was asked for a path, and may have made another one.
+    Of(&'a Path),
+    /// The user who unpacks it.
+    Own,
+}
 
 /// Unpacks an archive into a directory that exists, or else as the path itself. An existing file of the same name is
-/// replaced; directories are merged.
+/// replaced; directories are merged. A symbolic link to a directory counts as one only with a slash at its end.
 ///
 /// # Errors
 /// The archive's, and those of the files, which are named. What was unpacked before that stays.
-pub fn unpack(mut archive: impl Read, to: &Path) -> io::Result<()> {
+pub fn unpack(mut archive: impl Read, to: &Path, trust: Trust<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
-    let mut place = Place::of(to)?;
-    let (mut path, mut target) = (None, None);
+    let mut place = Place::of(to, trust)?;
+    let (mut path, mut target, mut is_empty) = (None, None, true);
     while let Some(header) = next_header(archive)? {
         let size = header.entry_size()?;
         match header.entry_type() {
@@ -51,24 +65,28 @@ pub fn unpack(mut archive: impl Read, to: &Path) -> io::Result<()> {
                 let target = target.take().or_else(short).unwrap_or_default();
                 let entry = Entry { kind, mode: header.mode()?, size, target };
                 place.make(&path, &entry, archive)?;
+                is_empty = false;
             }
         }
     }
-    // What a writer still has to say would be an error of its own.
-    io::copy(archive, &mut io::sink()).map(drop)
+    // A writer that still fills its last record would take its end for an error.
+    io::copy(&mut archive.take(MAX_REST), &mut io::sink())?;
+    if is_empty { Err(odd("there is nothing in it")) } else { Ok(place.left_out) }
 }
 
-/// Reads the next header; `None` at the end, which is a block of zeros or that of the stream.
+/// Reads the next header; `None` at the end, which is a block of zeros.
 fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
     let mut header = Header::new_old();
     let block = header.as_mut_bytes();
-    let first = archive.read(&mut block[..1])?;
-    if first == 0 {
-        return Ok(None);
-    }
-    archive.read_exact(&mut block[1..])?;
+    archive.read_exact(block).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => odd("it ends too early"),
+        _ => error,
+    })?;
     if block.iter().all(|byte| *byte == 0) {
         return Ok(None);
+    }
+    if header.as_bytes().starts_with(&GZIP) {
+        return Err(odd("it is compressed, and has to be a plain tar"));
     }
     let (given, mut own) = (header.cksum()?, header.clone());
     own.set_cksum();
@@ -81,7 +99,7 @@ fn next_header(archive: &mut dyn Read) -> io::Result<Option<Header>> {
 
 /// Reads a long path, which ends with a NUL byte.
 fn long(archive: &mut dyn Read, size: u64) -> io::Result<Vec<u8>> {
-    if size > MAX_PATH + 1 {
+    if size > PATH_MAX as u64 + 1 {
         return Err(odd("it has a path that is too long"));
     }
     let mut text = Vec::new();
@@ -95,7 +113,8 @@ fn copy(archive: &mut dyn Read, size: u64, to: &mut dyn Write) -> io::Result<()>
     if io::copy(&mut archive.take(size), to)? != size {
         return Err(odd("it ends within a file"));
     }
-    archive.read_exact(&mut [0; BLOCK][..padding(size)])
+    let rest = archive.read_exact(&mut [0; BLOCK][..padding(size)]);
+    rest.map_err(|_| odd("it ends within a file"))
 }
 
 /// An entry, without its path.
@@ -112,30 +131,39 @@ fn odd(what: &str) -> Error {
 }
 
 /// Where an archive is unpacked.
-struct Place {
+struct Place<'a> {
     /// The directory in which everything is made.
     base: OwnedFd,
+    /// Its path, for people.
+    directory: PathBuf,
     /// The name that takes the place of the first one of each path.
     renamed: Option<Vec<u8>>,
+    trust: Trust<'a>,
+    left_out: LeftOut,
 }
 
-impl Place {
-    fn of(to: &Path) -> io::Result<Self> {
+impl<'a> Place<'a> {
+    fn of(to: &Path, trust: Trust<'a>) -> io::Result<Self> {
         let is_meant = to.as_os_str().as_bytes().ends_with(b"/") || to.file_name().is_none();
+        // A link may be the copy of one that a box has made.
+        let is_directory = || to.symlink_metadata().is_ok_and(|it| it.is_dir());
         let (directory, renamed) = match to.file_name() {
-            Some(name) if !is_meant && !to.is_dir() => {
+            Some(name) if !is_meant && !is_directory() => {
                 (parent_of(to), Some(name.as_bytes().to_vec()))
             }
             _ => (to, None),
         };
-        // The path is the user's own: links in it are followed.
+        // The rest of the path is the user's own: links in it are followed.
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let base = openat(CWD, directory, flags, Mode::empty());
-        Ok(Self { base: base.map_err(at(directory.as_os_str().as_bytes()))?, renamed })
+        let base = base.map_err(at(directory.as_os_str().as_bytes()))?;
+        let directory = directory.to_owned();
+        Ok(Self { base, directory, renamed, trust, left_out: LeftOut::default() })
     }
 
     fn make(&mut self, path: &[u8], entry: &Entry, archive: &mut dyn Read) -> io::Result<()> {
         let names = self.names(path)?;
+        let path = &self.shown(&names);
         let Some((name, directories)) = names.split_last() else {
             return match entry.kind {
                 EntryType::Directory => self.make_base(entry.mode).map_err(at(path)),
@@ -149,24 +177,48 @@ impl Place {
             EntryType::Symlink | EntryType::Link if entry.target.is_empty() => {
                 Err(odd("it has a link that leads nowhere"))
             }
-            EntryType::Symlink => make_symlink(&parent, name, &entry.target).map_err(at(path)),
-            EntryType::Link => {
+            EntryType::Symlink if names.len() == 1 && self.is_named() => {
+                let target = entry.target.escape_ascii();
+                let what = format!("it is a symbolic link to {target}: copy that");
+                Err(named(path)(Error::new(ErrorKind::InvalidInput, what)))
+            }
+            EntryType::Symlink => {
+                self.make_symlink(&parent, &names, &entry.target).map_err(at(path))
+            }
+            EntryType::Link if matches!(self.trust, Trust::Own) => {
                 let of = self.names(&entry.target)?;
                 self.make_hard_link(&of, &parent, name).map_err(at(path))
             }
-            _ => Err(odd(
-                "it has more than directories, files and links, or is not in the format of GNU tar",
-            )),
+            _ => Err(odd(UNKNOWN)),
         }
+    }
+
+    /// Returns where names lead, for people.
+    fn shown(&self, names: &[Vec<u8>]) -> Vec<u8> {
+        let names = names.iter().map(|name| OsStr::from_bytes(name));
+        names.fold(self.directory.clone(), |path, name| path.join(name)).into_os_string().into_vec()
+    }
+
+    /// Returns whether a box was asked for something under its name.
+    fn is_named(&self) -> bool {
+        matches!(self.trust, Trust::Of(source) if name_of(source) != ".")
     }
 
     /// Splits a path of the archive into the names below the base.
     fn names(&self, path: &[u8]) -> io::Result<Vec<Vec<u8>>> {
+        let odd_path = || odd(&format!("it has the path \"{}\"", path.escape_ascii()));
         let names = path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
         let mut names: Vec<_> = names.map(<[u8]>::to_vec).collect();
         let is_odd = |name: &Vec<u8>| name == b".." || name.contains(&0);
         if path.starts_with(b"/") || names.len() > MAX_DEPTH || names.iter().any(is_odd) {
-            return Err(odd(&format!("it has the path \"{}\"", path.escape_ascii())));
+            return Err(odd_path());
+        }
+        let is_expected =
+            |wanted: &[u8]| wanted == b"." || names.first().is_some_and(|it| it == wanted);
+        if let Trust::Of(source) = self.trust
+            && !is_expected(name_of(source).as_bytes())
+        {
+            return Err(odd_path());
         }
         if let (Some(renamed), Some(first)) = (&self.renamed, names.first_mut()) {
             first.clone_from(renamed);
@@ -174,11 +226,29 @@ impl Place {
         Ok(names)
     }
 
+    /// Makes a symbolic link, unless a box has made it lead out of what was asked for.
+    fn make_symlink(
+        &mut self,
+        parent: &OwnedFd,
+        names: &[Vec<u8>],
+        target: &[u8],
+    ) -> Result<(), Errno> {
+        let Some((name, directories)) = names.split_last() else { return Ok(()) };
+        // The copied directory itself is the first of them, unless it is the base.
+        let depth = directories.len().checked_sub(usize::from(self.is_named()));
+        if matches!(self.trust, Trust::Of(_)) && !stays_within(target, depth) {
+            self.left_out.links += 1;
+            return Ok(());
+        }
+        make_symlink(parent, name, target)
+    }
+
     /// Makes the directory whose content the archive has, where it is not there.
     fn make_base(&mut self, mode: u32) -> Result<(), Errno> {
         if let Some(name) = self.renamed.take() {
             make_directory(&self.base, &name, mode)?;
             self.base = open_directory(&self.base, name.as_slice())?;
+            self.directory.push(OsStr::from_bytes(&name));
         }
         Ok(())
     }
@@ -195,9 +265,42 @@ impl Place {
     fn make_hard_link(&self, of: &[Vec<u8>], parent: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
         let (first, directories) = of.split_last().ok_or(Errno::INVAL)?;
         let directory = self.open(directories)?;
-        make_room(parent, name)?;
-        linkat(&directory, first.as_slice(), parent, name, AtFlags::empty())
+        let link =
+            |draft: &str| linkat(&directory, first.as_slice(), parent, draft, AtFlags::empty());
+        let (draft, ()) = with_draft(link)?;
+        renameat(parent, draft.as_str(), parent, name)?;
+        // To rename a name of a file to another one of it does nothing.
+        let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
+        Ok(())
     }
+}
+
+/// Says what an archive has to be like.
+const UNKNOWN: &str =
+    "it has more than directories, files and links, or is not in the format of GNU tar";
+
+/// Returns whether a link's target leads nowhere else, from so many directories below the top. Names after `..` could be
+/// links themselves, so `..` comes first or not at all.
+fn stays_within(target: &[u8], depth: Option<usize>) -> bool {
+    let mut names = target.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b"."));
+    let up = names.by_ref().take_while(|name| *name == b"..").count();
+    // `take_while` has taken the first name after these, too; it is not `..`.
+    !target.starts_with(b"/")
+        && depth.is_some_and(|depth| up <= depth)
+        && names.all(|name| name != b"..")
+}
+
+/// Makes something under a name that nobody has; returns the name with it.
+fn with_draft<T>(make: impl Fn(&str) -> Result<T, Errno>) -> Result<(String, T), Errno> {
+    let process = std::process::id();
+    for number in 0..TRIES {
+        let draft = format!(".boxlaunch-{process}-{number}.part");
+        match make(&draft) {
+            Err(Errno::EXIST) => {}
+            made => return made.map(|made| (draft, made)),
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 /// Makes a directory that this user can use; one that is there is used.
@@ -214,15 +317,14 @@ fn make_file(
     entry: &Entry,
     archive: &mut dyn Read,
 ) -> io::Result<()> {
-    // Somebody was killed while writing it.
-    make_room(parent, DRAFT.as_bytes())?;
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mut file = openat(parent, DRAFT, flags, permissions(entry.mode)).map(File::from)?;
-    let put = || renameat(parent, DRAFT, parent, name).map_err(Error::from);
-    let made = copy(archive, entry.size, &mut file).and_then(|()| put());
+    let (draft, file) =
+        with_draft(|draft| openat(parent, draft, flags, permissions(entry.mode)).map(File::from))?;
+    let put = || renameat(parent, draft.as_str(), parent, name).map_err(Error::from);
+    let made = copy(archive, entry.size, &mut &file).and_then(|()| put());
     if made.is_err() {
         // The error at hand matters more than another one.
-        let _ = make_room(parent, DRAFT.as_bytes());
+        let _ = unlinkat(parent, draft.as_str(), AtFlags::empty());
     }
     made
 }

@@ -15,7 +15,7 @@ pub mod exit {
 
     exit_codes! {
         DONE 0 "done",
-        FAILED 1 "the input is wrong, or the command failed",
+        FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`)",
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
@@ -109,6 +109,7 @@ error_codes! {
 
     BoxNotFound "box-not-found" "There is no box at the path",
     NameNotFound "name-not-found" "No box that was started has this name",
+    NotDeclared "not-declared" "The box's Boxfile does not declare what is asked for",
     NameTaken "name-taken" "Another box has this name",
     NotRunning "not-running" "The box is not running",
     StillRunning "still-running" "The box is still running",
@@ -126,7 +127,7 @@ error_codes! {
     BoxUnsupported "box-unsupported" "The box needs what this version of boxlaunch cannot do",
     KvmUnavailable "kvm-unavailable" "The host's KVM cannot be used, or cannot run the guest",
     VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",
-    GuestFailed "guest-failed" "The box's init failed, or broke the rules of its control channel",
+    GuestFailed "guest-failed" "The box's init failed, did not answer, or broke the rules of its control channel",
     AgentFailed "agent-failed" "The agent ended before it was ready",
     VirtualHostMissing "virtual-host-missing" "A part of the virtual host is not installed: QEMU, boxlaunch, \
         or the programs that fetch its kernel",

@@ -64,8 +64,8 @@ pub const MAX_FILES: u64 = 1 << 20;
 
 /// The greatest length of a label of DNS.
 pub const MAX_LABEL: usize = 63;
-/// The greatest length of the name of a gRPC service: protobuf then writes it in one byte.
-const MAX_SERVICE: usize = 100;
+/// The greatest length of the name of a gRPC service, whose length protobuf then writes in one byte.
+pub const MAX_SERVICE: usize = 100;
 
 /// Returns whether `text` is a host name's label (RFC 1123, section 2.1).
 pub fn is_label(text: &str) -> bool {

@@ -11,8 +11,8 @@ const NAMES: [&str; 31] = [
 
 /// Returns the number of a signal: `SIGTERM`, `term`, `15` or `SIGRTMIN+3`; `None` where there is no such signal.
 pub fn number(text: &str) -> Option<u8> {
-    if let Ok(number) = text.parse() {
-        return (1..=REAL_TIME.1).contains(&number).then_some(number);
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().filter(|number| name(*number).is_some());
     }
     let name = text.to_ascii_uppercase();
     let name = name.strip_prefix("SIG").unwrap_or(&name);
@@ -20,11 +20,34 @@ pub fn number(text: &str) -> Option<u8> {
     position.and_then(|it| u8::try_from(it + 1).ok()).or_else(|| real_time(name))
 }
 
+/// The number of the signal that asks a program to end by default.
+pub const TERM: u8 = 15;
+
+/// Returns the name of a signal, such as `SIGTERM`; `None` where there is no such signal.
+pub fn name(number: u8) -> Option<String> {
+    let (least, most) = REAL_TIME;
+    let index = usize::from(number.checked_sub(1)?);
+    match NAMES.get(index) {
+        Some(name) => Some(format!("SIG{name}")),
+        None if number == least => Some("SIGRTMIN".to_owned()),
+        None if (least..=most).contains(&number) => Some(format!("SIGRTMIN+{}", number - least)),
+        None => None,
+    }
+}
+
+/// Returns whether a signal can ask a program to end: one that it can act on. SIGKILL and SIGSTOP are none.
+pub fn can_ask_to_end(number: u8) -> bool {
+    const KILL: u8 = 9;
+    const STOP: u8 = 19;
+    name(number).is_some() && !matches!(number, KILL | STOP)
+}
+
 /// Returns the number of `RTMIN`, `RTMIN+N`, `RTMAX` or `RTMAX-N`.
 fn real_time(name: &str) -> Option<u8> {
     let (least, most) = REAL_TIME;
     let distance = |text: &str, sign| match text.strip_prefix(sign) {
-        Some(number) => number.parse().ok(),
+        Some(number) if number.bytes().all(|byte| byte.is_ascii_digit()) => number.parse().ok(),
+        Some(_) => None,
         None => text.is_empty().then_some(0),
     };
     let number = match (name.strip_prefix("RTMIN"), name.strip_prefix("RTMAX")) {
@@ -53,9 +76,16 @@ mod tests {
         ] {
             assert_eq!(number(text), Some(expected), "{text}");
         }
-        for text in
-            ["", "0", "65", "-1", "SIGNO", "RTMIN-1", "RTMIN+31", "RTMAX-31", "RTMIN+", "SIG"]
-        {
+        assert_eq!(number("TERM"), Some(TERM));
+        for signal in (1..=31).chain(34..=64) {
+            assert_eq!(name(signal).as_deref().and_then(number), Some(signal));
+            assert_eq!(can_ask_to_end(signal), ![9, 19].contains(&signal));
+        }
+        assert_eq!([name(0), name(32), name(65)], [None, None, None]);
+        for text in [
+            "32", "+9", "RTMIN++1", "", "0", "65", "-1", "SIGNO", "RTMIN-1", "RTMIN+31",
+            "RTMAX-31", "RTMIN+", "SIG",
+        ] {
             assert_eq!(number(text), None, "{text}");
         }
     }

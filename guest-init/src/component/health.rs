@@ -65,8 +65,7 @@ pub(crate) fn ask(health: &Health) -> Result<(), String> {
             if is_success(&start) {
                 return Ok(());
             }
-            let start = start.escape_ascii();
-            Err(format!("port {port}: GET {path} is answered with \"{start}\""))
+            Err(format!("port {port}: GET {path} is answered with {}", shown(&start)))
         }
         Health::Grpc { port, service } => {
             let mut stream = connect(*port).map_err(failed(*port))?;
@@ -75,7 +74,7 @@ pub(crate) fn ask(health: &Health) -> Result<(), String> {
                 status => Err(format!("port {port}: its status is {status}")),
             }
         }
-        Health::Exec { .. } => Err("it is a program".to_owned()),
+        Health::Exec { .. } => Err("the check is a program".to_owned()),
     }
 }
 
@@ -87,7 +86,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Returns the begin of the answer to a request: the version and the status.
+/// Returns the beginning of the answer to a request: the version and the status.
 fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
     let mut stream = connect(port)?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -95,6 +94,18 @@ fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
     let mut start = [0; STATUS_LINE];
     stream.read_exact(&mut start)?;
     Ok(start)
+}
+
+/// Returns the status of a status line, or the line where it has none.
+fn shown(line: &[u8]) -> String {
+    match line {
+        [b'H', b'T', b'T', b'P', b'/', _, b'.', _, b' ', status @ .., _]
+            if status.iter().all(u8::is_ascii_digit) =>
+        {
+            String::from_utf8_lossy(status).into_owned()
+        }
+        _ => format!("\"{}\"", line.escape_ascii()),
+    }
 }
 
 /// Says whether a status line (RFC 9112, section 4) begins with a status of 200 to 299.
@@ -181,7 +192,7 @@ mod tests {
             let checked = std::thread::spawn(move || ask(&check));
             let asked = serve_once(&listener, answer);
             assert!(asked.starts_with("GET /ready HTTP/1.1\r\n"), "{asked}");
-            let why = format!("port {port}: GET /ready is answered with \"HTTP/1.1 503 \"");
+            let why = format!("port {port}: GET /ready is answered with 503");
             assert_eq!(checked.join().unwrap(), if expected { Ok(()) } else { Err(why) });
         }
         drop(listener);

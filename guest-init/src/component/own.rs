@@ -1,29 +1,40 @@
-//! Tasks that init's own program does as a command: a health check, and the two directions of `boxlaunch cp`. The process
+//! Tasks that init's own program performs as a command: a health check, and the two directions of `boxlaunch cp`. The process
 //! has the rights of a command by then, and reports errors on standard error.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use box_copy::LeftOut;
+use box_copy::{LeftOut, Trust};
 use box_image::wire::Own;
 use box_image::{ComponentPlan, Health};
+use nix::sys::prctl::set_dumpable;
 
-use super::{exec, health};
+use super::health;
 
 /// The status where it fails.
 const FAILED: u8 = 1;
 
-/// Does what is asked for; returns the exit status.
-pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan, env: &[String]) -> u8 {
+/// Returns the program that does a task, if it is not this one.
+pub(crate) fn program(own: Own, plan: &ComponentPlan) -> Option<&[String]> {
+    match (own, &plan.health) {
+        (Own::Check, Some(Health::Exec { argv })) => Some(argv),
+        _ => None,
+    }
+}
+
+/// Does a task; returns the exit status.
+pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
+    // It is a copy of the holder, in whose memory there is more than its component should see.
+    let _ = set_dumpable(false);
     let done = match (own, arguments) {
         (Own::Check, _) => match &plan.health {
-            Some(Health::Exec { argv }) => return execute(argv, env),
             Some(check) => health::ask(check),
-            None => Err("the Boxfile declares no health check for it".to_owned()),
+            None => Err("it declares no health check".to_owned()),
         },
         (Own::Pack, [path]) => pack(Path::new(path)),
         (Own::Unpack, [path]) => {
-            box_copy::unpack(io::stdin().lock(), Path::new(path)).map_err(|it| it.to_string())
+            let unpacked = box_copy::unpack(io::stdin().lock(), Path::new(path), Trust::Own);
+            unpacked.map(drop).map_err(|error| error.to_string())
         }
         (Own::Pack | Own::Unpack, _) => Err("it needs one path".to_owned()),
     };
@@ -38,15 +49,8 @@ pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan, env: &[S
 
 fn pack(path: &Path) -> Result<(), String> {
     let left_out = box_copy::pack(path, io::stdout().lock()).map_err(|error| error.to_string())?;
-    if left_out != LeftOut(0) {
+    if left_out != LeftOut::default() {
         drop(writeln!(io::stderr(), "{left_out}"));
     }
     Ok(())
-}
-
-/// Becomes a program; returns the exit status where that fails.
-fn execute(argv: &[String], env: &[String]) -> u8 {
-    let failed = exec::execute(argv, env);
-    drop(writeln!(io::stderr(), "{}", failed.message));
-    failed.status
 }

@@ -187,12 +187,16 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
         }
     };
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
-    if let Some(it) = workload.own {
-        // Nobody waits any longer.
-        drop(report);
-        return own::run(it, workload.argv.get(1..).unwrap_or_default(), base.plan, &env).into();
-    }
-    let failed = exec::execute(workload.argv, &env);
+    let argv = match workload.own.map(|it| (it, own::program(it, base.plan))) {
+        None => workload.argv,
+        Some((_, Some(argv))) => argv,
+        Some((own, None)) => {
+            // It has begun.
+            drop(report);
+            return own::run(own, workload.argv.get(1..).unwrap_or_default(), base.plan).into();
+        }
+    };
+    let failed = exec::execute(argv, &env);
     drop(report.write_all(b"N"));
     drop(writeln!(io::stderr(), "{}", failed.message));
     failed.status.into()

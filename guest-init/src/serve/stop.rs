@@ -1,4 +1,4 @@
-//! Orderly shutdown: SIGTERM, a grace period, SIGKILL, and the last reports.
+//! Orderly shutdown: SIGTERM or the signal of an image, a grace period, SIGKILL, and the last reports.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::Server;
 use crate::component::Component;
-use crate::component::protocol::{AGENT, BUSINESS};
+use crate::component::protocol::{AGENT, BUSINESS, ProgramId};
 use crate::console;
 use crate::error::InitError;
 
@@ -35,7 +35,8 @@ impl Server<'_> {
         self.stop = Some(Stop { deadline, killed: false });
         if !grace.is_zero() {
             for component in &self.machine.components {
-                match component.stop_signal {
+                match component.stop_signal.filter(|_| self.programs.contains_key(&own(component)))
+                {
                     Some(signal) => self.signal_each(component, signal),
                     None => component.leaf.signal_all(Signal::SIGTERM),
                 }
@@ -46,10 +47,7 @@ impl Server<'_> {
     /// Asks the programs of a component to end: its own one with its signal, commands with SIGTERM. What its own one
     /// has started is its own to ask: to such a program SIGTERM often means something else.
     fn signal_each(&self, component: &Component, signal: u8) {
-        let own = match component.name {
-            ComponentName::Agent => AGENT,
-            ComponentName::Business => BUSINESS,
-        };
+        let own = own(component);
         let ids = self.programs.iter().filter(|(_, it)| it.component == component.name);
         for (id, _) in ids {
             let signal = if *id == own { signal.into() } else { Signal::SIGTERM as i32 };
@@ -76,5 +74,13 @@ impl Server<'_> {
         *stop = Stop { deadline: Instant::now() + REPORTS, killed: true };
         leaves().try_for_each(crate::cgroup::Leaf::kill)?;
         Ok(false)
+    }
+}
+
+/// Returns the number of a component's own program.
+const fn own(component: &Component) -> ProgramId {
+    match component.name {
+        ComponentName::Agent => AGENT,
+        ComponentName::Business => BUSINESS,
     }
 }

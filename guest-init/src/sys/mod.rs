@@ -28,7 +28,8 @@ pub fn time_stamp_counter() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Sends a signal, which may be a real-time one, that nix does not know. That there is no such process or signal is no error.
+/// Sends a signal, which may be a real-time one (nix does not know these). That there is no such process or signal is no
+/// error.
 pub fn send_signal(pid: Pid, number: i32) {
     // SAFETY: kill(2) takes two numbers and touches no memory of this process.
     let _ = unsafe { libc::kill(pid.as_raw(), number) };

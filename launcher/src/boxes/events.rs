@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Boxes, Record, State, since_epoch};
 use crate::LaunchError;
@@ -27,8 +27,7 @@ pub struct BoxEvent {
 }
 
 /// The kinds of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Its start has begun.
     Start,
@@ -40,6 +39,25 @@ pub enum Kind {
     End,
     /// Its record was removed.
     Remove,
+}
+
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Kind {
+    /// Returns the name, as events have it in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Ready => "ready",
+            Self::BusinessEnd => "business-end",
+            Self::End => "end",
+            Self::Remove => "remove",
+        }
+    }
 }
 
 /// Finds the events between two looks at the records.

@@ -22,6 +22,9 @@ pub struct Record {
     pub directory: String,
     /// Its components.
     pub components: Vec<ComponentName>,
+    /// Those of its components that declare a health check.
+    #[serde(default)]
+    pub checked: Vec<ComponentName>,
     /// The size of its machine.
     pub vm: Vm,
     /// How far it is.
@@ -52,7 +55,7 @@ pub struct Record {
     /// The last exit status of the business application's own program, where that was started.
     #[serde(default)]
     pub business_status: Option<u8>,
-    /// The components whose own program the kernel's out-of-memory killer has ended, or one of its processes.
+    /// The components in which the kernel's out-of-memory killer has ended a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
     /// Why it ended, where it was not the agent's end, nor asked for.
@@ -82,6 +85,7 @@ impl Record {
             digest: opened.digest,
             directory: opened.directory.to_string_lossy().into_owned(),
             components: plan.components().map(|(name, _)| name).collect(),
+            checked: plan.components().filter(|it| it.1.health.is_some()).map(|it| it.0).collect(),
             vm,
             state: State::Starting,
             supervisor: std::process::id(),

@@ -1,5 +1,6 @@
 //! `boxlaunch cp`: files between a box that runs and this host.
 
+use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -8,9 +9,10 @@ use box_image::{ComponentName, ErrorCode};
 use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;
 use boxlaunch::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
+use boxlaunch::input::Input;
 use boxlaunch::signals::StopSignals;
 
-use super::command::{component, own_input};
+use super::command::{component, own_input, user};
 use super::error::CommandError;
 use super::paths;
 use super::run::component_name;
@@ -41,7 +43,7 @@ pub(crate) struct CopyArgs {
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
     /// The user that reads or writes in the box: a name of the component, or a number [default: the component's].
-    #[arg(short, long, value_name = "USER[:GROUP]", value_parser = super::command::user)]
+    #[arg(short, long, value_name = "USER[:GROUP]", value_parser = user)]
     user: Option<String>,
 }
 
@@ -63,11 +65,15 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     let (from, to) = (args.from.as_str(), args.to.as_str());
     let ((Some((name, path)), None) | (None, Some((name, path)))) = (in_box(from), in_box(to))
     else {
-        let help =
-            "write one of the two as NAME:PATH, and a path of this host with a colon as ./PATH";
-        let message = "one of SOURCE and DESTINATION has to be in a box, and only one";
-        return Err(CommandError::new((ErrorCode::Usage, help), message));
+        return Err(misplaced(from, to));
     };
+    if to == STREAM && stdout().is_terminal() {
+        let help = "redirect it, as to `| tar -t`";
+        return Err(CommandError::new(
+            (ErrorCode::Usage, help),
+            "an archive is not for a terminal",
+        ));
+    }
     let record = Boxes::new(&paths::state()?).find(name)?;
     let component = component(args.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(&record, Follow::Nothing, signals)?;
@@ -75,12 +81,29 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
     let said = match (in_box(from).is_some(), from, to) {
         (true, _, STREAM) => archive_from_box(&mut client, &inside, screen.program_stdout()),
         (true, ..) => from_box(&mut client, &inside, Path::new(to)),
-        (false, STREAM, _) => {
-            archive_to_box(&mut client, boxlaunch::input::Input::new(own_input()?), &inside)
-        }
+        (false, STREAM, _) => archive_to_box(&mut client, Input::new(own_input()?), &inside),
         (false, ..) => to_box(&mut client, Path::new(from), &inside),
     };
     said.map_err(CommandError::from)
+}
+
+/// Returns the error of two paths of which not exactly one is in a box.
+fn misplaced(from: &str, to: &str) -> CommandError {
+    let without = |text: &str| text.strip_suffix(':').is_some_and(is_name);
+    let (message, help) = if in_box(from).is_some() {
+        ("both paths are in a box", "copy to this host first")
+    } else if without(from) || without(to) {
+        (
+            "the path after the box's name is missing",
+            "`NAME:.` is the component's working directory, `NAME:/tmp` an absolute path",
+        )
+    } else {
+        (
+            "neither path is in a box",
+            "write one of them as NAME:PATH; a path of this host with a colon is ./PATH",
+        )
+    };
+    CommandError::new((ErrorCode::Usage, help), message)
 }
 
 /// Splits `NAME:PATH`; `None` for a path of this host.

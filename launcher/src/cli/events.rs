@@ -1,7 +1,6 @@
 //! `boxlaunch events`: what happens to boxes.
 
 use std::io;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_image::text::shown;
@@ -10,7 +9,7 @@ use boxlaunch::boxes::{BoxEvent, Boxes, Watch, since_epoch};
 use super::error::CommandError;
 use super::paths;
 use super::since::{Since, since};
-use super::terminal::{json_line, pass_on};
+use super::terminal::{json_line, pass_on, pause};
 
 /// How often the records are looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -19,8 +18,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// Shows what happens to boxes, until it is stopped.
 ///
-/// A box is started (`start`), its agent is ready (`ready`), its business application's own program ends
-/// (`business-end`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
+/// A box is started (`start`), its agent is ready (`ready`), its business application's own program ends with
+/// another status than before (`business-end`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch events
@@ -28,7 +27,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 pub(crate) struct EventsArgs {
     /// Begin with what the records say of the time since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds
     /// since 1970.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
     /// Print one JSON object for each event: time_ms, event, name, box, status and error.
     #[arg(long)]
@@ -42,7 +41,7 @@ pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
     past.iter().try_for_each(|event| show(event, args))?;
     let mut swept = Instant::now();
     loop {
-        sleep(LOOK);
+        pause(LOOK)?;
         let is_due = swept.elapsed() >= SWEEP;
         if is_due {
             swept = Instant::now();
@@ -52,16 +51,14 @@ pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
 }
 
 fn show(event: &BoxEvent, args: &EventsArgs) -> Result<(), CommandError> {
-    let line = if args.json { json_line(event)? } else { line(event)? };
+    let line = if args.json { json_line(event)? } else { line(event) };
     pass_on(&mut io::stdout(), line.as_bytes())
 }
 
 /// Returns what a person reads of an event.
-fn line(event: &BoxEvent) -> Result<String, CommandError> {
-    let kind = serde_json::to_value(event.event)
-        .map_err(|error| CommandError::new(box_image::ErrorCode::Internal, error))?;
-    let (seconds, kind) = (event.time_ms / 1000, kind.as_str().unwrap_or_default().to_owned());
+fn line(event: &BoxEvent) -> String {
+    let (seconds, kind) = (event.time_ms / 1000, event.event.name());
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
     let error = event.error.as_ref().map(|why| format!(": {}", shown(why))).unwrap_or_default();
-    Ok(format!("{seconds}.{:03} {kind} {}{status}{error}\n", event.time_ms % 1000, event.name))
+    format!("{seconds}.{:03} {kind} {}{status}{error}\n", event.time_ms % 1000, event.name)
 }

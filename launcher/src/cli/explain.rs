@@ -31,7 +31,8 @@ fn code(error: &LaunchError) -> ErrorCode {
         }
         LaunchError::NoComponent(_) => ComponentNotFound,
         LaunchError::NoBox(_) => NameNotFound,
-        LaunchError::NotRunning(_) => NotRunning,
+        LaunchError::NotRunning(_) | LaunchError::StillStarting(_) => NotRunning,
+        LaunchError::NoHealthCheck(_) | LaunchError::NoPort(_) => NotDeclared,
         LaunchError::StillRunning(_) => StillRunning,
         LaunchError::NameTaken(_) => NameTaken,
         LaunchError::BoxEnded(_) => BoxEnded,
@@ -89,6 +90,11 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::NotRunning(_) => {
             "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
         }
+        LaunchError::StillStarting(_) => "wait until its agent is ready: `boxlaunch ps`",
+        LaunchError::NoHealthCheck(_) => {
+            "declare `health` for it in the Boxfile, and build the box again"
+        }
+        LaunchError::NoAnswer => "it may be busy, or stopped; `boxlaunch rm --force` ends it",
         LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",
         LaunchError::NameTaken(_) => {
             "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"

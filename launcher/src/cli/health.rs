@@ -1,11 +1,12 @@
 //! `boxlaunch health`: whether a component of a box that runs is well.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use box_image::text::shown;
 use box_image::wire::{Exec, Exited, Follow, Own};
 use box_image::{ComponentName, exit};
-use boxlaunch::boxes::Boxes;
+use boxlaunch::LaunchError;
+use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::output::Route;
 use boxlaunch::signals::StopSignals;
@@ -15,7 +16,12 @@ use super::command::component;
 use super::error::CommandError;
 use super::paths;
 use super::run::{component_name, seconds};
-use super::terminal::{json_line, print};
+use super::terminal::{is_quiet, json_line, print};
+
+/// How much of what a check says is shown, in bytes.
+const MAX_REASON: usize = 4096;
+/// How much longer than its check a box may take to answer.
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// Makes the health check of a component that runs, as its Boxfile declares it: once, from inside.
 ///
@@ -31,7 +37,7 @@ pub(crate) struct HealthArgs {
     /// The component.
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
-    /// How long the check may take.
+    /// How long a check by a program may take; a connection has a second.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
     timeout: u32,
@@ -43,36 +49,53 @@ pub(crate) struct HealthArgs {
 pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let component = component(Some(args.component), |name| record.components.contains(&name))?;
+    if !record.checked.contains(&component) {
+        return unchecked(&record, args);
+    }
     let signals = StopSignals::block()?;
     let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
     let exec = Exec::new(0, component, vec!["health".to_owned()]);
     let timeout_ms = Some(u64::from(args.timeout) * 1000);
     let exec = Exec { own: Some(Own::Check), timeout_ms, ..exec };
-    let mut output = Route::capture();
+    let mut output = Route::capture_within(MAX_REASON);
+    client.give_up_after(Duration::from_secs(args.timeout.into()) + MARGIN);
     let started = Instant::now();
     let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere)?;
-    let (reason, duration_ms) = (reason(exit, &output), started.elapsed().as_secs_f64() * 1e3);
-    let is_healthy = reason.is_none();
-    print(&if args.json {
-        json_line(&json!({
-            "component": component,
-            "healthy": is_healthy,
-            "reason": reason,
-            "duration_ms": duration_ms,
-        }))?
-    } else {
-        reason.map_or_else(|| "healthy\n".to_owned(), |why| format!("unhealthy: {why}\n"))
-    })?;
-    Ok(if is_healthy { exit::DONE } else { exit::FAILED })
+    let (reason, duration_ms) =
+        (reason(exit, &output, args.timeout), started.elapsed().as_secs_f64() * 1e3);
+    report(args, reason.as_deref(), duration_ms)
+}
+
+/// Reports the health of a component without a check: an agent is well as long as it runs.
+fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
+    match (args.component, record.state) {
+        (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),
+        (_, State::Running) => report(args, None, 0.0),
+        (_, State::Starting) => Err(LaunchError::StillStarting(record.name.clone()).into()),
+        (_, State::Ended) => Err(LaunchError::NotRunning(record.name.clone()).into()),
+    }
+}
+
+fn report(args: &HealthArgs, reason: Option<&str>, duration_ms: f64) -> Result<u8, CommandError> {
+    let (component, healthy) = (args.component, reason.is_none());
+    if args.json {
+        let fields = json!({
+            "component": component, "healthy": healthy, "reason": reason, "duration_ms": duration_ms,
+        });
+        print(&json_line(&fields)?)?;
+    } else if !is_quiet() {
+        print(&reason.map_or_else(|| "healthy\n".to_owned(), |why| format!("unhealthy: {why}\n")))?;
+    }
+    Ok(if healthy { exit::DONE } else { exit::FAILED })
 }
 
 /// Returns why a check has not passed; `None` where it has.
-fn reason(exit: Exited, output: &Route) -> Option<String> {
+fn reason(exit: Exited, output: &Route, timeout: u32) -> Option<String> {
     let said = output.captured();
     let said = [said.stderr(), said.stdout()].map(|text| shown(text.trim_end()));
     match (exit.status, said) {
-        _ if exit.timed_out => Some("the check took too long".to_owned()),
+        _ if exit.timed_out => Some(format!("the check took longer than {timeout} s")),
         (0, _) => None,
         (_, [said, _] | [_, said]) if !said.is_empty() => Some(said),
         (status, _) => Some(format!("the check ended with status {status}")),

@@ -42,7 +42,12 @@ pub(crate) struct PortArgs {
 pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let Some(socket) = &record.agent_socket else {
-        return Err(LaunchError::NotRunning(record.name).into());
+        return Err(match record.state {
+            State::Starting => LaunchError::StillStarting(record.name),
+            State::Running => LaunchError::NoPort(record.name),
+            State::Ended => LaunchError::NotRunning(record.name),
+        }
+        .into());
     };
     let socket = socket.display();
     print(&match record.agent_port {

@@ -1,7 +1,6 @@
 //! `boxlaunch logs`: what the agent of a box, or its business application, has written.
 
 use std::io;
-use std::thread::sleep;
 use std::time::Duration;
 
 use box_image::ComponentName;
@@ -14,7 +13,7 @@ use super::error::CommandError;
 use super::paths;
 use super::run::component_name;
 use super::since::{Since, since};
-use super::terminal::{json_line, pass_on};
+use super::terminal::{json_line, pass_on, pause};
 
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,7 +34,7 @@ pub(crate) struct LogsArgs {
     #[arg(short, long)]
     follow: bool,
     /// Only what was written since then: `90s`, `10m`, `2h` or `1d` ago, or a time in seconds since 1970.
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
     /// Whose output: the agent's, or that of the business application's own program (`autostart`).
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
@@ -60,7 +59,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         if !args.follow || has_ended {
             return Ok(0);
         }
-        sleep(LOOK);
+        pause(LOOK)?;
         record = match boxes.find(&args.name) {
             // It was started with --rm, and has ended: what is left is in the open file.
             Err(LaunchError::NoBox(_)) => Record { state: State::Ended, ..record },

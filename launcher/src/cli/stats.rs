@@ -1,17 +1,18 @@
 //! `boxlaunch stats`: the resources that boxes use.
 
+use box_image::exit;
 use box_image::text::readable;
-use box_image::wire::{ComponentUsage, Follow, Usage};
+use box_image::wire::{ComponentUsage, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
+use boxlaunch::resources::{MachineUsage, of_machine};
 use boxlaunch::signals::StopSignals;
-use boxlaunch::usage::{MachineUsage, of_machine};
 use serde_json::{Value, json};
 
 use super::error::CommandError;
 use super::paths;
-use super::terminal::{aligned, json_line, print};
+use super::terminal::{aligned, json_line, notice, print};
 
 /// Shows the memory, processor time, processes and scratch space that boxes use.
 ///
@@ -26,6 +27,9 @@ pub(crate) struct StatsArgs {
     /// The boxes' names [default: all that run].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+    /// Docker's option: the figures are always those of one moment.
+    #[arg(long, hide = true)]
+    no_stream: bool,
     /// Print one JSON object with the figures of the boxes.
     #[arg(long)]
     pub(crate) json: bool,
@@ -35,25 +39,39 @@ pub(crate) struct StatsArgs {
 struct Figures {
     record: Record,
     machine: Option<MachineUsage>,
-    components: Vec<ComponentUsage>,
+    /// `None` where the guest does not answer, or cannot.
+    components: Option<Vec<ComponentUsage>>,
 }
 
 pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     let signals = StopSignals::block()?;
-    let figures = if args.names.is_empty() {
-        all_running(&boxes, &signals)?
-    } else {
-        let of = |name: &String| measure(boxes.find(name)?, &signals);
-        args.names.iter().map(of).collect::<Result<Vec<_>, _>>()?
-    };
+    let (mut figures, mut code) = (Vec::new(), exit::DONE);
+    if args.names.is_empty() {
+        figures = all_running(&boxes, &signals)?;
+    }
+    for name in &args.names {
+        match boxes.find(name).and_then(|record| measure(record, &signals)) {
+            Ok(measured) => figures.push(measured),
+            // One object is printed, either the figures or the error.
+            Err(error) if args.json => return Err(error.into()),
+            Err(error) => {
+                let error = CommandError::from(error);
+                notice(&error.text());
+                code = error.exit;
+            }
+        }
+    }
+    if figures.iter().any(|it| it.components.is_none()) {
+        code = exit::FAILED;
+    }
     print(&if args.json {
         let boxes: Vec<_> = figures.iter().map(Figures::json).collect();
         json_line(&json!({ "boxes": boxes }))?
     } else {
         table(&figures)
     })?;
-    Ok(0)
+    Ok(code)
 }
 
 /// Measures all boxes that run, without those that end meanwhile.
@@ -67,13 +85,24 @@ fn all_running(boxes: &Boxes, signals: &StopSignals) -> Result<Vec<Figures>, Lau
 }
 
 fn measure(record: Record, signals: &StopSignals) -> Result<Figures, LaunchError> {
-    let Usage { mut components } = Client::connect(&record, Follow::Nothing, signals)?.measure()?;
+    let machine = record.vmm.and_then(of_machine);
+    let mut components = match Client::connect(&record, Follow::Nothing, signals)?.measure() {
+        Ok(usage) => usage.components,
+        // The other boxes are none the worse for that.
+        Err(
+            error
+            @ (LaunchError::NoAnswer | LaunchError::OlderBox(_) | LaunchError::Refused { .. }),
+        ) => {
+            notice(&format!("boxlaunch: {}: {error}\n", record.name));
+            return Ok(Figures { record, machine, components: None });
+        }
+        Err(error) => return Err(error),
+    };
     // The guest reports this: keep one entry for each component that the box really has.
     components.sort_by_key(|it| it.component);
     components.dedup_by_key(|it| it.component);
     components.retain(|it| record.components.contains(&it.component));
-    let machine = record.vmm.and_then(of_machine);
-    Ok(Figures { record, machine, components })
+    Ok(Figures { record, machine, components: Some(components) })
 }
 
 impl Figures {
@@ -109,12 +138,12 @@ impl Figures {
                 of(it.disk_bytes, it.disk_max_bytes),
             ]
         };
-        machine.into_iter().chain(self.components.iter().map(component)).collect()
+        machine.into_iter().chain(self.components.iter().flatten().map(component)).collect()
     }
 }
 
 fn table(figures: &[Figures]) -> String {
-    let head = ["NAME", "OF", "MEMORY", "CPU TIME", "PROCESSES", "SCRATCH"].map(str::to_owned);
+    let head = ["NAME", "PART", "MEMORY", "CPU TIME", "PROCESSES", "SCRATCH"].map(str::to_owned);
     let rows = figures.iter().flat_map(Figures::rows);
     aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }

@@ -4,13 +4,17 @@
 use std::borrow::Cow;
 use std::env;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd as _;
 use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::Duration;
 
 use box_image::ErrorCode;
 use box_image::text::shown_json;
 use boxlaunch::LaunchError;
 use cli_manual::color::ColorOption;
 use error_report::paint::paint;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 
 use super::error::CommandError;
@@ -84,6 +88,25 @@ pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandErr
         }
         result => printed(result),
     }
+}
+
+/// Waits for a while.
+///
+/// # Errors
+/// The reader of standard output is gone, as `head` may be: there is nothing more to wait for.
+pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
+    let stdout = io::stdout();
+    let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    let timeout = PollTimeout::try_from(duration.as_millis()).unwrap_or(PollTimeout::MAX);
+    let is_gone = matches!(poll(&mut fds, timeout), Ok(1..));
+    if is_gone && fds[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)) {
+        return Err(LaunchError::Output(io::ErrorKind::BrokenPipe.into()).into());
+    }
+    // A terminal that was closed, for instance, is not waited on.
+    if is_gone {
+        sleep(duration);
+    }
+    Ok(())
 }
 
 /// Returns a result as one JSON object, on one line.

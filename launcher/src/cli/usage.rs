@@ -33,6 +33,18 @@ enum StartCommand {
     Run(RunArgs),
 }
 
+/// Commands of docker that are none here, and what there is.
+const OTHERS: [(&str, &str); 6] = [
+    ("images", "boxes are directories: `boxlaunch inspect BOX` shows one"),
+    ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
+    ("pull", "boxbuild gets images when it builds a box: `boxbuild fetch`, `boxbuild build`"),
+    ("restart", STARTED_AGAIN),
+    ("start", STARTED_AGAIN),
+    ("top", "`boxlaunch stats NAME`, or `boxlaunch exec NAME ps`"),
+];
+const STARTED_AGAIN: &str = "a box that has ended is not started again, but a new one under its name: `boxlaunch rm NAME`, \
+                             then `boxlaunch run --detach --name NAME BOX`";
+
 /// Reads the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     // Whatever is wrong, and every other command, is for the whole parser.
@@ -79,6 +91,10 @@ fn tip(error: &clap::Error) -> Option<String> {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
+    let other = text(ContextKind::InvalidSubcommand);
+    if let Some((_, tip)) = OTHERS.iter().find(|(name, _)| other == Some(*name)) {
+        return Some((*tip).to_owned());
+    }
     if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
         return Some(format!("boxbuild builds boxes and looks into them: `boxbuild {name}`"));
     }
@@ -98,11 +114,31 @@ mod tests {
     }
 
     #[test]
+    fn both_parsers_read_a_start_alike() {
+        for line in [
+            "boxlaunch run x.box",
+            "boxlaunch -q run --detach --name n x.box --cpus 2",
+            "boxlaunch run --json -e A=1 x.box -- ls -l --color never",
+        ] {
+            let Start { global, command } = Start::try_parse_from(line.split(' ')).unwrap();
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(
+                format!("{global:?} {command:?}"),
+                format!("{:?} {:?}", cli.global, cli.command)
+            );
+        }
+        for other in ["boxlaunch ps", "boxlaunch run --help", "boxlaunch --version", "boxlaunch"] {
+            assert!(Start::try_parse_from(other.split(' ')).is_err(), "{other}");
+        }
+    }
+
+    #[test]
     fn a_wrong_command_line_has_a_tip() {
         let command = tip_for("boxlaunch run x.box ls -l").unwrap();
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
         assert_eq!(other, "boxbuild builds boxes and looks into them: `boxbuild build`");
+        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[5].1);
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");
         }

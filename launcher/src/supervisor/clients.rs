@@ -30,7 +30,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How much may wait for a client that reads nothing, as [`Output::cost`](box_image::wire::Output::cost) counts it:
 /// more than the windows of the agent and a command.
 const MAX_QUEUED: usize = 1 << 20;
-/// From how much on a guest without windows is not listened to.
+/// From how much on a client is told nothing that it can do without.
 const BEHIND: usize = 128 << 10;
 /// How many messages of clients may wait.
 const MAX_ASKED: usize = 64;
@@ -128,7 +128,7 @@ impl Clients {
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
     }
 
-    /// Returns whether so much waits for a client that no more should come.
+    /// Returns whether a client reads too slowly to be told what it can do without.
     pub(super) fn are_behind(&self) -> bool {
         self.connected.values().any(|client| client.queued.load(Ordering::Relaxed) > BEHIND)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use box_image::ComponentName;
 use box_image::wire::{AGENT_ID, BUSINESS_ID, Credit, HostMessage, INPUT_WINDOW, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -19,6 +20,8 @@ const _: () = assert!(AGENT as u32 == AGENT_ID && BUSINESS as u32 == BUSINESS_ID
 pub(super) struct Program {
     /// The client that it runs for.
     pub(super) client: u64,
+    /// The component in which it runs.
+    pub(super) component: ComponentName,
     /// Tells it from others that had its id.
     serial: u64,
     window: Window,
@@ -70,7 +73,11 @@ impl Programs {
     }
 
     /// Notes a new command; returns its id.
-    pub(super) fn add(&mut self, client: u64, reads: bool) -> Result<u8, String> {
+    pub(super) fn add(
+        &mut self,
+        client: u64,
+        (component, reads): (ComponentName, bool),
+    ) -> Result<u8, String> {
         if self.of(client).is_some() {
             return Err("one command runs for each connection".to_owned());
         }
@@ -80,7 +87,7 @@ impl Programs {
         let id = free.ok_or_else(|| format!("{most} commands run in the box already"))?;
         self.serial += 1;
         let (serial, window, input) = (self.serial, Window::default(), INPUT_WINDOW);
-        self.running.insert(id, Program { client, serial, window, input, reads });
+        self.running.insert(id, Program { client, component, serial, window, input, reads });
         Ok(id)
     }
 
@@ -175,13 +182,15 @@ mod tests {
 
     use super::*;
 
+    const DEAF: (ComponentName, bool) = (ComponentName::Agent, false);
+
     #[test]
     fn what_an_earlier_command_wrote_is_not_granted_to_a_later_one() {
         let mut programs = Programs::new(Window::default());
-        let id = programs.add(1, false).unwrap();
+        let id = programs.add(1, DEAF).unwrap();
         let grant = programs.grant(id, WINDOW);
         programs.remove(id).unwrap();
-        assert_eq!(programs.add(2, false), Ok(id), "ids are used again");
+        assert_eq!(programs.add(2, DEAF), Ok(id), "ids are used again");
         drop(grant);
         let granted = programs.granted.try_recv().unwrap();
         assert_eq!(programs.passed(granted), None);
@@ -208,17 +217,17 @@ mod tests {
     fn one_command_runs_for_each_client_and_so_many_in_all() {
         let mut programs = Programs::new(Window::default());
         for client in 0..254 {
-            programs.add(client, false).unwrap();
+            programs.add(client, DEAF).unwrap();
         }
-        assert!(programs.add(3, false).unwrap_err().starts_with("one command"));
-        assert!(programs.add(999, false).unwrap_err().starts_with("254 commands"));
+        assert!(programs.add(3, DEAF).unwrap_err().starts_with("one command"));
+        assert!(programs.add(999, DEAF).unwrap_err().starts_with("254 commands"));
         assert_eq!((programs.of(3), programs.client(4)), (Some(4), Some(3)));
     }
 
     #[test]
     fn no_more_input_is_taken_than_was_granted() {
         let mut programs = Programs::new(Window::default());
-        let id = programs.add(1, true).unwrap();
+        let id = programs.add(1, (ComponentName::Agent, true)).unwrap();
         let input = |length| HostMessage::Input(Input { id: 0, data: vec![0; length] });
         let window = INPUT_WINDOW as usize;
         let HostMessage::Input(sent) = programs.addressed(input(window), id).unwrap() else {
@@ -230,7 +239,7 @@ mod tests {
         assert!(
             programs.addressed(input(5), id).is_ok() && programs.addressed(input(1), id).is_err()
         );
-        let deaf = programs.add(2, false).unwrap();
+        let deaf = programs.add(2, DEAF).unwrap();
         assert!(programs.addressed(input(1), deaf).is_err());
     }
 }

@@ -205,7 +205,7 @@ const DEPENDENT: [Dependent; 9] = [
     },
     Dependent {
         property: "agent.health port",
-        default: "the agent's port",
+        default: "the agent's port; `business` has to name one",
         // The model has none: the image can name the agent's port, too.
         same: &[],
     },

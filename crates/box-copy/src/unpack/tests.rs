@@ -12,10 +12,16 @@ use tempfile::{TempDir, tempdir};
 use super::*;
 use crate::{LeftOut, pack};
 
+/// Copies as from a box; returns what both ends have left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
     let mut archive = Vec::new();
-    let left_out = pack(from, &mut archive)?;
-    unpack(archive.as_slice(), to).map(|()| left_out)
+    let LeftOut { special, .. } = pack(from, &mut archive)?;
+    unpack(archive.as_slice(), to, Trust::Of(from)).map(|it| LeftOut { special, ..it })
+}
+
+/// Unpacks into a directory what was asked for under a name.
+fn unpack_as(name: &str, archive: &[u8], to: &Path) -> io::Result<LeftOut> {
+    unpack(archive, to, Trust::Of(Path::new(name)))
 }
 
 /// Returns a directory with what a directory can have in it.
@@ -27,7 +33,9 @@ fn source() -> (TempDir, PathBuf) {
     fs::write(deep.join("run"), "#!/bin/sh\n").unwrap();
     fs::set_permissions(deep.join("run"), Permissions::from_mode(0o4755)).unwrap();
     fs::write(source.join("n".repeat(200)), "long").unwrap();
-    symlink("/etc/passwd", source.join("link")).unwrap();
+    symlink("/etc/passwd", source.join("out")).unwrap();
+    symlink("../../../source", deep.join("up")).unwrap();
+    symlink("../run", deep.join("a-link")).unwrap();
     symlink("t".repeat(300), source.join("long link")).unwrap();
     drop(UnixListener::bind(source.join("socket")).unwrap());
     (dir, source)
@@ -38,16 +46,28 @@ fn a_directory_arrives_in_one_that_is_there_under_its_name_and_else_as_the_path(
     let (dir, source) = source();
     fs::create_dir(dir.path().join("there")).unwrap();
     for (to, arrived) in [("there", "there/source"), ("new", "new")] {
-        assert_eq!(copy(&source, &dir.path().join(to)).unwrap(), LeftOut(1));
+        assert_eq!(copy(&source, &dir.path().join(to)).unwrap(), LeftOut { special: 1, links: 2 });
         let arrived = dir.path().join(arrived);
         let run = arrived.join("a/b/run");
         assert_eq!(fs::read(&run).unwrap(), b"#!/bin/sh\n");
         assert_eq!(symlink_metadata(run).unwrap().permissions().mode() & 0o7777, 0o755);
         assert_eq!(fs::read(arrived.join("n".repeat(200))).unwrap(), b"long");
-        assert_eq!(read_link(arrived.join("link")).unwrap(), Path::new("/etc/passwd"));
+        assert_eq!(read_link(arrived.join("a/b/a-link")).unwrap(), Path::new("../run"));
+        assert!(
+            read_link(arrived.join("out")).is_err() && read_link(arrived.join("a/b/up")).is_err()
+        );
         assert_eq!(read_link(arrived.join("long link")).unwrap(), Path::new(&"t".repeat(300)));
         assert!(!arrived.join("socket").exists());
     }
+}
+
+#[test]
+fn a_file_that_the_kernel_makes_has_its_content() {
+    let dir = tempdir().unwrap();
+    copy(Path::new("/proc/self/status"), &dir.path().join("status")).unwrap();
+    assert!(fs::read_to_string(dir.path().join("status")).unwrap().starts_with("Name:"));
+    let error = copy(Path::new("/dev/null"), dir.path()).unwrap_err().to_string();
+    assert_eq!(error, "null: it is neither a file nor a directory nor a link");
 }
 
 #[test]
@@ -69,13 +89,18 @@ fn a_file_arrives_in_a_directory_or_in_place_of_another() {
     copy(&from, &to).unwrap();
     assert_eq!(fs::read(&to).unwrap(), b"new");
     assert_eq!(fs::read(dir.path().join("kept")).unwrap(), b"old", "a link is replaced");
+    symlink(".", dir.path().join("here")).unwrap();
+    let error = copy(&dir.path().join("source"), &dir.path().join("here")).unwrap_err();
+    assert!(error.to_string().contains("here: Not a directory"), "a planted link: {error}");
+    let error = copy(&dir.path().join("here"), &dir.path().join("x")).unwrap_err().to_string();
+    assert!(error.ends_with("x: it is a symbolic link to .: copy that"), "{error}");
     for (to, why) in [("missing/", "missing: No such file"), ("missing/a", "missing: No such file")]
     {
         let error = copy(&from, &dir.path().join(to)).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     }
     let error = copy(&dir.path().join("source"), &from).unwrap_err().to_string();
-    assert!(error.starts_with("source: Not a directory"), "{error}");
+    assert!(error.contains("from: Not a directory"), "{error}");
 }
 
 /// Returns an archive of entries: type, path, and content or target.
@@ -124,27 +149,84 @@ fn hostile_archives_reach_nothing_else() {
         &[(Regular, b".", "x"), (Regular, b"up/.", "x")],
     ];
     for entries in hostile {
-        assert!(unpack(archive(entries).as_slice(), &inside).is_err(), "{entries:?}");
+        let content = archive(entries);
+        for name in [".", std::str::from_utf8(entries[0].1).unwrap()] {
+            assert!(unpack_as(name, &content, &inside).is_err(), "{entries:?}");
+        }
         assert_eq!(fs::read(&secret).unwrap(), b"secret", "{entries:?}");
-        assert!(!inside.join(DRAFT).exists());
     }
-    // A link that leads out is a link, and writing to its name replaces it.
-    let swapped = archive(&[(Symlink, b"s", "../secret"), (Regular, b"s", "mine")]);
-    unpack(swapped.as_slice(), &inside).unwrap();
-    assert_eq!(
-        (fs::read(inside.join("s")).unwrap(), fs::read(&secret).unwrap()),
-        (b"mine".to_vec(), b"secret".to_vec())
-    );
-    let linked = archive(&[(Regular, b"one", "1"), (Link, b"other", "one")]);
-    unpack(linked.as_slice(), &inside).unwrap();
-    assert_eq!(fs::read(inside.join("other")).unwrap(), b"1");
+    // Links that lead out are left out, and what is written to their names is a file.
+    for target in ["../secret", "/secret", "a/../../secret", ".."] {
+        let linked = archive(&[(Symlink, b"s", target), (Regular, b"s", "mine")]);
+        assert_eq!(unpack_as(".", &linked, &inside).unwrap(), LeftOut { special: 0, links: 1 });
+    }
+    assert_eq!(fs::read(inside.join("s")).unwrap(), b"mine");
+    // One that is there already is replaced, and leads nobody anywhere.
+    symlink("../secret", inside.join("there")).unwrap();
+    unpack_as("there", &archive(&[(Regular, b"there", "mine")]), &inside).unwrap();
+    assert_eq!(fs::read(inside.join("there")).unwrap(), b"mine");
+    assert_eq!(fs::read(&secret).unwrap(), b"secret");
+}
+
+#[test]
+fn a_box_sends_what_it_was_asked_for_and_nothing_else() {
+    use EntryType::{Directory, Regular};
+    let dir = tempdir().unwrap();
+    for other in [&b".bashrc"[..], b"out2", b"./x/out", b"o"] {
+        let content = archive(&[(Directory, b"out/", ""), (Regular, other, "evil")]);
+        for to in [dir.path().to_owned(), dir.path().join("new")] {
+            let error = unpack_as("/agent/out", &content, &to).unwrap_err().to_string();
+            assert!(error.contains("it has the path"), "{error}");
+        }
+        assert!(!dir.path().join(".bashrc").exists());
+    }
+    let dir = tempdir().unwrap();
+    for cut in [0, 512] {
+        let content = archive(&[(Regular, b"out", "")]);
+        let error = unpack_as("out", &content[..cut], dir.path()).unwrap_err().to_string();
+        assert!(error.contains("it ends too early"), "{error}");
+    }
+    assert!(unpack_as("out", &[0; 1024], dir.path()).is_err(), "nothing");
+}
+
+#[test]
+fn a_users_own_archive_may_have_hard_links() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join("own"), "own").unwrap();
+    let linked = [(EntryType::Regular, &b"one"[..], "1"), (EntryType::Link, b"other", "one")];
+    unpack(archive(&linked).as_slice(), dir.path(), Trust::Own).unwrap();
+    assert_eq!(fs::read(dir.path().join("other")).unwrap(), b"1");
+    let to_itself = archive(&[(EntryType::Link, b"own", "own")]);
+    unpack(to_itself.as_slice(), dir.path(), Trust::Own).unwrap();
+    assert_eq!(fs::read(dir.path().join("own")).unwrap(), b"own");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn copies_beside_each_other_do_not_take_each_others_files() {
+    let dir = tempdir().unwrap();
+    fs::write(dir.path().join(".boxlaunch-cp.part"), "mine").unwrap();
+    let big = "x".repeat(1 << 20);
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c", "d"] {
+            let content =
+                archive(&[(EntryType::Regular, name.as_bytes(), &(name.to_owned() + &big))]);
+            let to = dir.path();
+            scope.spawn(move || unpack_as(name, &content, to).unwrap());
+        }
+    });
+    for name in ["a", "b", "c", "d"] {
+        let content = fs::read_to_string(dir.path().join(name)).unwrap();
+        assert!(content.len() == big.len() + 1 && content.starts_with(name), "{name}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5);
 }
 
 #[test]
 fn a_file_that_breaks_off_is_not_there() {
     let dir = tempdir().unwrap();
     let whole = archive(&[(EntryType::Regular, b"a", &"x".repeat(2000))]);
-    assert!(unpack(&whole[..1000], dir.path()).is_err());
+    assert!(unpack_as("a", &whole[..1000], dir.path()).is_err());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -158,9 +240,10 @@ proptest! {
         let dir = tempdir().unwrap();
         let inside = dir.path().join("inside");
         fs::create_dir(&inside).unwrap();
-        drop(unpack(bytes.as_slice(), &inside));
+        drop(unpack(bytes.as_slice(), &inside, Trust::Own));
         let entry = archive(&[(EntryType::new(b'0' + kind), &name, "text")]);
-        drop(unpack(entry.as_slice(), &inside));
+        drop(unpack(entry.as_slice(), &inside, Trust::Own));
+        drop(unpack_as(".", entry.as_slice(), &inside));
         prop_assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

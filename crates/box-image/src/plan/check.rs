@@ -6,6 +6,7 @@ use crate::rules::{
     MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, PATH_MAX, is_grpc_service, is_normalized,
     is_request_path, kernel_directory,
 };
+use crate::signals::can_ask_to_end;
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
 
@@ -166,6 +167,9 @@ fn numbers(plan: &ComponentPlan) -> Option<Fault> {
     let (weight, pids, files) = (plan.limits.cpu_weight, plan.limits.pids, plan.rlimits.nofile);
     if !(1..=MAX_CPU_WEIGHT).contains(&weight) {
         return Some((format!("limits cpu-weight={weight}"), "it is not between 1 and 10000"));
+    }
+    if let Some(signal) = plan.stop_signal.filter(|it| !can_ask_to_end(*it)) {
+        return Some((format!("stop-signal={signal}"), "it asks no program to end"));
     }
     if pids == 0 || pids > MAX_PIDS {
         return Some((format!("limits pids={pids}"), "it is not between 1 and 4194304"));

@@ -19,7 +19,7 @@
 //!
 //! The guest is hostile from the moment that it runs: a frame that is too long, of an unknown
 //! kind or malformed is an error, after which the reader hangs up. Guest → host frames carry data
-//! only, never a path or a command.
+//! only, never a path or a command; the archive of `boxlaunch cp` is output, whose reader is as distrustful.
 
 mod frame;
 
@@ -287,7 +287,7 @@ pub struct Clock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shutdown {
-    /// Milliseconds between SIGTERM and SIGKILL.
+    /// Milliseconds between the signal that asks programs to end, SIGTERM or that of their image, and SIGKILL.
     pub grace_ms: u32,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     #[arg(long, hide = true, requires = "detach")]
     pub(in crate::cli) detached: bool,
     /// The name by which other commands know the box [default: the box's own with a random ending].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "emulated")]
     pub(in crate::cli) name: Option<String>,
     /// Remove the box's record and its log when it ends.
     #[arg(long)]
