@@ -96,7 +96,7 @@ fn archives_come_and_go_in_streams() {
 
 #[test]
 fn a_component_without_any_program_can_be_copied_from_and_to() {
-    let link = "error: cannot copy: link: it is a symbolic link to a/b/run: copy that";
+    let link = "error: cannot copy: /tmp/link: it is a symbolic link to a/b/run: copy that";
     assert_eq!(step("agent").stdout, format!("ELF\n{link}\n"));
 }
 
@@ -110,14 +110,14 @@ fn a_signal_ends_a_copy_to_a_box_that_reads_nothing() {
 #[test]
 fn what_cannot_be_copied_is_named() {
     insta::assert_snapshot!(step("wrong").stderr, @r#"
+    error: cannot copy: in the box: /none: No such file or directory (os error 2)
     error: cannot copy: /none: No such file or directory (os error 2)
-    error: cannot copy: /none: No such file or directory (os error 2)
-    error: one of SOURCE and DESTINATION has to be in a box, and only one
-      = help: write one of the two as NAME:PATH, and a path of this host with a colon as ./PATH
-    error: one of SOURCE and DESTINATION has to be in a box, and only one
-      = help: write one of the two as NAME:PATH, and a path of this host with a colon as ./PATH
-    error: cannot copy: /none: No such file or directory (os error 2)
-    error: cannot copy: /root: Permission denied (os error 13)
+    error: neither path is in a box
+      = help: write one of them as NAME:PATH; a path of this host with a colon is ./PATH
+    error: both paths are in a box
+      = help: copy to this host first
+    error: cannot copy: in the box: /none: No such file or directory (os error 2)
+    error: cannot copy: in the box: /root: Permission denied (os error 13)
     error: cannot copy: /none: No such file or directory (os error 2)
     error: there is no box with the name "nobody"
       = help: `boxlaunch ps -a` lists the boxes that were started
@@ -129,14 +129,12 @@ fn what_cannot_be_copied_is_named() {
 #[test]
 fn nothing_that_a_box_has_leads_out_of_the_place_that_is_meant() {
     insta::assert_snapshot!(format!("{}{}", step("hostile").stdout, step("hostile").stderr), @"
-    /tmp/target
-    kept
-    README
-    other
-    passwd
-    target
+    mine
+    inner
+    evil
     copy
-    boxlaunch: devices, pipes and sockets that were left out: 1
-    error: cannot copy: evil/out: Not a directory (os error 20)
+    boxlaunch: left out: symbolic links that lead out of the copy: 1
+    the box says: left out: devices, pipes and sockets: 1
+    error: cannot copy: /tmp/escape: Not a directory (os error 20)
     ");
 }

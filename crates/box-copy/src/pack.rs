@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Error, ErrorKind, Read as _, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host_fs::publish::{open_directory, parent_of};
 use rustix::fs::{
@@ -52,17 +52,18 @@ impl fmt::Display for LeftOut {
 /// # Errors
 /// Those of the files, which are named, and the writer's.
 pub fn pack(path: &Path, archive: impl Write) -> io::Result<LeftOut> {
-    let mut packing = Packing {
-        archive: BufWriter::with_capacity(BUFFER, archive),
-        left_out: LeftOut::default(),
-    };
     let (parent, last) = match path.file_name() {
         Some(last) if name_of(path) != "." => (parent_of(path), last),
         _ => (path, OsStr::new(".")),
     };
+    let mut packing = Packing {
+        archive: BufWriter::with_capacity(BUFFER, archive),
+        base: parent.to_owned(),
+        left_out: LeftOut::default(),
+    };
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let parent =
-        openat(CWD, parent, flags, Mode::empty()).map_err(|errno| at(path)(errno.into()))?;
+    let parent = openat(CWD, parent, flags, Mode::empty());
+    let parent = parent.map_err(|errno| packing.at(Path::new(""))(errno.into()))?;
     packing.put(&parent, last, Path::new(name_of(path)), 1)?;
     packing.archive.write_all(&[0; 2 * BLOCK])?;
     packing.archive.flush()?;
@@ -71,13 +72,22 @@ pub fn pack(path: &Path, archive: impl Write) -> io::Result<LeftOut> {
 
 struct Packing<W: Write> {
     archive: BufWriter<W>,
+    /// The path above all names, for people.
+    base: PathBuf,
     left_out: LeftOut,
 }
 
 impl<W: Write> Packing<W> {
+    /// Says at which path something failed.
+    fn at(&self, path: &Path) -> impl Fn(Error) -> Error + use<W> {
+        // Of a path with a slash at its end, the slash is no part.
+        let shown: PathBuf = self.base.join(path).components().collect();
+        move |error| Error::new(error.kind(), format!("{}: {error}", shown.display()))
+    }
+
     /// Writes a name of a directory, under its path in the archive.
     fn put(&mut self, parent: &OwnedFd, name: &OsStr, path: &Path, depth: usize) -> io::Result<()> {
-        let failed = |error| at(path)(error);
+        let failed = self.at(path);
         let stat = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|errno| failed(errno.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
@@ -119,7 +129,7 @@ impl<W: Write> Packing<W> {
     ) -> io::Result<()> {
         let name = [path.as_os_str().as_bytes(), b"/"].concat();
         put_header(&mut self.archive, Head::of(EntryType::Directory, stat, 0), &name, b"")?;
-        for name in names(directory).map_err(at(path))? {
+        for name in names(directory).map_err(self.at(path))? {
             let name = OsStr::from_bytes(name.as_bytes());
             self.put(directory, name, &path.join(name), depth + 1)?;
         }
@@ -128,7 +138,7 @@ impl<W: Write> Packing<W> {
 
     /// Writes as much of a file as its header says.
     fn put_file(&mut self, file: &mut File, path: &Path) -> io::Result<()> {
-        let stat = fstat(&*file).map_err(|errno| at(path)(errno.into()))?;
+        let stat = fstat(&*file).map_err(|errno| self.at(path)(errno.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             self.left_out.special += 1;
             return Ok(());
@@ -143,7 +153,7 @@ impl<W: Write> Packing<W> {
         let mut chunk = vec![0; BUFFER];
         let mut copied = 0;
         loop {
-            let length = content.read(&mut chunk).map_err(at(path))?;
+            let length = content.read(&mut chunk).map_err(self.at(path))?;
             if length == 0 {
                 break;
             }
@@ -151,7 +161,7 @@ impl<W: Write> Packing<W> {
             copied += length as u64;
         }
         if copied != size {
-            return Err(at(path)(Error::new(
+            return Err(self.at(path)(Error::new(
                 ErrorKind::UnexpectedEof,
                 "it was shortened meanwhile",
             )));
@@ -164,11 +174,11 @@ impl<W: Write> Packing<W> {
     /// Writes a file that is empty, or whose size the kernel does not know before it is read, such as those of `/proc`.
     fn put_generated(&mut self, file: &mut File, stat: &Stat, path: &Path) -> io::Result<()> {
         let mut content = Vec::new();
-        file.take(MAX_GENERATED + 1).read_to_end(&mut content).map_err(at(path))?;
+        file.take(MAX_GENERATED + 1).read_to_end(&mut content).map_err(self.at(path))?;
         let size = content.len() as u64;
         if size > MAX_GENERATED {
             let what = "its size is not known before it is read";
-            return Err(at(path)(Error::new(ErrorKind::InvalidInput, what)));
+            return Err(self.at(path)(Error::new(ErrorKind::InvalidInput, what)));
         }
         let head = Head::of(EntryType::Regular, stat, size);
         put_header(&mut self.archive, head, path.as_os_str().as_bytes(), b"")?;
@@ -238,9 +248,4 @@ fn put_header(archive: &mut dyn Write, head: Head, name: &[u8], target: &[u8]) -
 /// Fills the last block of a content.
 fn pad(archive: &mut dyn Write, size: u64) -> io::Result<()> {
     archive.write_all(&[0; BLOCK][..padding(size)])
-}
-
-/// Says at which path of the archive something failed.
-fn at(path: &Path) -> impl FnOnce(Error) -> Error {
-    move |error| Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

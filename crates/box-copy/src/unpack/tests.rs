@@ -67,7 +67,7 @@ fn a_file_that_the_kernel_makes_has_its_content() {
     copy(Path::new("/proc/self/status"), &dir.path().join("status")).unwrap();
     assert!(fs::read_to_string(dir.path().join("status")).unwrap().starts_with("Name:"));
     let error = copy(Path::new("/dev/null"), dir.path()).unwrap_err().to_string();
-    assert_eq!(error, "null: it is neither a file nor a directory nor a link");
+    assert_eq!(error, "/dev/null: it is neither a file nor a directory nor a link");
 }
 
 #[test]

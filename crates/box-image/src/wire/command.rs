@@ -8,7 +8,7 @@ use crate::ComponentName;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Between [`AGENT_ID`] and [`BUSINESS_ID`], and of no command that still runs; [`Output`] and [`Exited`] name it.
+    /// Between [`AGENT_ID`](super::AGENT_ID) and [`BUSINESS_ID`](super::BUSINESS_ID), and of no command that still runs; [`Output`](super::Output) and [`Exited`](super::Exited) name it.
     pub id: u8,
     /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
@@ -23,7 +23,7 @@ pub struct Exec {
     /// The user, as [`accounts::resolve`](crate::accounts::resolve) reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Whether [`HostMessage::Input`] brings its standard input, which is empty otherwise.
+    /// Whether [`HostMessage::Input`](super::HostMessage::Input) brings its standard input, which is empty otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdin: bool,
     /// The size of the terminal that its standard streams are to be, if they are to be one.
@@ -92,7 +92,7 @@ pub struct Resize {
 pub struct Input {
     /// The id of the command.
     pub id: u8,
-    /// At most [`MAX_OUTPUT`] bytes.
+    /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
     pub data: Vec<u8>,
 }
 
