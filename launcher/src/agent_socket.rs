@@ -1,84 +1,220 @@
 //! The Unix socket on the host that leads to the agent's port.
+//!
+//! ```text
+//! clients ── agent.sock ── supervisor ── agent-vm.sock ── libkrun ── the agent's port
+//! ```
+//!
+//! libkrun carries all connections of a box in one loop, which stops when one of their sockets is full, the control
+//! channel with it. So clients connect to the supervisor, which always reads what the agent sends, and gives a client up
+//! that does not take it.
 
+use std::collections::VecDeque;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::LaunchError;
+use crate::control::{CHUNK, Listener};
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::vmm::AgentPort;
 
-/// The agent's socket, which libkrun makes; removed when dropped.
-#[derive(Debug)]
-pub(crate) struct AgentSocket(AgentPort);
+/// How many connections are carried at once, as init does.
+const MAX_CLIENTS: usize = 512;
+/// How much may wait for a client, in bytes.
+const MAX_WAITING: usize = 8 << 20;
+/// How long a client may take nothing of what waits for it.
+const STALLED: Duration = Duration::from_secs(10);
+/// How long libkrun may have no place for a connection: it takes five at a time, and none before its machine runs.
+const NO_PLACE: Duration = Duration::from_secs(10);
+/// How often it is asked again.
+const AGAIN: Duration = Duration::from_millis(10);
 
-impl AgentSocket {
-    /// Takes charge of a socket that libkrun is about to make.
-    pub(crate) fn new(agent: AgentPort) -> Result<Self, LaunchError> {
-        // Hashing takes time, in which another run may have made its socket here.
-        check_free(&agent.socket)?;
-        Ok(Self(agent))
-    }
-
-    /// Returns the port and the socket.
-    pub(crate) const fn port(&self) -> &AgentPort {
-        &self.0
-    }
+/// The places of the two sockets.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    port: u16,
+    /// For clients.
+    outer: PathBuf,
+    /// libkrun's.
+    inner: PathBuf,
 }
 
 /// Returns where the agent is reached: at `wanted`, else in the private directory.
-pub(crate) fn agent_port(
+pub(crate) fn places(
     port: u16,
     wanted: Option<PathBuf>,
     runtime: &RuntimeDir,
-) -> Result<AgentPort, LaunchError> {
+) -> Result<Places, LaunchError> {
+    let inner = runtime.socket("agent-vm.sock")?;
     let Some(wanted) = wanted else {
-        return Ok(AgentPort { port, socket: runtime.socket("agent.sock")? });
+        return Ok(Places { port, outer: runtime.socket("agent.sock")?, inner });
     };
     let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
-    let socket = checked_socket_path(path)?;
-    check_free(&socket)?;
-    Ok(AgentPort { port, socket })
+    let outer = checked_socket_path(path)?;
+    // Now, and not after the hashing, which takes time.
+    may_be_made(&outer).map_err(LaunchError::file(MAKE, &outer))?;
+    Ok(Places { port, outer, inner })
 }
 
-/// Checks that nothing is at the path of a socket, and that its directory can take one.
-fn check_free(socket: &Path) -> Result<(), LaunchError> {
-    may_be_made(socket).map_err(LaunchError::file("make the agent's socket", socket))
-}
+const MAKE: &str = "make the agent's socket";
 
 /// Checks that there is no file at a path, but a directory that one can be made in.
 fn may_be_made(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
+        return Err(taken());
     }
     let directory = path.parent().unwrap_or(path).join(".");
     Ok(access(&directory, AccessFlags::W_OK)?)
 }
 
+fn taken() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
+}
+
+/// The agent's socket, which is served in the current runtime; it is gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct AgentSocket {
+    /// Removes the file.
+    listener: Listener,
+    /// The port, and the socket that libkrun makes for it.
+    pub(crate) port: AgentPort,
+    served: AbortHandle,
+}
+
+impl AgentSocket {
+    /// Makes the socket for clients, for this user alone, and serves them from now on.
+    ///
+    /// # Errors
+    /// When there is something at its place, or it cannot be made.
+    pub(crate) fn serve(places: Places) -> Result<Self, LaunchError> {
+        let Places { port, outer, inner } = places;
+        let listener = Listener::bind(outer).map_err(|error| match error {
+            LaunchError::File { path, source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                LaunchError::File { action: MAKE, path, source: taken() }
+            }
+            error => error,
+        })?;
+        let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
+        let served = tokio::spawn(accept(watched, inner.clone())).abort_handle();
+        Ok(Self { listener, port: AgentPort { port, socket: inner }, served })
+    }
+
+    /// Returns the path for clients.
+    pub(crate) fn path(&self) -> &Path {
+        self.listener.path()
+    }
+}
+
 impl Drop for AgentSocket {
     fn drop(&mut self) {
-        // Before the guest has a vsock driver there is no file.
-        drop(fs::remove_file(&self.0.socket));
+        self.served.abort();
+    }
+}
+
+/// Accepts clients, and carries each one's connection.
+async fn accept(listener: UnixListener, inner: PathBuf) {
+    let mut clients = JoinSet::new();
+    loop {
+        let accepted = listener.accept().await;
+        while clients.try_join_next().is_some() {}
+        match accepted {
+            Ok((client, _)) if clients.len() < MAX_CLIENTS => {
+                clients.spawn(carry(client, inner.clone()));
+            }
+            // One too many is hung up on.
+            Ok(_) => {}
+            // Too many open files, which others may close.
+            Err(_) => sleep(AGAIN).await,
+        }
+    }
+}
+
+/// Carries a connection until the agent, or its client, is done.
+async fn carry(client: UnixStream, inner: PathBuf) {
+    let Some(agent) = connect(&inner).await else { return };
+    let ((mut from_client, to_client), (from_agent, mut to_agent)) =
+        (client.into_split(), agent.into_split());
+    let upwards = async {
+        // An end, or an error, is the end of the client's part: it may still read the rest.
+        drop(copy(&mut from_client, &mut to_agent).await);
+        drop(to_agent.shutdown().await);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = upwards => {}
+        () = pass_down(from_agent, to_client) => {}
+    }
+}
+
+/// Connects to libkrun's socket; `None` where it is not there, or has no place for long.
+async fn connect(inner: &Path) -> Option<UnixStream> {
+    let deadline = Instant::now() + NO_PLACE;
+    loop {
+        match UnixStream::connect(inner).await {
+            Ok(stream) => return Some(stream),
+            Err(_) if Instant::now() < deadline => sleep(AGAIN).await,
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Passes on what the agent sends, which is always read, until its end or that of the client's patience.
+async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+    let (mut waiting, mut chunk) = (VecDeque::new(), vec![0; CHUNK]);
+    let (mut taken, mut has_ended) = (Instant::now(), false);
+    while !has_ended || !waiting.is_empty() {
+        tokio::select! {
+            read = from.read(&mut chunk), if !has_ended => match read {
+                Ok(length @ 1..) if waiting.len() + length <= MAX_WAITING => {
+                    taken = if waiting.is_empty() { Instant::now() } else { taken };
+                    waiting.extend(&chunk[..length]);
+                }
+                Ok(1..) => return,
+                Ok(0) | Err(_) => has_ended = true,
+            },
+            written = to.write(waiting.as_slices().0), if !waiting.is_empty() => match written {
+                Ok(length @ 1..) => {
+                    waiting.drain(..length);
+                    taken = Instant::now();
+                }
+                Ok(0) | Err(_) => return,
+            },
+            () = sleep_until(taken + STALLED), if !waiting.is_empty() => return,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::{UnixListener as Plain, UnixStream as PlainStream};
+    use std::thread;
+
     use testkit::test_box::{TestBox, config};
+    use tokio::runtime::Builder;
 
     use super::*;
 
     #[test]
     fn the_agents_socket_needs_a_free_place() {
-        let (made, runtime) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
-        let runtime = RuntimeDir::create(runtime.path()).unwrap();
-        let plan = |path: &str| agent_port(80, Some(made.path().join(path)), &runtime);
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let (made, directory) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        let directory = RuntimeDir::create(directory.path()).unwrap();
+        let plan = |path: &str| places(80, Some(made.path().join(path)), &directory);
         let free = plan("a.sock").unwrap();
-        assert_eq!(free.socket, made.path().join("a.sock"));
-        fs::write(&free.socket, "another run's").unwrap();
-        assert!(AgentSocket::new(free).is_err());
+        assert_eq!(free.outer, made.path().join("a.sock"));
+        fs::write(&free.outer, "another run's").unwrap();
+        let error = AgentSocket::serve(free).unwrap_err().to_string();
+        assert!(error.ends_with("a.sock: it exists already"), "{error}");
         assert!(made.path().join("a.sock").exists());
         for (path, reason) in [
             ("index.json", "it exists already"),
@@ -92,5 +228,57 @@ mod tests {
                 format!("cannot make the agent's socket {}: {reason}", path.display())
             );
         }
+        let served = AgentSocket::serve(plan("b.sock").unwrap()).unwrap();
+        let path = served.path().to_owned();
+        assert!(path.exists());
+        drop(served);
+        assert!(!path.exists());
+    }
+
+    /// Serves a socket beside the test; returns its path, and libkrun's part of it.
+    fn served() -> (tempfile::TempDir, PathBuf, Plain) {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("agent.sock");
+        let inner = base.path().join("inner");
+        let plain = Plain::bind(&inner).unwrap();
+        let outer = path.clone();
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { accept(UnixListener::bind(outer).unwrap(), inner).await });
+        });
+        while !path.exists() {
+            thread::yield_now();
+        }
+        (base, path, plain)
+    }
+
+    #[test]
+    fn both_directions_are_carried_to_their_ends() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        let (mut inside, _) = agent.accept().unwrap();
+        client.write_all(b"request").unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut got = String::new();
+        inside.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "request");
+        inside.write_all(&[7; 100_000]).unwrap();
+        drop(inside);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, [7; 100_000]);
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_stops_no_agent_and_is_given_up() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        let (mut inside, _) = agent.accept().unwrap();
+        // More than the sockets hold: the agent is read nevertheless, up to a bound.
+        inside.write_all(&vec![7; MAX_WAITING / 2]).unwrap();
+        assert!(inside.write_all(&vec![7; 2 * MAX_WAITING]).is_err(), "it was hung up on");
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        assert!(rest.len() < MAX_WAITING);
     }
 }

@@ -18,7 +18,7 @@ use box_image::wire::{
 };
 use box_layout::OpenBox;
 
-use crate::agent_socket::{AgentSocket, agent_port};
+use crate::agent_socket::{AgentSocket, places};
 use crate::boxes::Logs;
 use crate::clock;
 use crate::console::Console;
@@ -203,7 +203,7 @@ impl Machine {
 
     /// Returns the socket that leads to the agent's port.
     pub fn agent_socket(&self) -> Option<&Path> {
-        self.agent_socket.as_ref().map(|socket| socket.port().socket.as_path())
+        self.agent_socket.as_ref().map(AgentSocket::path)
     }
 
     /// Returns the process id of the VMM.
@@ -354,19 +354,19 @@ struct Prepared {
 fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let (runtime, wanted) = (&setup.runtime, setup.agent_socket.clone());
     let port = setup.opened.plan().agent.port;
-    let agent = port.map(|it| agent_port(it, wanted, runtime)).transpose()?;
+    let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
     let listener = Listener::bind(runtime.socket("control.sock")?)?;
     let verification = verified(setup)?;
     let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
     let nonce = Nonce::random()?;
-    let agent_socket = agent.map(AgentSocket::new).transpose()?;
+    let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
         supervisor: nix::unistd::getpid().as_raw(),
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
         nonce: nonce.clone(),
         control_socket: listener.path().to_owned(),
-        agent: agent_socket.as_ref().map(|socket| socket.port().clone()),
+        agent: agent_socket.as_ref().map(|socket| socket.port.clone()),
     })?;
     let console = Console::new(setup.console.take());
     let events = Events::new(vmm, listener, nonce, console)?;

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
 use testkit::hello::TAG;
 use testkit::images::{Compression, Config, Image, Layer};
+use testkit::prerequisites::{Package, packages, with_program};
 use testkit::program;
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
@@ -53,11 +55,21 @@ const SIGNAL: &str =
     "boxlaunch run -d --name polite /polite; boxlaunch exec polite -- sleep 1000 & pid=$!
 sleep 1; boxlaunch stop polite; wait $pid; echo $?; boxlaunch logs polite";
 
+/// A client of the agent that reads nothing holds up neither the box nor other clients, and is given up.
+const STALLED: &str = "boxlaunch run -d --name flood /flood; socket=$(boxlaunch -q port flood)
+mkfifo /tmp/pipe; sleep 1000 </tmp/pipe & holder=$!
+curl --silent --no-buffer --http0.9 --unix-socket $socket http://x >/tmp/pipe & stalled=$!
+sleep 1; for i in 1 2 3; do timeout 5 boxlaunch exec flood echo $i; done
+timeout 5 curl --silent --http0.9 --unix-socket $socket http://x | head -c 4 | tr '\n' .; echo
+sleep 12; kill -0 $stalled 2>/dev/null || echo given up; kill $holder; boxlaunch rm -f flood";
+
 /// An agent that takes more than it may.
 const HUNGRY: &str =
     r#"entrypoint "/bin/sh" "-c" "sleep 1; exec head -c 100000000 /dev/zero | tail -c 100000000""#;
 /// An agent that ends well with its own signal only, as it starts one that does not.
 const POLITE: &str = r#"entrypoint "/bin/sh" "-c" "trap 'echo quit; exit 0' QUIT; trap 'echo term' TERM; while :; do sleep 0.1; done""#;
+/// An agent that answers without end.
+const FLOOD: &str = r#"entrypoint "/bin/sh" "-c" "nc -ll -p 4088 -e yes""#;
 /// A check that passes where there is a file, and takes long where that has something in it.
 const CHECK: &str = r#"health "exec" "/bin/sh" "-c" "cat /tmp/well; test -s /tmp/well && sleep 1000; test -e /tmp/well""#;
 
@@ -79,8 +91,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("checked", business(CHECK)),
         ("hungry", agent(HUNGRY, "images/business")),
         ("polite", agent(POLITE, "images/polite")),
+        ("flood", agent(FLOOD, "images/business")),
     ];
-    let host = boxes.iter().fold(tools.host.clone(), |host, (name, text)| {
+    let curl = Path::new("/usr/bin/curl");
+    packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
+    let host = with_program(tools.host.clone(), curl, "/usr/bin/curl").unwrap();
+    let host = boxes.iter().fold(host, |host, (name, text)| {
         let boxfile = dir.path().join(format!("{name}.kdl"));
         let bundle = dir.path().join(format!("{name}.box"));
         fs::write(&boxfile, text).unwrap();
@@ -96,6 +112,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("clock", CLOCK),
         ("events", EVENTS),
         ("signal", SIGNAL),
+        ("stalled", STALLED),
     ];
     let all = Scenario::default();
     scripts.iter().fold(all, |all, (name, script)| all.script(30, name, script)).start(&host)
@@ -222,4 +239,9 @@ fn what_happens_to_boxes_is_shown() {
 fn a_program_is_asked_to_end_with_the_signal_of_its_image() {
     // The command is asked with SIGTERM.
     assert_eq!(lines("signal"), ["polite", "polite", "143", "quit"]);
+}
+
+#[test]
+fn a_client_of_the_agent_that_reads_nothing_holds_up_nobody() {
+    assert_eq!(lines("stalled"), ["flood", "1", "2", "3", "y.y.", "given up", "flood"]);
 }
