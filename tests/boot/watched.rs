@@ -57,11 +57,11 @@ sleep 1; boxlaunch stop polite; wait $pid; echo $?; boxlaunch logs polite";
 
 /// A client of the agent that reads nothing holds up neither the box nor other clients, and is given up.
 const STALLED: &str = "boxlaunch run -d --name flood /flood; socket=$(boxlaunch -q port flood)
-mkfifo /tmp/pipe; sleep 1000 </tmp/pipe & holder=$!
+mkfifo /tmp/pipe; { sleep 14; cat >/dev/null; } </tmp/pipe & reader=$!
 curl --silent --no-buffer --http0.9 --unix-socket $socket http://x >/tmp/pipe & stalled=$!
 sleep 1; for i in 1 2 3; do timeout 5 boxlaunch exec flood echo $i; done
 timeout 5 curl --silent --http0.9 --unix-socket $socket http://x | head -c 4 | tr '\n' .; echo
-sleep 12; kill -0 $stalled 2>/dev/null || echo given up; kill $holder; boxlaunch rm -f flood";
+wait $reader $stalled; echo given up; boxlaunch rm -f flood";
 
 /// An agent that takes more than it may.
 const HUNGRY: &str =

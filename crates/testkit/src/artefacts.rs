@@ -184,6 +184,7 @@ mod tests {
         assert!(artefacts.boxlaunch.ends_with(format!("{MUSL}/release/boxlaunch")));
         assert!(artefacts.box_init.ends_with(format!("{MUSL}/release/box-init")));
         let line = program::shown(&Artefacts::init_build(&workspace));
-        assert!(line.ends_with(&format!("--package box-init --target {MUSL}")), "{line}");
+        let expected = format!("--package box-init --target {MUSL} --config {LESS_ZSTD}");
+        assert!(line.ends_with(&expected), "{line}");
     }
 }

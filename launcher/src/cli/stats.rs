@@ -65,6 +65,9 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
     if figures.iter().any(|it| it.components.is_none()) {
         code = exit::FAILED;
     }
+    if figures.is_empty() && !args.names.is_empty() {
+        return Ok(code);
+    }
     print(&if args.json {
         let boxes: Vec<_> = figures.iter().map(Figures::json).collect();
         json_line(&json!({ "boxes": boxes }))?
