@@ -5,6 +5,7 @@ use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
+use box_image::wire::PROTOCOL;
 use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,8 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         tree: contents.tree,
         plan: contents.plan,
         kernel_version: contents.kernel_version,
+        // The init has the mark of this protocol; without it nothing is built.
+        protocol: Some(PROTOCOL),
     };
     let config = document(store, &config)?.descriptor(CONFIG_TYPE);
     let layers = [

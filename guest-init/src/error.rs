@@ -5,6 +5,9 @@ use std::fmt;
 
 use box_image::wire::Failed;
 
+/// The most bytes of an error's reason that are told: it may quote what a box holds, and has to fit a frame.
+const MAX_REASON: usize = 4096;
+
 /// A step of init's work that failed.
 ///
 /// The launcher shows both parts to a person who cannot look into the guest, so the step says
@@ -23,7 +26,16 @@ impl InitError {
 
     /// Returns the error as it is reported to another process.
     pub fn report(&self) -> Failed {
-        Failed { step: self.step.clone(), message: self.source.to_string() }
+        Failed { step: self.step.clone(), message: self.reason() }
+    }
+
+    fn reason(&self) -> String {
+        let mut reason = self.source.to_string();
+        if reason.len() > MAX_REASON {
+            reason.truncate(reason.floor_char_boundary(MAX_REASON));
+            reason.push('…');
+        }
+        reason
     }
 }
 
@@ -35,7 +47,7 @@ impl From<Failed> for InitError {
 
 impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.step, self.source)
+        write!(f, "{}: {}", self.step, self.reason())
     }
 }
 
@@ -67,6 +79,15 @@ impl<T, E: Into<Box<dyn Error + Send + Sync>>> Step<T> for Result<T, E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_of_any_length_can_be_told() {
+        let error = InitError::new("parse the run plan", "\u{1}\u{e9}".repeat(1 << 20));
+        assert!(error.to_string().len() < 2 * MAX_REASON && error.to_string().ends_with('…'));
+        let mut frame = Vec::new();
+        box_image::wire::GuestMessage::Failed(error.report()).write(&mut frame).unwrap();
+        assert!(!frame.is_empty());
+    }
 
     #[test]
     fn an_error_names_its_step_and_its_reason() {

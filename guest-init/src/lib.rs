@@ -19,6 +19,7 @@ mod component;
 pub mod console;
 pub mod error;
 mod exec_helper;
+pub mod isolation;
 pub mod plan;
 mod serve;
 pub mod sys;

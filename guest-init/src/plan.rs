@@ -6,9 +6,11 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 
 use box_image::RunPlan;
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
+use nix::fcntl::OFlag;
 
 use crate::error::{InitError, Step as _};
 
@@ -18,13 +20,21 @@ use crate::error::{InitError, Step as _};
 /// The file's, the JSON's, or the first value that cannot be carried out.
 pub fn read() -> Result<RunPlan, InitError> {
     let mut text = Vec::new();
-    File::open(PLAN_PATH)
+    // A pipe or a terminal at its place would be waited for.
+    File::options()
+        .read(true)
+        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
+        .open(PLAN_PATH)
         .and_then(|file| file.take(PLAN_MAX + 1).read_to_end(&mut text))
         .step("read the run plan")?;
     parse(&text)
 }
 
-fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
+/// Reads a run plan from its JSON.
+///
+/// # Errors
+/// The JSON's, or the first value that cannot be carried out.
+pub fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
     if u64::try_from(text.len()).is_ok_and(|length| length > PLAN_MAX) {
         return Err(format!("it is longer than {PLAN_MAX} bytes")).step("read the run plan");
     }
@@ -47,6 +57,9 @@ fn check_enforced(plan: &RunPlan) -> Result<(), String> {
         unsupported.join("; ")
     ))
 }
+
+#[cfg(test)]
+mod mutated;
 
 #[cfg(test)]
 pub(crate) mod tests {

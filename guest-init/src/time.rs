@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use box_image::wire::{self, Timing};
+use box_image::wire::{HostTime, Timing};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime, clock_settime};
 
@@ -43,8 +43,10 @@ impl Clock {
     /// Returns the lengths of the phases up to now.
     pub fn timing(&self, milestones: Milestones) -> Timing {
         let now = Self::start();
+        // The counter of another processor may be less.
+        let counts = now.counter.saturating_sub(self.counter);
         Timing {
-            kernel_ns: scale(self.counter, now.at_ns - self.at_ns, now.counter - self.counter),
+            kernel_ns: scale(self.counter, now.at_ns.saturating_sub(self.at_ns), counts),
             init_ns: milestones.started_ns.saturating_sub(self.at_ns),
             ready_ns: milestones.ready_ns.saturating_sub(milestones.started_ns),
             sent_ns: now.at_ns.saturating_sub(milestones.ready_ns),
@@ -61,7 +63,7 @@ pub fn now_ns() -> u64 {
 
 /// Sets the wall clock to the host's, where they differ by more than [`CLOCK_SLACK`]: a host that has slept, or whose clock
 /// was set.
-pub(crate) fn follow(host: wire::Clock) {
+pub(crate) fn follow(host: HostTime) {
     let host = Duration::from_nanos(host.now_ns);
     let own = clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default();
     if own.abs_diff(host) > CLOCK_SLACK
@@ -95,5 +97,12 @@ mod tests {
         let timing = clock.timing(Milestones { started_ns, ready_ns: started_ns + 2_000 });
         assert_eq!((timing.init_ns, timing.ready_ns), (1_000, 2_000));
         assert!(timing.sent_ns >= 2_000);
+    }
+
+    #[test]
+    fn a_counter_that_goes_back_gives_no_time() {
+        let clock = Clock { counter: u64::MAX, at_ns: u64::MAX };
+        let timing = clock.timing(Milestones { started_ns: 1, ready_ns: 2 });
+        assert_eq!((timing.kernel_ns, timing.init_ns), (0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! The Unix socket on the host that leads to the agent's port.
 //!
 //! ```text
-//! clients ── agent.sock ── supervisor ── agent-vm.sock ── libkrun ── the agent's port
+//! clients ── agent.sock ── supervisor ── vmm/agent.sock ── libkrun ── the agent's port
 //! ```
 //!
 //! libkrun carries all connections of a box in one loop, which stops when one of their sockets is full, the control
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::LaunchError;
 use crate::control::{CHUNK, Listener};
 use crate::runtime_dir::{RuntimeDir, checked_socket_path};
-use crate::vmm::AgentPort;
+use crate::vmm::AGENT_SOCKET;
 
 /// How many connections are carried at once, as init does.
 const MAX_CLIENTS: usize = 512;
@@ -53,7 +53,7 @@ pub(crate) fn places(
     wanted: Option<PathBuf>,
     runtime: &RuntimeDir,
 ) -> Result<Places, LaunchError> {
-    let inner = runtime.socket("agent-vm.sock")?;
+    let inner = runtime.vmm_socket(AGENT_SOCKET)?;
     let Some(wanted) = wanted else {
         return Ok(Places { port, outer: runtime.socket("agent.sock")?, inner });
     };
@@ -84,8 +84,8 @@ fn taken() -> io::Error {
 pub(crate) struct AgentSocket {
     /// Removes the file.
     listener: Listener,
-    /// The port, and the socket that libkrun makes for it.
-    pub(crate) port: AgentPort,
+    /// The port.
+    pub(crate) port: u16,
     served: AbortHandle,
 }
 
@@ -104,7 +104,7 @@ impl AgentSocket {
         })?;
         let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
         let served = tokio::spawn(accept(watched, inner.clone())).abort_handle();
-        Ok(Self { listener, port: AgentPort { port, socket: inner }, served })
+        Ok(Self { listener, port, served })
     }
 
     /// Returns the path for clients.

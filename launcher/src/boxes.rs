@@ -31,7 +31,7 @@ use crate::LaunchError;
 use crate::receipt::open_private;
 use crate::runtime_dir;
 
-pub use events::{BoxEvent, Kind, Watch};
+pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State, since_epoch};
 

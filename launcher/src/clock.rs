@@ -22,25 +22,29 @@ pub fn process_start() -> Result<Instant, LaunchError> {
 
 /// Splits the time from the start to the arrival of "ready" into phases.
 ///
-/// `total` is the host's own measurement. The guest's figures are only believed as far as they fit
+/// `total` and `jail` are the host's own measurements. The guest's figures are only believed as far as they fit
 /// into it, in their order; `vmm` is what they leave, and so the parts always add up.
-pub fn phases(total: Duration, guest: &Timing) -> Phases {
-    let total_ns = u64::try_from(total.as_nanos()).unwrap_or(u64::MAX);
+pub fn phases(total: Duration, jail: Duration, guest: &Timing) -> Phases {
+    let total_ns = nanoseconds(total);
     let mut left = total_ns;
     let mut take = |wanted: u64| {
         let taken = wanted.min(left);
         left -= taken;
         to_ms(taken)
     };
+    let jail = take(nanoseconds(jail));
     let (kernel, init, ready) = (take(guest.kernel_ns), take(guest.init_ns), take(guest.ready_ns));
-    Phases { vmm: to_ms(left), kernel, init, ready, total: to_ms(total_ns) }
+    Phases { vmm: to_ms(left), jail, kernel, init, ready, total: to_ms(total_ns) }
 }
 
 /// Returns the time of a start that ended before the agent was ready. The guest reports the other
 /// phases with that, so they are not known.
 pub fn unready(total: Duration) -> Phases {
-    let total = to_ms(u64::try_from(total.as_nanos()).unwrap_or(u64::MAX));
-    Phases { total, ..Phases::default() }
+    Phases { total: to_ms(nanoseconds(total)), ..Phases::default() }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Nanoseconds as milliseconds; exact to the nanosecond below 2^53 ns, which is 104 days.
@@ -53,23 +57,32 @@ fn to_ms(ns: u64) -> f64 {
 mod tests {
     use super::*;
 
+    const JAIL: Duration = Duration::from_millis(2);
+
     fn timing(kernel_ns: u64, init_ns: u64, ready_ns: u64) -> Timing {
         Timing { kernel_ns, init_ns, ready_ns, sent_ns: 7 }
     }
 
     #[test]
     fn the_remaining_time_is_the_vmm_phase() {
-        let taken = phases(Duration::from_millis(100), &timing(30_000_000, 20_000_000, 500_000));
-        let expected = Phases { vmm: 49.5, kernel: 30.0, init: 20.0, ready: 0.5, total: 100.0 };
+        let taken =
+            phases(Duration::from_millis(100), JAIL, &timing(30_000_000, 20_000_000, 500_000));
+        let expected =
+            Phases { vmm: 47.5, jail: 2.0, kernel: 30.0, init: 20.0, ready: 0.5, total: 100.0 };
         assert_eq!(taken, expected);
     }
 
     #[test]
     fn a_guest_that_claims_more_than_there_was_is_cut() {
-        let taken = phases(Duration::from_millis(100), &timing(60_000_000, u64::MAX, u64::MAX));
-        let expected = Phases { vmm: 0.0, kernel: 60.0, init: 40.0, ready: 0.0, total: 100.0 };
+        let taken = phases(
+            Duration::from_millis(100),
+            Duration::ZERO,
+            &timing(60_000_000, u64::MAX, u64::MAX),
+        );
+        let expected =
+            Phases { vmm: 0.0, jail: 0.0, kernel: 60.0, init: 40.0, ready: 0.0, total: 100.0 };
         assert_eq!(taken, expected);
-        let none = phases(Duration::ZERO, &timing(u64::MAX, 1, 1));
+        let none = phases(Duration::ZERO, JAIL, &timing(u64::MAX, 1, 1));
         assert_eq!(none, Phases::default());
     }
 

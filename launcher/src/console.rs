@@ -38,6 +38,8 @@ pub struct Console {
     file: Option<File>,
     /// How many bytes may still go to the file.
     room: usize,
+    /// Whether the line of which a part was taken is the guest's: a long one arrives in several parts.
+    begun: Option<bool>,
     internal_error: bool,
 }
 
@@ -74,11 +76,12 @@ impl Console {
         self.internal_error
     }
 
-    /// Takes a line of the console.
+    /// Takes a line of the console, or a part of one, of which only the first has libkrun's decoration.
     fn take(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
-        let (from_guest, text) = undecorated(text);
+        let (from_guest, text) = self.begun.map_or_else(|| undecorated(text), |it| (it, text));
+        self.begun = (!line.ends_with(b"\n")).then_some(from_guest);
         self.internal_error |= !from_guest && text.contains(INTERNAL_ERROR);
         let record = format!("{text}\n");
         self.tail.extend(record.as_bytes());
@@ -142,6 +145,21 @@ mod tests {
         console.push(format!("{GUEST}{claim}\n{GUEST}{LIBKRUN}{claim}\n").as_bytes()).unwrap();
         assert!(!console.kvm_gave_up());
         console.push(format!("{LIBKRUN}{claim}\n").as_bytes()).unwrap();
+        assert!(console.kvm_gave_up());
+    }
+
+    #[test]
+    fn no_part_of_a_long_line_of_the_guest_is_libkruns() {
+        let mut console = Console::new(None);
+        let claim = format!("{LIBKRUN}Received KVM_EXIT_INTERNAL_ERROR signal\n");
+        for _ in 0..2 {
+            let part = if console.begun.is_none() { GUEST } else { LIBKRUN };
+            console.push(format!("{part}{}", "x".repeat(10_000)).as_bytes()).unwrap();
+            assert_eq!(console.begun, Some(true));
+        }
+        console.push(claim.as_bytes()).unwrap();
+        assert!(!console.kvm_gave_up());
+        console.push(claim.as_bytes()).unwrap();
         assert!(console.kvm_gave_up());
     }
 

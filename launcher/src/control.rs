@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use box_digest::hex;
 use box_image::plan::NONCE_LENGTH;
-use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, PREVIOUS_PROTOCOL, PROTOCOL};
+use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -241,7 +241,7 @@ impl Channel {
         if !self.nonce.matches(&hello.nonce) {
             return Err(misuse("a greeting without this boot's nonce"));
         }
-        if ![PROTOCOL, PREVIOUS_PROTOCOL].contains(&hello.protocol) {
+        if !is_spoken(hello.protocol) {
             return Err(LaunchError::OtherProtocol(hello.protocol));
         }
         self.protocol = Some(hello.protocol);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
-use box_copy::{LeftOut, Trust, pack, unpack};
+use box_copy::{Author, LeftOut, pack, unpack};
 use box_image::ComponentName;
 use box_image::text::shown;
 use box_image::wire::{Exec, Own};
@@ -43,7 +43,7 @@ pub fn from_box(
 ) -> Result<String, LaunchError> {
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
     let (path, source) = (to.to_owned(), inside.path.to_owned());
-    let unpacking = thread::spawn(move || unpack(reader, &path, Trust::Of(source.as_ref())));
+    let unpacking = thread::spawn(move || unpack(reader, &path, Author::Box(source.as_ref())));
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
         // The other one is why nobody reads any more.
@@ -112,16 +112,16 @@ fn run(
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<String, LaunchError> {
-    let said = Said::default();
+    let notices = Notices::default();
     let argv = vec!["cp".to_owned(), inside.path.to_owned()];
     let exec = Exec::new(0, inside.component, argv);
     let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
-    let mut output = Route::Pass { stdout, stderr: Box::new(said.clone()) };
+    let mut output = Route::Pass { stdout, stderr: Box::new(notices.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere);
     // Who fills the input would wait for ever for somebody to read on.
     client.let_go();
-    match (exit?.status, said.text()) {
+    match (exit?.status, notices.text()) {
         (0, said) if said.is_empty() => Ok(said),
         (0, said) => Ok(format!("the box says: {said}")),
         (status, said) if said.is_empty() => {
@@ -137,15 +137,15 @@ fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
 
 /// The messages of the program in the box.
 #[derive(Debug, Clone, Default)]
-struct Said(Rc<RefCell<Vec<u8>>>);
+struct Notices(Rc<RefCell<Vec<u8>>>);
 
-impl Said {
+impl Notices {
     fn text(&self) -> String {
         shown(String::from_utf8_lossy(&self.0.borrow()).trim_end())
     }
 }
 
-impl Write for Said {
+impl Write for Notices {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         let mut said = self.0.borrow_mut();
         let room = MAX_SAID - said.len();

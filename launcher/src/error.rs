@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use box_digest::Digest;
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{PREVIOUS_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, Unsupported, signals};
@@ -11,6 +12,7 @@ use box_layout::OpenError;
 use serde::Serialize;
 
 use crate::host::kvm_error::KvmError;
+use crate::jail::Missing;
 use crate::krun::KrunError;
 use crate::output::Route;
 
@@ -59,6 +61,18 @@ pub enum LaunchError {
     /// The hardware virtualization of the host cannot be used.
     #[error(transparent)]
     Kvm(#[from] KvmError),
+    /// The box asks for more of the host than it may take.
+    #[error("the box asks for {0}")]
+    TooMuch(String),
+    /// The box is not the one that was asked for.
+    #[error("the box has the digest {found}, and {expected} was asked for")]
+    OtherBox { expected: Digest, found: Digest },
+    /// The text after `@` is no digest.
+    #[error("{0:?} is not a digest")]
+    BadDigest(String),
+    /// The jail lacks layers, and all are asked for.
+    #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
+    Jail(Vec<Missing>),
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
     SocketPath { path: PathBuf, limit: usize },
@@ -81,6 +95,9 @@ pub enum LaunchError {
     /// The virtual machine ended by itself.
     #[error("the virtual machine ended ({status}) {when}")]
     VmmEnded { status: ExitStatus, when: &'static str },
+    /// The VMM process has hidden from its supervisor, as only one does that a guest has taken over.
+    #[error("the VMM process closed its log and did not end, so it was killed")]
+    HiddenVmm,
     /// The agent ended before its health check passed.
     #[error("the agent ({argv}) ended with status {status} before it was ready")]
     AgentEnded {
@@ -91,8 +108,12 @@ pub enum LaunchError {
         was_silent: bool,
     },
     /// The agent was not ready in time.
-    #[error("the agent was not ready after {0} s")]
-    Timeout(u64),
+    #[error("the agent was not ready after {seconds} s{}", because(why.as_deref()))]
+    Timeout {
+        seconds: u64,
+        /// Why its health check did not pass then.
+        why: Option<String>,
+    },
     /// A signal asked for the end.
     #[error("stopped by {}", signal_name(*.0))]
     Signal(i32),
@@ -156,6 +177,16 @@ impl LaunchError {
 fn signal_name(number: i32) -> String {
     let named = u8::try_from(number).ok().and_then(signals::name);
     named.unwrap_or_else(|| format!("signal {number}"))
+}
+
+/// Lists layers of the jail.
+fn missing(layers: &[Missing]) -> String {
+    layers.iter().map(|it| shown(&it.to_string())).collect::<Vec<_>>().join(", ")
+}
+
+/// Ends a sentence about an agent that is not ready with what is known of its health check.
+pub fn because(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |why| format!("; its health check: {why}"))
 }
 
 /// Lists declarations, each on a line of its own.

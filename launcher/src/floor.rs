@@ -13,7 +13,7 @@ use crate::control::{Listener, Nonce};
 use crate::elf::{self, Access};
 use crate::krun::{self, PortMode, Vm};
 use crate::runtime_dir::RuntimeDir;
-use crate::vmm::add_first_root;
+use crate::vmm::{CONTROL_SOCKET, add_first_root};
 
 /// The hidden subcommand that measures the floor: `boxlaunch floor KERNEL CPUS MEMORY_MIB`.
 pub const SUBCOMMAND: &str = "floor";
@@ -84,7 +84,7 @@ impl Floor {
     fn configure(&self, base: &Path) -> Result<(Vm, Listener, RuntimeDir), LaunchError> {
         krun::log_to_stderr()?;
         let directory = RuntimeDir::create(base)?;
-        let listener = Listener::bind(directory.socket("control.sock")?)?;
+        let listener = Listener::bind(directory.socket(CONTROL_SOCKET)?)?;
         let mut vm = Vm::new(self.cpus, self.memory_mib)?;
         vm.set_kernel(&self.kernel)?;
         add_first_root(&mut vm, init(), Nonce::random()?.text())?;

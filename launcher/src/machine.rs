@@ -3,7 +3,9 @@
 //! [`Machine::start`] returns when the agent is ready or its budget is used up; what comes after that is the
 //! [`supervisor`](crate::supervisor)'s. Dropping a machine kills it, and removes its sockets.
 
+mod confine;
 pub(crate) mod events;
+mod unready;
 
 use std::fs::File;
 use std::io;
@@ -14,7 +16,7 @@ use box_image::Vm as Size;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
-    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Window,
+    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Timing, Window,
 };
 use box_layout::OpenBox;
 
@@ -25,6 +27,7 @@ use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
+use crate::jail::{Missing, Policy};
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
@@ -32,11 +35,13 @@ use crate::report::RunFacts;
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 use crate::verify::{self, Trust, Verification, Verified};
-use crate::vmm::{BlobFds, Vmm, VmmConfig};
+use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
 use events::{Event, Events, WatchedSignals};
 
 /// How often somebody who watches a start is shown the time.
 const LOOK: Duration = Duration::from_secs(1);
+/// How the end of a machine is described that comes before its agent is ready.
+const STARTING: &str = "before the agent was ready";
 /// Only this much of a guest's message is shown, in bytes.
 const MAX_SHOWN: usize = 4096;
 
@@ -49,6 +54,8 @@ pub struct Setup<'a> {
     pub size: Size,
     /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
     pub program: &'a Path,
+    /// The device of KVM, whose group the VMM process is to be in.
+    pub device: &'a Path,
     /// The receipts of earlier verifications.
     pub receipts: &'a Receipts,
     /// Whether they are used.
@@ -72,6 +79,8 @@ pub struct Setup<'a> {
     pub startup_timeout: Duration,
     /// How long the start may take before [`Machine::start`] returns without a ready agent.
     pub enforced_total: Option<Duration>,
+    /// How to treat a host on which the jail lacks a layer.
+    pub jail: Policy,
     /// Sees how far the start is.
     pub watch: &'a dyn Watch,
 }
@@ -95,6 +104,11 @@ pub trait Watch: std::fmt::Debug {
     fn see(&self, progress: Progress);
 }
 
+/// Nobody watches.
+impl Watch for () {
+    fn see(&self, _: Progress) {}
+}
+
 /// A started machine.
 #[derive(Debug)]
 pub struct Machine {
@@ -103,10 +117,13 @@ pub struct Machine {
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
     agent_argv: Vec<String>,
+    /// Whether the agent declares a health check.
+    has_check: bool,
     /// Whether the agent has written anything.
     agent_spoke: bool,
     pub(crate) agent_window: Window,
     pub(crate) logs: Logs,
+    jail: Policy,
     /// The facts of the run so far.
     pub facts: RunFacts,
 }
@@ -132,9 +149,11 @@ impl Machine {
             agent_socket,
             _runtime: setup.runtime,
             agent_argv: plan.agent.argv.clone(),
+            has_check: plan.agent.health.is_some(),
             agent_spoke: false,
             agent_window: Window::default(),
             logs: setup.logs,
+            jail: setup.jail,
             facts: RunFacts::new(verification),
         };
         let ready = machine.await_ready(limits, watch, output, &signals).await;
@@ -160,21 +179,34 @@ impl Machine {
             let deadline = next_look.min(started + limits.first());
             match self.events.next(Some(deadline), Some(signals)).await? {
                 Event::Message(GuestMessage::Ready(timing)) => {
-                    self.facts.phases = clock::phases(started.elapsed(), &timing);
-                    self.facts.is_ready = true;
+                    self.ready_after(started.elapsed(), &timing)?;
                     return Ok(());
                 }
                 Event::Message(message) => self.starting(message, output, signals.signals)?,
                 Event::Deadline => {
                     let taken = started.elapsed();
-                    if limits.is_over_budget(taken)? {
+                    if taken >= limits.first() {
                         self.facts.phases = clock::unready(taken);
-                        return Ok(());
+                        self.facts.jail = self.events.take_report().unwrap_or_default();
+                        self.facts.unready = self.why_unready(output, signals).await?;
+                        return limits.judge(taken, self.facts.unready.clone());
                     }
                 }
-                event => return Err(self.ended(event, "before the agent was ready", output).await),
+                event => return Err(self.ended(event, STARTING, output).await),
             }
         }
+    }
+
+    /// Notes what the start has taken.
+    fn ready_after(&mut self, taken: Duration, timing: &Timing) -> Result<(), LaunchError> {
+        // It was written before the guest's first instruction.
+        let report = self.events.take_report();
+        self.facts.jail =
+            report.ok_or_else(|| LaunchError::Protocol("the VMM has named no jail".to_owned()))?;
+        let jail = Duration::from_nanos(self.facts.jail.taken_ns);
+        self.facts.phases = clock::phases(taken, jail, timing);
+        self.facts.is_ready = true;
+        Ok(())
     }
 
     /// Handles a message that comes before the agent is ready.
@@ -241,7 +273,18 @@ impl Machine {
         let mut said = Vec::new();
         let error = explain_end(&mut self.events, event, when, &mut |it| said.push(it)).await;
         self.take_rest(said, output);
-        error
+        match self.lacking() {
+            Some(missing) if matches!(error, LaunchError::VmmEnded { .. }) => {
+                LaunchError::Jail(missing)
+            }
+            _ => error,
+        }
+    }
+
+    /// Returns the layers that a VMM process was not to start without.
+    fn lacking(&mut self) -> Option<Vec<Missing>> {
+        let missing = self.events.take_report()?.missing;
+        (self.jail == Policy::Require && !missing.is_empty()).then_some(missing)
     }
 
     /// Keeps what the agent has written while the machine was about to end.
@@ -317,16 +360,15 @@ impl Limits {
         self.total.map_or(self.timeout, |total| total.min(self.timeout))
     }
 
-    /// Returns `true` if a start without a ready agent has taken longer than the budget's total.
+    /// Judges a start without a ready agent that has used up one of its limits: the budget's total is no error here.
     ///
     /// # Errors
-    /// [`LaunchError::Timeout`] if it has taken longer than the timeout.
-    fn is_over_budget(self, taken: Duration) -> Result<bool, LaunchError> {
+    /// [`LaunchError::Timeout`], with why the agent is not ready.
+    fn judge(self, taken: Duration, why: Option<String>) -> Result<(), LaunchError> {
         if self.total.is_some_and(|total| taken >= total) {
-            return Ok(true);
+            return Ok(());
         }
-        let timeout = self.timeout;
-        if taken >= timeout { Err(LaunchError::Timeout(timeout.as_secs())) } else { Ok(false) }
+        Err(LaunchError::Timeout { seconds: self.timeout.as_secs(), why })
     }
 }
 
@@ -355,19 +397,22 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let (runtime, wanted) = (&setup.runtime, setup.agent_socket.clone());
     let port = setup.opened.plan().agent.port;
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
-    let listener = Listener::bind(runtime.socket("control.sock")?)?;
+    let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
     let verification = verified(setup)?;
     let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
+    let terms = confine::terms(setup.opened, setup.device, runtime, setup.jail, &mut vmm)?;
     let nonce = Nonce::random()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
-        supervisor: nix::unistd::getpid().as_raw(),
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
         nonce: nonce.clone(),
-        control_socket: listener.path().to_owned(),
-        agent: agent_socket.as_ref().map(|socket| socket.port.clone()),
+        agent: agent_socket.as_ref().map(|socket| socket.port),
+        jail: terms,
     })?;
+    // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
+    confine::join_group(setup.size, &setup.runtime, setup.jail, &mut vmm)?;
+    vmm.go();
     let console = Console::new(setup.console.take());
     let events = Events::new(vmm, listener, nonce, console)?;
     Ok(Prepared { verification, events, agent_socket })

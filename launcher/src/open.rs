@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use box_image::wire::is_spoken;
 use box_layout::{Blob, OpenBox};
 use host_fs::read::is_private;
 
@@ -19,11 +20,15 @@ pub fn open(directory: &Path) -> Result<OpenBox, LaunchError> {
 }
 
 /// Refuses a box that relies on what this version does not do; see
-/// [`RunPlan::unsupported`](box_image::RunPlan::unsupported).
+/// [`RunPlan::unsupported`](box_image::RunPlan::unsupported). So is one whose init speaks another protocol, as far as its
+/// config says so; what counts in the end is the greeting of that init.
 ///
 /// # Errors
-/// [`LaunchError::Unsupported`], with all that it declares.
+/// [`LaunchError::OtherProtocol`], or [`LaunchError::Unsupported`] with all that it declares.
 pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
+    if let Some(protocol) = opened.config.protocol.filter(|it| !is_spoken(*it)) {
+        return Err(LaunchError::OtherProtocol(protocol));
+    }
     match opened.plan().unsupported() {
         nothing if nothing.is_empty() => Ok(()),
         unsupported => Err(LaunchError::Unsupported(unsupported)),
@@ -47,6 +52,7 @@ mod tests {
 
     use box_image::Health;
     use box_image::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
+    use box_image::wire::{PREVIOUS_PROTOCOL, PROTOCOL};
     use testkit::TestBox;
     use testkit::test_box::config;
 
@@ -73,6 +79,35 @@ mod tests {
     fn a_box_of_the_epoch_before_is_opened() {
         let config = box_image::BoxConfig { epoch: FORMAT_EPOCH - 1, ..config() };
         open(TestBox::new(&config).path()).unwrap();
+    }
+
+    #[test]
+    fn a_box_is_refused_if_its_config_names_a_protocol_that_is_not_spoken() {
+        let checked = |protocol| {
+            let made = TestBox::new(&box_image::BoxConfig { protocol, ..config() });
+            check_enforced(&open(made.path()).unwrap())
+        };
+        for spoken in [None, Some(PREVIOUS_PROTOCOL), Some(PROTOCOL)] {
+            checked(spoken).unwrap();
+        }
+        for other in [0, PREVIOUS_PROTOCOL - 1, PROTOCOL + 1, u32::MAX] {
+            let error = checked(Some(other)).unwrap_err();
+            assert!(
+                matches!(error, LaunchError::OtherProtocol(found) if found == other),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_box_from_before_its_config_named_the_protocol_is_opened() {
+        let made = TestBox::new(&config());
+        made.edit_config(|config| {
+            drop(config.as_object_mut().unwrap().remove("protocol").unwrap());
+        });
+        let opened = open(made.path()).unwrap();
+        assert_eq!(opened.config.protocol, None);
+        check_enforced(&opened).unwrap();
     }
 
     #[test]

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A line says that the file with this stamp had this digest when it was last hashed; see
-//! [`host_fs::stamp`] for what that proves. What is left open there, only the file's owner and root
-//! can do: [`crate::open()`] refuses blobs that others may write, and a state directory that others
-//! may write is not used. `--verify` hashes whatever the receipts say.
+//! [`host_fs::stamp`] for what that proves. What is left open there, only the file's owner, root and
+//! who can take the disk away can do: [`crate::open()`] refuses blobs that others may write, and a
+//! state directory that others may write is not used. `--verify` hashes whatever the receipts say.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};

@@ -10,6 +10,7 @@ use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, 
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::jail::Report;
 use crate::output::{Captured, Route};
 use crate::verify::{Verification, Verified};
 
@@ -40,14 +41,18 @@ pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
 }
 
 /// The facts of a run so far.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct RunFacts {
     /// How the box's blobs were verified.
     pub verification: Verification,
     /// The time that each phase of the start took; only `total` if the agent was never ready.
     pub phases: Phases,
+    /// The jail of the VMM process, as far as it is known.
+    pub jail: Report,
     /// Whether the agent was ready before the enforced total had passed.
     pub is_ready: bool,
+    /// Why its health check did not pass by then, as far as the guest has said so; safe for a terminal.
+    pub unready: Option<String>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
 }
@@ -55,7 +60,9 @@ pub struct RunFacts {
 impl RunFacts {
     /// Returns those of a machine that has not started.
     pub fn new(verification: Verification) -> Self {
-        Self { verification, phases: Phases::default(), is_ready: false, agent_status: None }
+        let (phases, jail) = (Phases::default(), Report::default());
+        let (unready, agent_status) = (None, None);
+        Self { verification, phases, jail, is_ready: false, unready, agent_status }
     }
 
     /// Returns whether it is known how long a phase took. The guest reports it with being ready.
@@ -144,6 +151,7 @@ pub fn run_report(
         "agent": with_plan(agent, &plan.agent),
         "business": plan.business.as_ref().map(|plan| with_plan(json!({}), plan)),
         "command": null,
+        "jail": {"missing": facts.jail.missing, "landlock_abi": facts.jail.landlock_abi},
         "agent_socket": agent_socket.map(|path| path.display().to_string()),
     })
 }
@@ -169,7 +177,7 @@ mod tests {
     use testkit::test_box::config;
 
     const TAKEN: Phases =
-        Phases { vmm: 120.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
+        Phases { vmm: 119.0, jail: 1.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
 
     const RECEIPT: Verification =
         Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
@@ -185,7 +193,8 @@ mod tests {
         assert_eq!(
             budget_table(&budget, &facts(RECEIPT, TAKEN)),
             "phase      allowed         taken\n\
-             vmm              -     120.50 ms\n\
+             vmm              -     119.00 ms\n\
+             jail             -       1.50 ms\n\
              kernel      300 ms     320.25 ms   over by 20.25 ms\n\
              init         40 ms      40.00 ms\n\
              ready            -      19.25 ms\n\
@@ -205,6 +214,7 @@ mod tests {
             "phase      allowed         taken\n\
              verify           -    1345.00 ms   before the start\n\
              vmm              -       unknown\n\
+             jail             -       unknown\n\
              kernel           -       unknown\n\
              init             -       unknown\n\
              ready            -   not reached\n\
@@ -215,8 +225,7 @@ mod tests {
         config.plan.budget.total = None;
         let report =
             run_report(Digest::from_bytes([1; 32]), &config, &facts, &Route::Nowhere, None);
-        let phases =
-            json!({"vmm": null, "kernel": null, "init": null, "ready": null, "total": 1000.25});
+        let phases = json!({"vmm": null, "jail": null, "kernel": null, "init": null, "ready": null, "total": 1000.25});
         assert_eq!(report["phases_ms"], phases);
         assert_eq!(report["within_budget"], false);
         assert_eq!(report["verify_ms"], 1345.0);
@@ -249,7 +258,7 @@ mod tests {
             "verified": "receipt",
             "verify_ms": null,
             "phases_ms":
-                {"vmm": 120.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},
+                {"vmm": 119.0, "jail": 1.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},
             "budget": {"total": 499},
             "within_budget": false,
             "excess": [{"phase": "total", "limit_ms": 499, "taken_ms": 500.0}],
@@ -264,6 +273,7 @@ mod tests {
                 "timed_out": false, "duration_ms": 1.5,
                 "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
             },
+            "jail": {"missing": [], "landlock_abi": null},
             "agent_socket": "/run/a.sock",
         });
         assert_eq!(report, expected);

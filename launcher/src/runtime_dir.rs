@@ -2,17 +2,20 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, MetadataExt as _, lchown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::LaunchError;
+use crate::jail::control_group;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
 pub const MAX_SOCKET_PATH: usize = 107;
 
 /// The beginning of a directory's name.
 const PREFIX: &str = "boxlaunch-";
+/// The directory in it that the VMM process may write to: libkrun's sockets are there.
+pub(crate) const VMM: &str = "vmm";
 
 /// A directory of mode 0700 with a name that nobody can guess; removed when dropped.
 #[derive(Debug)]
@@ -28,8 +31,13 @@ impl RuntimeDir {
     pub fn create(base: &Path) -> Result<Self, LaunchError> {
         let random = getrandom::u64().map_err(LaunchError::system("get random bytes"))?;
         let path = base.join(format!("{PREFIX}{random:016x}"));
-        DirBuilder::new().mode(0o700).create(&path).map_err(LaunchError::file("make", &path))?;
-        Ok(Self { path })
+        let make = |path: &Path| {
+            DirBuilder::new().mode(0o700).create(path).map_err(LaunchError::file("make", path))
+        };
+        make(&path)?;
+        let made = Self { path };
+        make(&made.path.join(VMM))?;
+        Ok(made)
     }
 
     /// Returns where it is.
@@ -43,6 +51,27 @@ impl RuntimeDir {
     /// When the path is too long for a socket's address.
     pub fn socket(&self, name: &str) -> Result<PathBuf, LaunchError> {
         checked_socket_path(self.path.join(name))
+    }
+
+    /// Gives the VMM's directory and a socket in it to the user that the VMM process is.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn give_away(&self, socket: &str, id: u32) -> Result<(), LaunchError> {
+        let directory = self.path.join(VMM);
+        for path in [directory.join(socket), directory] {
+            lchown(&path, Some(id), Some(id))
+                .map_err(LaunchError::file("change the owner of", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the path of a socket of the VMM process.
+    ///
+    /// # Errors
+    /// When the path is too long for a socket's address.
+    pub(crate) fn vmm_socket(&self, name: &str) -> Result<PathBuf, LaunchError> {
+        checked_socket_path(self.path.join(VMM).join(name))
     }
 }
 
@@ -58,6 +87,7 @@ pub(crate) fn remove_left(path: &Path) {
     let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
     let is_one = name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok());
     if is_one && is_ours(path) {
+        control_group::remove_left(path);
         drop(fs::remove_dir_all(path));
     }
 }

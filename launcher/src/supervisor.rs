@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    AGENT_ID, BUSINESS_ID, Clock, Exited, Failed, Follow, GuestMessage, HostMessage, Output,
+    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
     Shutdown, Signal,
 };
 use nix::libc::SIGKILL;
@@ -222,7 +222,7 @@ impl Supervisor {
                     CONTINUE
                 }
                 now_ns = self.wall_clock.next() => {
-                    self.machine.tell(&HostMessage::Clock(Clock { now_ns }));
+                    self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
                     CONTINUE
                 }
             };

@@ -4,40 +4,50 @@
 //! the machine has a process of its own: this program again. It is handed the box's blobs as open
 //! files, which libkrun opens again through `/proc/self/fd`, and all else as JSON on standard
 //! input; a command line would show the nonce to every process of the host. libkrun's log and the
-//! guest's console come back on its standard error.
+//! guest's console come back on its standard error; standard output is for one report, on the jail.
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
 
 use box_image::Vm as VmSize;
 use box_image::plan::{CONTROL_PORT, INIT_PATH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
-use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, umask};
-use nix::unistd::{Pid, close, getppid};
+use nix::unistd::{Pid, close, dup2_stdout, getppid};
+use rustix::process::{PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
 use crate::control::Nonce;
+use crate::jail::control_group::ControlGroup;
+use crate::jail::process::{self, Process, Program, Started};
+use crate::jail::{Jail, Missing, Report, Terms, fd_path};
 use crate::krun::{self, PortMode, Vm};
 use crate::signals;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
+/// The supervisor's socket, to which [`CONTROL_PORT`] leads.
+pub(crate) const CONTROL_SOCKET: &str = "control.sock";
+/// The socket that libkrun makes for the agent's port.
+pub(crate) const AGENT_SOCKET: &str = "agent.sock";
 /// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
 /// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
-const STACK: (&str, &str) = ("RUST_MIN_STACK", "524288");
+const STACK: &str = "RUST_MIN_STACK=524288";
+/// The longest report of a jail, in bytes.
+const MAX_REPORT: u64 = 16 << 10;
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -45,19 +55,17 @@ const SECRET: u32 = 0o100_400;
 
 /// The configuration of the VMM process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct VmmConfig {
-    /// The supervisor, without which the machine must not live.
-    pub supervisor: i32,
+pub(crate) struct VmmConfig {
     /// The machine's size.
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
     /// The secret that init has to send first.
     pub nonce: Nonce,
-    /// The supervisor's socket, to which [`CONTROL_PORT`] leads.
-    pub control_socket: PathBuf,
-    /// The agent's port and the socket that leads to it.
-    pub agent: Option<AgentPort>,
+    /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`] leads.
+    pub agent: Option<u16>,
+    /// The supervisor's decisions on the jail.
+    pub jail: Terms,
 }
 
 /// The descriptors of a box's blobs, the same number in both processes.
@@ -82,19 +90,18 @@ impl BlobFds {
     }
 }
 
-/// Where the agent is reached.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AgentPort {
-    /// The vsock port, and the TCP port in the guest.
-    pub port: u16,
-    /// The Unix socket on the host, which libkrun makes.
-    pub socket: PathBuf,
-}
-
 /// The running VMM process; killed when dropped.
 #[derive(Debug)]
 pub struct Vmm {
-    child: Child,
+    process: Process,
+    /// Removed after the process.
+    group: Option<ControlGroup>,
+    /// The layers of the jail that the supervisor could not put up, until the process has named the others.
+    pub(crate) missing: Vec<Missing>,
+    stdin: Option<PipeWriter>,
+    /// The report on its jail.
+    report: Option<PipeReader>,
+    log: Option<PipeReader>,
 }
 
 impl Vmm {
@@ -103,51 +110,86 @@ impl Vmm {
     /// # Errors
     /// When the process cannot be started.
     pub fn spawn(program: &Path, opened: &OpenBox) -> Result<Self, LaunchError> {
-        let mut command = Command::new(program);
-        command
-            .arg(SUBCOMMAND)
-            .env_clear()
-            .env(STACK.0, STACK.1)
-            .current_dir("/")
-            // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let files = opened.boot_blobs().map(|blob| &blob.file);
-        let child = inheriting(&files, || {
-            command.spawn().map_err(LaunchError::system("start the VMM process"))
-        });
-        Ok(Self { child: child? })
+        let files = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
+        let program =
+            Program { path: program, argument: SUBCOMMAND, environment: &[STACK], files: &files };
+        let started =
+            process::start(&program).map_err(LaunchError::system("start the VMM process"))?;
+        let Started { process, stdin, stdout, stderr, missing } = started;
+        let (stdin, report, log) = (Some(stdin), Some(stdout), Some(stderr));
+        Ok(Self { process, group: None, missing, stdin, report, log })
     }
 
-    /// Tells the process what to run, once.
+    /// Puts the process into a control group that goes with it.
     ///
     /// # Errors
-    /// When the process is gone, or was configured before.
-    pub fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
+    /// Why that is not possible.
+    pub(crate) fn join(&mut self, group: ControlGroup) -> Result<(), String> {
+        group.take(self.process.pid())?;
+        self.group = Some(group);
+        Ok(())
+    }
+
+    /// Tells the process what to run, once; it waits for [`Vmm::go`] before it starts.
+    ///
+    /// # Errors
+    /// When the process is gone, or has been started.
+    pub(crate) fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(LaunchError::system(action))?;
-        match self.child.stdin.take() {
-            Some(mut pipe) => pipe.write_all(&json).map_err(LaunchError::system(action)),
-            None => Err(LaunchError::system(action)(io::Error::other("it has been configured"))),
+        match &mut self.stdin {
+            Some(pipe) => pipe.write_all(&json).map_err(LaunchError::system(action)),
+            None => Err(LaunchError::system(action)(io::Error::other("it has been started"))),
         }
+    }
+
+    /// Lets the configured process become the machine.
+    pub(crate) fn go(&mut self) {
+        self.stdin = None;
     }
 
     /// Returns the process's id.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.process.pid().as_raw().unsigned_abs()
     }
 
-    /// Returns what libkrun and the guest's console say, once; its end comes with that of the process.
+    /// Returns a descriptor that is readable once the process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn watch(&self) -> io::Result<OwnedFd> {
+        let pid = rustix::process::Pid::from_raw(self.process.pid().as_raw());
+        let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(pidfd_open(pid, PidfdFlags::empty())?)
+    }
+
+    /// Returns what libkrun and the guest's console say, once. Its end comes with that of an honest process.
     pub(crate) fn take_log(&mut self) -> Option<OwnedFd> {
-        self.child.stderr.take().map(OwnedFd::from)
+        self.log.take().map(OwnedFd::from)
+    }
+
+    /// Returns what the process has said of its jail, once, after its guest has started or it has ended. Waits for
+    /// nothing.
+    pub(crate) fn take_report(&mut self) -> Option<Report> {
+        fcntl(self.report.as_ref()?, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).ok()?;
+        self.await_report()
+    }
+
+    /// Waits until the process has said what its jail is, which it does before its guest starts, or has ended.
+    pub(crate) fn await_report(&mut self) -> Option<Report> {
+        let report = self.report.take()?;
+        let mut text = Vec::new();
+        // More than that was never written before the start.
+        drop(report.take(MAX_REPORT).read_to_end(&mut text));
+        let mut report: Report =
+            serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()?;
+        report.missing.append(&mut self.missing);
+        Some(report)
     }
 
     /// Kills the process.
     pub fn kill(&mut self) {
-        // Fails only where the process is gone, which is what it is for.
-        drop(self.child.kill());
+        self.process.kill();
     }
 
     /// Waits until the process has ended.
@@ -155,63 +197,68 @@ impl Vmm {
     /// # Errors
     /// When the kernel refuses.
     pub fn wait(&mut self) -> Result<ExitStatus, LaunchError> {
-        self.child.wait().map_err(LaunchError::system("wait for the VMM process"))
+        self.process.wait().map_err(LaunchError::system("wait for the VMM process"))
     }
 }
 
 impl Drop for Vmm {
     fn drop(&mut self) {
         self.kill();
-        // Fails only where the process was waited for.
-        drop(self.child.wait());
+        // Fails only where the kernel does.
+        drop(self.wait());
     }
 }
 
-/// Runs `start` while the descriptors of `files` survive the execution of another program. Only
-/// VMM processes are kept from getting each other's files; the supervisor starts no others.
-fn inheriting<T>(
-    files: &[&File],
-    start: impl FnOnce() -> Result<T, LaunchError>,
-) -> Result<T, LaunchError> {
-    static STARTING: Mutex<()> = Mutex::new(());
-    let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    let set = |flag| {
-        files.iter().try_for_each(|file| {
-            fcntl(*file, FcntlArg::F_SETFD(flag))
-                .map(drop)
-                .map_err(LaunchError::system("pass a file on"))
-        })
-    };
-    let started = set(FdFlag::empty()).and_then(|()| start());
-    set(FdFlag::FD_CLOEXEC).and(started)
-}
-
-/// Reads a [`VmmConfig`] and becomes the machine that it describes. Returns only on failure.
+/// Reads a `VmmConfig` and becomes the machine that it describes. Returns only on failure.
 pub fn enter(config: impl Read) -> LaunchError {
-    match configured(config) {
+    match prepare(config) {
         Ok(vm) => LaunchError::Krun(vm.start()),
         Err(error) => error,
     }
 }
 
-fn configured(config: impl Read) -> Result<Vm, LaunchError> {
-    let config: VmmConfig = serde_json::from_reader(config)
-        .map_err(LaunchError::system("read the configuration from standard input"))?;
-    follow(Pid::from_raw(config.supervisor))?;
+/// Reads a `VmmConfig`, confines this process, and returns the machine that it describes, which only has to be started.
+///
+/// # Errors
+/// When the configuration is malformed, libkrun refuses it, or the jail lacks a layer that is required.
+pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
+    let mut input = config;
+    let config = serde_json::Deserializer::from_reader(&mut input).into_iter().next();
+    let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
+    let config: VmmConfig =
+        config.map_err(LaunchError::system("read the configuration from standard input"))?;
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
     close_all_but(&[kernel, init, rootfs])?;
+    let init_bytes = read_init(&config.blobs)?;
+    close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
+    let jail = Jail::enter(config.jail, &[kernel, rootfs])?;
+    // After the change of the user, which undoes it.
+    follow_reader()?;
     krun::log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
-    vm.set_kernel(&fd_path(config.blobs.kernel))?;
-    vm.add_disk(&fd_path(config.blobs.rootfs))?;
-    add_first_root(&mut vm, read_init(&config.blobs)?, config.nonce.text())?;
+    vm.set_kernel(&fd_path(kernel))?;
+    vm.add_disk(&fd_path(rootfs))?;
+    add_first_root(&mut vm, init_bytes, config.nonce.text())?;
     vm.add_vsock()?;
-    vm.add_vsock_port(CONTROL_PORT, &config.control_socket, PortMode::GuestConnects)?;
-    if let Some(agent) = &config.agent {
-        vm.add_vsock_port(agent.port.into(), &agent.socket, PortMode::HostConnects)?;
+    let socket = |name| jail.sockets.join(name);
+    vm.add_vsock_port(CONTROL_PORT, &socket(CONTROL_SOCKET), PortMode::GuestConnects)?;
+    if let Some(port) = config.agent {
+        vm.add_vsock_port(port.into(), &socket(AGENT_SOCKET), PortMode::HostConnects)?;
     }
+    jail.close(report_stream()?)?;
+    // The supervisor hangs up when the process is in its control group.
+    let waited = io::copy(&mut input, &mut io::sink());
+    waited.map_err(LaunchError::system("wait for the supervisor"))?;
     Ok(vm)
+}
+
+/// Returns the stream for the report on the jail. Standard output belongs to the log afterwards.
+fn report_stream() -> Result<File, LaunchError> {
+    let action = "report the jail";
+    let stream = io::stdout().as_fd().try_clone_to_owned().map_err(LaunchError::system(action))?;
+    dup2_stdout(io::stderr()).map_err(LaunchError::system(action))?;
+    Ok(stream.into())
 }
 
 /// Reads init from the file that was verified. The file can have changed since then, so it must have
@@ -264,6 +311,19 @@ pub(crate) fn follow(supervisor: Pid) -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// Ties the life of this process to that of the supervisor, which reads its standard error, and which a process in a PID
+/// namespace cannot name.
+fn follow_reader() -> Result<(), LaunchError> {
+    let system = LaunchError::system::<nix::Error>;
+    // The change of the user has set what `fs.suid_dumpable` says.
+    prctl::set_dumpable(false).map_err(system("hide the memory"))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
+    let stderr = io::stderr();
+    let mut watched = [PollFd::new(stderr.as_fd(), PollFlags::empty())];
+    let ended = poll(&mut watched, PollTimeout::ZERO).map_err(system("follow the supervisor"))?;
+    if ended > 0 { Err(system("follow the supervisor")(nix::Error::ESRCH)) } else { Ok(()) }
+}
+
 /// Closes what this process has inherited from whoever started it, but for its standard streams and `kept`. Nothing
 /// of its own may be open yet.
 ///
@@ -292,21 +352,24 @@ pub(crate) fn confine() -> Result<(), LaunchError> {
     let system = LaunchError::system::<nix::Error>;
     signals::unblock()?;
     prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
+    // Nobody but root reads or traces its memory, which is the guest's.
+    prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     // A core file would hold the guest's memory.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(system("forbid core files"))?;
-    // The agent's socket is for the user alone.
-    umask(Mode::S_IRWXG | Mode::S_IRWXO | Mode::S_IXUSR);
+    // Whatever the caller's is: the root directory of the jail is for another user.
+    umask(Mode::S_IWGRP | Mode::S_IWOTH);
     Ok(())
-}
-
-pub(crate) fn fd_path(fd: RawFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{fd}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::PathBuf;
+
+    use nix::fcntl::FdFlag;
+
+    use crate::jail::{Layer, Policy};
     use testkit::test_box::{TestBox, config};
 
     /// A program that runs until it is killed, whatever its argument is.
@@ -335,7 +398,7 @@ mod tests {
         // Its number may serve the program's loader meanwhile, which opens libraries.
         let others = fs::canonicalize(made.path().join("index.json")).unwrap();
         assert_ne!(inherited(other.as_raw_fd()), Some(others));
-        let environment = format!("{}={}\0", STACK.0, STACK.1);
+        let environment = format!("{STACK}\0");
         assert_eq!(fs::read_to_string(proc.join("environ")).unwrap(), environment);
         assert_eq!(fs::read(proc.join("cmdline")).unwrap(), b"/usr/bin/yes\0vmm\0");
         let flags = |file| FdFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFD).unwrap());
@@ -357,12 +420,17 @@ mod tests {
         let made = TestBox::new(&config());
         let opened = crate::open(made.path()).unwrap();
         let sent = VmmConfig {
-            supervisor: 7,
             size: config().plan.vm,
             blobs: BlobFds::of(&opened),
             nonce: Nonce::random().unwrap(),
-            control_socket: "/run/c".into(),
-            agent: Some(AgentPort { port: 4088, socket: "/run/a".into() }),
+            agent: Some(4088),
+            jail: Terms {
+                policy: Policy::Require,
+                runtime: "/run/b".into(),
+                is_root: true,
+                ids: None,
+                missing: vec![Missing::new(Layer::ControlGroup, "x")],
+            },
         };
         let json = serde_json::to_string(&sent).unwrap();
         let read: VmmConfig = serde_json::from_str(&json).unwrap();
@@ -370,7 +438,8 @@ mod tests {
         assert!(json.contains(sent.nonce.text()));
         let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
         vmm.configure(&sent).unwrap();
-        assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been configured"));
+        vmm.go();
+        assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been started"));
     }
 
     #[test]

@@ -34,20 +34,19 @@ impl WallClock {
     /// Waits until the clock was set, or for [`INTERVAL`]; returns the time in nanoseconds since 1970. May be dropped
     /// at any time.
     pub(crate) async fn next(&self) -> u64 {
-        loop {
-            let is_ready = self.timer.readable().await.is_ok();
+        while self.timer.readable().await.is_ok() {
             match self.timer.try_read(&mut [0; 8]) {
-                Err(error) if is_ready && error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 // A clock that was set is an error of its own, ECANCELED.
-                _ if is_ready => {
+                _ => {
                     // The next time by itself is that of the clock as it is now.
                     drop(arm(&self.timer));
                     return now_ns();
                 }
-                // Without the timer the box has the time of its start.
-                _ => std::future::pending().await,
             }
         }
+        // Without the timer the box keeps the time that it has.
+        std::future::pending().await
     }
 }
 

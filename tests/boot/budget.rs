@@ -63,6 +63,16 @@ fn report(output: &Output, status: i32) -> Value {
     report
 }
 
+/// The virtual host has one CPU, whatever the box has.
+#[test]
+fn a_box_with_more_cpus_than_any_host_here_is_measured() {
+    let mut scene = Scene::new();
+    scene.boxfile = scene.boxfile.replace("cpus=1", "cpus=4");
+    let wide = scene.boxed("wide", HELLO_TOTAL.number);
+    let measured = report(&scene.budget(&wide, 1, &["--json"]), 0);
+    assert_eq!(measured["runs"], 1, "{measured}");
+}
+
 #[test]
 fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     let scene = Scene::new();

@@ -96,7 +96,7 @@ fn python_gets_ready_and_node_runs_beside_it() {
     assert_eq!(report["verified"], "receipt", "it was verified just before");
     let phase = |name: &str| report["phases_ms"][name].as_f64().unwrap();
     DEBIAN_TOTAL.check(phase("total"));
-    DEBIAN_BEFORE_AGENT.check(phase("vmm") + phase("kernel") + phase("init"));
+    DEBIAN_BEFORE_AGENT.check(phase("vmm") + phase("jail") + phase("kernel") + phase("init"));
     assert_eq!(report["command"]["stdout"], "business-host true false\n", "{report}");
     let step = &steps["true"];
     assert_eq!(step.status, 0, "{step:?}");

@@ -4,7 +4,7 @@
 //! The image takes the place of the rootfs in a box that is otherwise built as always, so what
 //! boots it is the launcher, and what lists it is `list-init`.
 
-mod model;
+pub(crate) mod model;
 mod specimen;
 
 use std::fs;
@@ -22,13 +22,13 @@ agent { image "oci:agent"; entrypoint "/none"; limits memory="64MiB"; }
 vm memory="256MiB"
 "#;
 
-/// Builds a small box around list-init.
-fn build(directory: &Path) {
+/// Builds a small box around an init.
+pub(crate) fn build(directory: &Path, init: &Path, bundle: &Path) {
     let layer = Layer::new().dir("/empty", 0o755).file("/none", 0o755, "");
     let image = Image::new(Config::default()).with(layer.to_tar());
     image.write_layout(&directory.join("agent"), "latest", Compression::None).unwrap();
     fs::write(directory.join("Boxfile"), BOXFILE).unwrap();
-    bake(&directory.join("Boxfile"), &tools().programs.list_init, &directory.join("erofs.box"));
+    bake(&directory.join("Boxfile"), init, bundle);
 }
 
 /// Adds a blob to a box.
@@ -40,7 +40,7 @@ fn put(bundle: &Path, media_type: &str, bytes: &[u8]) -> Descriptor {
 }
 
 /// Puts an image in the place of a box's rootfs; the box gets another digest by it.
-fn replace_rootfs(bundle: &Path, image: &[u8]) {
+pub(crate) fn replace_rootfs(bundle: &Path, image: &[u8]) {
     let mut manifest = manifest(bundle);
     let is_rootfs = |layer: &&mut Descriptor| layer.media_type == ROOTFS_TYPE;
     *manifest.layers.iter_mut().find(is_rootfs).unwrap() = put(bundle, ROOTFS_TYPE, image);
@@ -53,8 +53,8 @@ fn replace_rootfs(bundle: &Path, image: &[u8]) {
 #[test]
 fn the_guests_kernel_shows_every_edge_of_the_format() {
     let dir = tempfile::tempdir().unwrap();
-    build(dir.path());
     let bundle = dir.path().join("erofs.box");
+    build(dir.path(), &tools().programs.list_init, &bundle);
     let config: Value = read_json(&blob(&bundle, &manifest(&bundle).config));
     // The launcher compares the two plans before it boots.
     let model = specimen::specimen(config["plan"].to_string().into_bytes());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use testkit::deaf::{self, TIMED};
 use testkit::prerequisites::{Package, packages, with_program};
 use testkit::promises::ENTER;
 
@@ -16,9 +17,6 @@ use crate::schema::assert_fits;
 /// The page for users.
 const PAGE: &str = include_str!("../../docs/running.md");
 
-/// Runs a command and says how many milliseconds it took.
-const TIMED: &str = "timed() { local start=$EPOCHREALTIME; \"$@\"; local end=$EPOCHREALTIME; \
-    echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000)); }";
 /// Enters a box many times; prints how long each time took.
 const ENTERING: &str = "boxlaunch run -d --name enter /hello >/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10; do timed boxlaunch exec enter true; done; boxlaunch rm -f enter";
@@ -94,10 +92,11 @@ boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
 
-/// An agent that is deaf to SIGTERM is killed after the grace, ten times out of ten.
-const DEAF: &str = "for i in 1 2 3 4 5 6 7 8 9 10; do
-    boxlaunch run -d --rm --name deaf /deaf >/dev/null; timed boxlaunch stop --grace 1 deaf | grep -v deaf
-done; boxlaunch ps -an; boxlaunch run -q /hello -- true; boxlaunch ps -a | grep -c stopped; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
+/// How often an agent that is deaf to SIGTERM is stopped.
+const STOPS: u32 = 10;
+/// Nothing is left of it, and a run of a command has no status of the agent.
+const AFTER_STOPS: &str = "boxlaunch ps -an; boxlaunch run -q /hello -- true
+boxlaunch ps -a | grep -c stopped; boxlaunch rm $(boxlaunch ps -an) >/dev/null";
 
 /// Reads what an agent writes in the foreground: at once, and after it has ended.
 const FOREGROUND: &str = "timeout -s INT 3 boxlaunch run -q /talker 2>/dev/null | head -n 1
@@ -129,9 +128,6 @@ boxlaunch stop held; boxlaunch rm held"#;
 
 /// An agent that writes more than waits anywhere, and ends.
 const WRITER: &str = r#"entrypoint "/bin/sh" "-c" "yes | head -c 1000000; echo end""#;
-/// An agent that is not ended by being asked to.
-const DEAF_AGENT: &str =
-    r#"entrypoint "/bin/sh" "-c" "trap '' TERM; while :; do sleep 1000; done""#;
 /// An agent that is not ready.
 const SLEEPER: &str = r#"entrypoint "/bin/sh" "-c" "sleep 1000""#;
 /// An agent that writes, and ends when it is asked to.
@@ -159,7 +155,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("talker", unchecked(with(TALKER))),
         ("writer", unchecked(with(WRITER))),
         ("held", hello.replace("business {", "business {\n    namespaces pid=#false")),
-        ("deaf", unchecked(with(DEAF_AGENT))),
+        ("deaf", deaf::boxfile(&hello)),
         ("sleeper", with(SLEEPER).replace("budget total=\"700ms\"", "")),
     ];
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
@@ -189,7 +185,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "logs", LOGS)
         .script(30, "killed", KILLED)
         .script(20, "mistakes", MISTAKES)
-        .script(40, "deaf", &timed(DEAF))
+        .script(60, "deaf", &deaf::script("/deaf", STOPS))
+        .script(10, "after-stops", AFTER_STOPS)
         .script(20, "foreground", FOREGROUND)
         .script(20, "waiting", WAITING)
         .script(60, "statuses", STATUSES)
@@ -287,11 +284,9 @@ fn nothing_is_left_of_what_is_killed() {
 
 #[test]
 fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_agent() {
-    let lines: Vec<&str> = stdout("deaf").lines().collect();
-    let (taken, stopped) = lines.split_at(10);
-    let taken: Vec<u32> = taken.iter().map(|line| line.parse().unwrap()).collect();
-    assert!(taken.iter().all(|ms| (1000..1500).contains(ms)), "{taken:?}");
-    assert_eq!(stopped, ["1"], "nothing is left of the ten, and one has stopped");
+    let stops = deaf::stops(stdout("deaf"));
+    assert_eq!(stops.iter().filter(|stop| stop.is_good()).count(), 10, "{stops:?}");
+    assert_eq!(stdout("after-stops"), "1\n", "nothing is left of the ten, and one has stopped");
 }
 
 #[test]

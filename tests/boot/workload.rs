@@ -54,7 +54,8 @@ new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: 
          pragma wal_checkpoint(truncate); select sum(a) from t; pragma integrity_check'",
         "2001000\nok\n",
     ),
-    ("strace", "strace -f -o /tmp/trace sh -c 'true | cat' && grep -c execve /tmp/trace", "2\n"),
+    // Of a call that another one interrupts, `strace` writes two lines, and the second has no parenthesis.
+    ("strace", "strace -f -o /tmp/trace sh -c 'true | cat' && grep -c 'execve(' /tmp/trace", "2\n"),
     (
         "apt",
         "apt-get check -q 2>&1 | tail -n 1; apt-get install --simulate -q git | tail -n 1",

@@ -6,6 +6,7 @@
 
 use box_image::ComponentName;
 use box_image::manifest::{FORMAT_EPOCH, LISTING_TYPE, ROOTFS_TYPE};
+use box_image::wire::PROTOCOL;
 use box_inspect::export::OciImage;
 
 use crate::made::Made;
@@ -48,6 +49,12 @@ fn the_small_box() {
 #[test]
 fn the_larger_box() {
     check(&digests(&large()), LARGE);
+}
+
+/// The init of every box has the mark of its protocol, so the config can say it.
+#[test]
+fn the_config_names_the_protocol_of_the_init() {
+    assert_eq!(Made::of(&small()).opened().config.protocol, Some(PROTOCOL));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! `demo` builds the example and boots it; `install` puts the programs in place; `test` runs every
 //! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
-//! compares with other programs; `soak` starts a box hundreds of times; `lines` and `cycles` measure the code itself. One file per subcommand
+//! compares with other programs; `soak` starts a box hundreds of times; `lines` and `cycles` measure the code itself; `dependencies` checks that of others. One file per subcommand
 //! is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use commands::{
-    bench, box_init, cycles, demo, docs, fuzz, install, kernel, lines, setup, soak, test, vmhost,
-    words,
+    bench, box_init, cycles, demo, dependencies, docs, fuzz, install, kernel, lines, setup, soak,
+    test, vmhost, words,
 };
 
 /// The daily work on this repository.
@@ -34,7 +34,7 @@ enum Task {
     Install(install::Options),
     /// Build box-init, PID 1 of the guest, with the same bytes in every directory; prints its path.
     BoxInit,
-    /// Write the documents that are generated from the code: docs/boxfile.md and its JSON Schema.
+    /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema and docs/isolation.md.
     Docs,
     /// Run every check: formatting, lints, documentation, tests. With --quick, those that are fast.
     Test(test::Options),
@@ -42,6 +42,8 @@ enum Task {
     Lines(lines::Options),
     /// List the files that import each other in a circle; fails if one has more than three files.
     Cycles,
+    /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories.
+    Dependencies,
     /// List the comments and documents with words that a reader has to translate; fails if there are too
     /// many.
     Words,
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Lines(options) => lines::run(&options),
         Task::Cycles => cycles::run(),
+        Task::Dependencies => dependencies::run(),
         Task::Words => words::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),

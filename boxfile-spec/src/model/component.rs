@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use box_image::{AgentKind, Limits, Namespaces, Restart, Rlimits};
+use box_image::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
 use serde::Serialize;
 
 use super::digits;
@@ -103,6 +103,8 @@ pub struct Component {
     /// The limits of each of its processes. The number of processes is not set for a component that
     /// is declared to run as root, for whom the kernel does not enforce it.
     pub rlimits: Rlimits,
+    /// The capabilities of its root. None is added for a component that is declared to run as another user.
+    pub capabilities: Capabilities,
 }
 
 /// How it is found out that a component is well: of the agent at the start, which is over then; of both when it is

@@ -22,6 +22,7 @@ pub(in crate::parse) fn read(node: Option<&Node>, default_total: u64, sink: &Sin
         budget.total = total.as_ref().map(|total| total.value);
         for (name, limit) in [
             ("vmm", &mut budget.vmm),
+            ("jail", &mut budget.jail),
             ("kernel", &mut budget.kernel),
             ("init", &mut budget.init),
             ("ready", &mut budget.ready),

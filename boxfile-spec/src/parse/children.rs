@@ -15,7 +15,7 @@ const MOST_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations that mean the same here. Names that differ by a
 /// typing error only are found without this list.
-const SYNONYMS: [(&str, &str); 14] = [
+const SYNONYMS: [(&str, &str); 16] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
@@ -27,6 +27,8 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("mount", "share"),
     ("mounts", "share"),
     ("ulimits", "rlimits"),
+    ("cap_add", "capabilities"),
+    ("cap_drop", "capabilities"),
     ("resources", "limits"),
     ("name", "box"),
     ("deny", "forbid"),

@@ -34,6 +34,7 @@ pub(crate) static AGENT: Declaration = Declaration {
         &NAMESPACES,
         &LIMITS,
         &RLIMITS,
+        &CAPABILITIES,
     ],
     ..Declaration::NEW
 };
@@ -57,6 +58,7 @@ pub(crate) static BUSINESS: Declaration = Declaration {
         &NAMESPACES,
         &LIMITS,
         &RLIMITS,
+        &CAPABILITIES,
     ],
     ..Declaration::NEW
 };
@@ -174,3 +176,9 @@ pub(crate) static RLIMITS: Declaration = Declaration {
 const fn limit(name: &'static str, most: u64) -> Property {
     prop(name, Kind::Integer { least: 1, most }, "")
 }
+
+pub(crate) static CAPABILITIES: Declaration = Declaration {
+    name: "capabilities",
+    props: &[prop("add", Kind::Capabilities, ""), prop("drop", Kind::Capabilities, "")],
+    ..Declaration::NEW
+};

@@ -200,6 +200,8 @@ pub(crate) enum Kind {
     Peer,
     /// The name of a built-in tool.
     Tool,
+    /// Names of capabilities, with spaces between.
+    Capabilities,
 }
 
 const fn required(name: &'static str, kind: Kind) -> Argument {

@@ -80,6 +80,7 @@ pub(crate) static BUDGET: Declaration = Declaration {
     name: "budget",
     props: &[
         prop("vmm", Kind::Duration, ""),
+        prop("jail", Kind::Duration, ""),
         prop("kernel", Kind::Duration, ""),
         prop("init", Kind::Duration, ""),
         prop("ready", Kind::Duration, ""),

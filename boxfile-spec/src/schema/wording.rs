@@ -33,6 +33,7 @@ impl Kind {
             Self::Glob => "a pattern of paths",
             Self::Peer => "a domain, an address or a network",
             Self::Tool => "the name of a tool",
+            Self::Capabilities => "names of capabilities with spaces between",
             Self::OneOf(_) => "a word of the list below",
         };
         plain.to_owned()

@@ -19,8 +19,7 @@ use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
 use download::Size;
 use host_fs::FileError;
-use host_fs::checkout::inside;
-use host_fs::read::{Links, open_regular};
+use host_fs::checkout::open_inside;
 
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
@@ -125,10 +124,8 @@ pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let file = inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
+    let file = open_inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
-    // The path has no links any more; one that is there now was put there meanwhile.
-    let file = open_regular(&file, Links::Refuse).map_err(FileError::of("read", path))?;
     if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
         return Err(BinaryError::TooLarge { name: path.display().to_string() });
     }

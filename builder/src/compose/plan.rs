@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
 use box_image::{
-    ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits, RunPlan, SkillPlan,
-    Unsupported, User,
+    Capabilities, ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits,
+    RunPlan, SkillPlan, Unsupported, User,
 };
 use boxfile_spec::{Boxfile, Component, Skill};
 
@@ -63,6 +63,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
         namespaces: Namespaces::default(),
         limits: boxfile.agent.component.limits,
         rlimits: Rlimits::default(),
+        capabilities: Capabilities::default(),
         autostart: false,
         restart: Restart::default(),
         stop_signal: None,
@@ -160,6 +161,7 @@ fn component_plan(
         namespaces: component.namespaces,
         limits: component.limits,
         rlimits: component.rlimits,
+        capabilities: component.capabilities,
         autostart: false,
         restart: Restart::default(),
         stop_signal: config.stop_signal()?,

@@ -4,11 +4,12 @@ mod locked;
 mod lockfile;
 pub(crate) mod pins;
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
-use host_fs::read::{Links, read_prefix};
+use host_fs::read::{Links, open_regular, read_open_prefix};
 use host_fs::{FileError, checkout};
 
 pub use locked::{Declarations, Mismatch, Named, Target};
@@ -63,9 +64,9 @@ impl Project {
     fn read_base(&self, path: &str) -> Result<Source, String> {
         let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
         let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
-        let file = self.base.join(path);
-        checkout::check(&checkout, &file).map_err(|error| error.to_string())?;
-        read_source(&file)
+        let path = self.base.join(path);
+        let file = checkout::open(&checkout, &path).map_err(|error| error.to_string())?;
+        source(&path, &file)
     }
 
     /// Checks that a Boxfile or a lock that nobody named is not a symbolic link that leads out of its
@@ -104,10 +105,14 @@ impl Project {
     }
 }
 
-/// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
 fn read_source(path: &Path) -> Result<Source, String> {
-    let bytes = read_prefix(path, Links::Follow, MAX_SOURCE as u64 + 1)
-        .map_err(|error| error.to_string())?;
+    let file = open_regular(path, Links::Follow).map_err(|error| error.to_string())?;
+    source(path, &file)
+}
+
+/// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
+fn source(path: &Path, file: &File) -> Result<Source, String> {
+    let bytes = read_open_prefix(file, MAX_SOURCE as u64 + 1).map_err(|error| error.to_string())?;
     let name = path.display().to_string();
     // One that is too long may be cut in the middle of a character.
     if bytes.len() > MAX_SOURCE {

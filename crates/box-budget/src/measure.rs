@@ -91,6 +91,7 @@ fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
     let start = [
         "boxlaunch",
         "run",
+        "--nested",
         "--json",
         "--budget",
         "report",

@@ -50,6 +50,7 @@ impl Measurement {
         let median = |phase| self.figures(phase).median;
         Phases {
             vmm: median(Phase::Vmm),
+            jail: median(Phase::Jail),
             kernel: median(Phase::Kernel),
             init: median(Phase::Init),
             ready: median(Phase::Ready),
@@ -76,6 +77,7 @@ pub(crate) mod tests {
     pub(crate) fn measurement(budget: Budget, totals: &[f64]) -> Measurement {
         let run = |total: &f64| Phases {
             vmm: total * 0.1,
+            jail: 0.0,
             kernel: total * 0.5,
             init: total * 0.15,
             ready: total * 0.25,

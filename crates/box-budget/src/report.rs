@@ -156,8 +156,14 @@ mod tests {
     use super::*;
     use crate::measurement::tests::measurement;
 
-    const BUDGET: Budget =
-        Budget { vmm: None, kernel: Some(150), init: Some(60), ready: None, total: Some(400) };
+    const BUDGET: Budget = Budget {
+        vmm: None,
+        jail: None,
+        kernel: Some(150),
+        init: Some(60),
+        ready: None,
+        total: Some(400),
+    };
 
     #[test]
     fn the_table_shows_limits_times_and_what_is_over() {

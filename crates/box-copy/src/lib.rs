@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 pub use pack::{LeftOut, pack};
-pub use unpack::{Trust, unpack};
+pub use unpack::{Author, unpack};
 
 /// How many names a path of an archive has at most.
 const MAX_DEPTH: usize = 256;

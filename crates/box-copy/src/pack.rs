@@ -168,9 +168,7 @@ impl<W: Write> Packing<W> {
         }
         pad(&mut self.archive, size)
     }
-}
 
-impl<W: Write> Packing<W> {
     /// Writes a file that is empty, or whose size the kernel does not know before it is read, such as those of `/proc`.
     fn put_generated(&mut self, file: &mut File, stat: &Stat, path: &Path) -> io::Result<()> {
         let mut content = Vec::new();

@@ -38,11 +38,11 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The author of an archive.
 #[derive(Debug, Clone, Copy)]
-pub enum Trust<'a> {
+pub enum Author<'a> {
     /// A box that was asked for a path, and may have made another one.
-    Of(&'a Path),
+    Box(&'a Path),
     /// The user who unpacks it.
-    Own,
+    User,
 }
 
 /// Unpacks an archive into a directory that exists, or else as the path itself. An existing file of the same name is
@@ -50,9 +50,9 @@ pub enum Trust<'a> {
 ///
 /// # Errors
 /// The archive's, and those of the files, which are named. What was unpacked before that stays.
-pub fn unpack(mut archive: impl Read, to: &Path, trust: Trust<'_>) -> io::Result<LeftOut> {
+pub fn unpack(mut archive: impl Read, to: &Path, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
-    let mut place = Place::of(to, trust)?;
+    let mut place = Place::of(to, author)?;
     let (mut path, mut target, mut is_empty) = (None, None, true);
     while let Some(header) = next_header(archive)? {
         let size = header.entry_size()?;
@@ -138,12 +138,12 @@ struct Place<'a> {
     directory: PathBuf,
     /// The name that takes the place of the first one of each path.
     renamed: Option<Vec<u8>>,
-    trust: Trust<'a>,
+    author: Author<'a>,
     left_out: LeftOut,
 }
 
 impl<'a> Place<'a> {
-    fn of(to: &Path, trust: Trust<'a>) -> io::Result<Self> {
+    fn of(to: &Path, author: Author<'a>) -> io::Result<Self> {
         let is_meant = to.as_os_str().as_bytes().ends_with(b"/") || to.file_name().is_none();
         // A link may be the copy of one that a box has made.
         let is_directory = || to.symlink_metadata().is_ok_and(|it| it.is_dir());
@@ -158,7 +158,7 @@ impl<'a> Place<'a> {
         let base = openat(CWD, directory, flags, Mode::empty());
         let base = base.map_err(at(directory.as_os_str().as_bytes()))?;
         let directory = directory.to_owned();
-        Ok(Self { base, directory, renamed, trust, left_out: LeftOut::default() })
+        Ok(Self { base, directory, renamed, author, left_out: LeftOut::default() })
     }
 
     fn make(&mut self, path: &[u8], entry: &Entry, archive: &mut dyn Read) -> io::Result<()> {
@@ -185,7 +185,7 @@ impl<'a> Place<'a> {
             EntryType::Symlink => {
                 self.make_symlink(&parent, &names, &entry.target).map_err(at(path))
             }
-            EntryType::Link if matches!(self.trust, Trust::Own) => {
+            EntryType::Link if matches!(self.author, Author::User) => {
                 let of = self.names(&entry.target)?;
                 self.make_hard_link(&of, &parent, name).map_err(at(path))
             }
@@ -201,7 +201,7 @@ impl<'a> Place<'a> {
 
     /// Returns whether a box was asked for something under its name.
     fn is_named(&self) -> bool {
-        matches!(self.trust, Trust::Of(source) if name_of(source) != ".")
+        matches!(self.author, Author::Box(source) if name_of(source) != ".")
     }
 
     /// Splits a path of the archive into the names below the base.
@@ -215,7 +215,7 @@ impl<'a> Place<'a> {
         }
         let is_expected =
             |wanted: &[u8]| wanted == b"." || names.first().is_some_and(|it| it == wanted);
-        if let Trust::Of(source) = self.trust
+        if let Author::Box(source) = self.author
             && !is_expected(name_of(source).as_bytes())
         {
             return Err(odd_path());
@@ -236,7 +236,7 @@ impl<'a> Place<'a> {
         let Some((name, directories)) = names.split_last() else { return Ok(()) };
         // The copied directory itself is the first of them, unless it is the base.
         let depth = directories.len().checked_sub(usize::from(self.is_named()));
-        if matches!(self.trust, Trust::Of(_)) && !stays_within(target, depth) {
+        if matches!(self.author, Author::Box(_)) && !stays_within(target, depth) {
             self.left_out.links += 1;
             return Ok(());
         }

@@ -4,7 +4,7 @@
 //! `user:gid`. Files: passwd(5), group(5).
 
 use crate::User;
-use crate::rules::{GROUP, PASSWD};
+use crate::rules::{GROUP, NO_ID, PASSWD};
 
 /// The most bytes of a file of accounts that are read: far above any real one.
 pub const ACCOUNTS_MAX: u64 = 4 << 20;
@@ -65,8 +65,7 @@ pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unkno
         _ => Vec::new(),
     };
     let home = entry.and_then(|it| it.rest.get(3)).filter(|home| home.starts_with('/'));
-    // The kernel reads this number as "leave it as it is" (setuid(2)).
-    if uid == u32::MAX || gid == u32::MAX {
+    if uid == NO_ID || gid == NO_ID {
         return Err(unknown(PASSWD));
     }
     Ok(Account { user: User { uid, gid, groups }, home: home.map(|it| (*it).to_owned()) })
@@ -84,7 +83,7 @@ fn supplementary(user: &str, primary: u32, group: &[Line<'_>]) -> Vec<u32> {
     let mut ids: Vec<u32> = group.iter().filter(lists).filter_map(|it| it.number(0)).collect();
     ids.sort_unstable();
     ids.dedup();
-    ids.retain(|id| *id != primary);
+    ids.retain(|id| *id != primary && *id != NO_ID);
     ids
 }
 
@@ -144,6 +143,12 @@ mod tests {
         assert_eq!(resolved("app").unwrap().home(), "/home/app");
         assert_eq!(resolved("4242").unwrap().home(), "/");
         assert_eq!(resolve("7:8", "", "").unwrap().user, user(7, 8, &[]));
+    }
+
+    #[test]
+    fn a_group_that_the_kernel_takes_for_none_is_skipped() {
+        let group = format!("{GROUP_TEXT}nobody:x:4294967295:app\n");
+        assert_eq!(resolve("app", PASSWD_TEXT, &group).unwrap().user, user(1000, 100, &[29]));
     }
 
     #[test]

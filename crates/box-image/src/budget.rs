@@ -11,8 +11,10 @@ named_enum! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Phase {
-        /// The launcher started → the virtual CPU runs.
+        /// The launcher started → the virtual CPU runs, without the jail.
         Vmm "vmm",
+        /// The time in between in which the VMM process is confined.
+        Jail "jail",
         /// → init's first instruction.
         Kernel "kernel",
         /// → the agent's program is executed.
@@ -31,6 +33,9 @@ pub struct Budget {
     /// Milliseconds for [`Phase::Vmm`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vmm: Option<u64>,
+    /// Milliseconds for [`Phase::Jail`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jail: Option<u64>,
     /// Milliseconds for [`Phase::Kernel`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<u64>,
@@ -50,6 +55,7 @@ impl Budget {
     pub const fn limit(&self, phase: Phase) -> Option<u64> {
         match phase {
             Phase::Vmm => self.vmm,
+            Phase::Jail => self.jail,
             Phase::Kernel => self.kernel,
             Phase::Init => self.init,
             Phase::Ready => self.ready,
@@ -100,6 +106,9 @@ pub struct Overrun {
 pub struct Phases {
     /// See [`Phase::Vmm`].
     pub vmm: f64,
+    /// See [`Phase::Jail`]. Records of earlier versions have none.
+    #[serde(default)]
+    pub jail: f64,
     /// See [`Phase::Kernel`].
     pub kernel: f64,
     /// See [`Phase::Init`].
@@ -115,6 +124,7 @@ impl Phases {
     pub const fn of(&self, phase: Phase) -> f64 {
         match phase {
             Phase::Vmm => self.vmm,
+            Phase::Jail => self.jail,
             Phase::Kernel => self.kernel,
             Phase::Init => self.init,
             Phase::Ready => self.ready,

@@ -6,7 +6,7 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`accounts`] resolves users by name, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
+//! [`accounts`] resolves users by name, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
 //! ask for, [`kernel`] what a box needs of its kernel, [`secrets`] knows which variables look like secrets, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
@@ -14,6 +14,7 @@
 
 pub mod accounts;
 pub mod budget;
+pub mod capabilities;
 pub mod codes;
 pub mod defaults;
 pub mod docker_name;
@@ -27,6 +28,7 @@ pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Overrun, Phase, Phases};
+pub use capabilities::Capabilities;
 pub use codes::{ErrorCode, exit};
 pub use docker_name::{DEFAULT_TAG, DockerName, HUB, HUB_LIBRARY};
 pub use kernel::KernelName;

@@ -180,6 +180,10 @@ pub struct BoxConfig {
     pub plan: RunPlan,
     /// The guest kernel's own version line, for people; empty where it has none.
     pub kernel_version: String,
+    /// The version of the control channel's protocol that the box's init speaks ([`crate::wire::PROTOCOL`]). Older
+    /// boxes lack it: of those only the greeting of their init says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u32>,
 }
 
 /// The epoch that this version writes. The bytes that an epoch produces never change.

@@ -19,15 +19,21 @@ pub const MOST_VM_MIB: u32 = 64 << 10;
 /// The longest time limit, in seconds: a day.
 pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
+/// The number of no user and no group: the kernel reads it as "leave it as it is" (setuid(2)).
+pub const NO_ID: u32 = u32::MAX;
+
+/// The most supplementary groups of a process (`NGROUPS_MAX` of Linux).
+pub const MAX_GROUPS: usize = 65_536;
+
 /// Checks the user, and the group, of a command: names, or numbers. None is root by accident: an empty user would be,
-/// and the last number means "leave it as it is" to the kernel.
+/// and [`NO_ID`].
 ///
 /// # Errors
 /// For people: how to write it.
 pub fn check_user(text: &str) -> Result<(), &'static str> {
     let (user, group) = text.split_once(':').unwrap_or((text, "0"));
     let is_number = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
-    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < u32::MAX);
+    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < NO_ID);
     if user.is_empty() || group.is_empty() {
         return Err("write USER or USER:GROUP, each a name or a number");
     }
@@ -61,6 +67,11 @@ pub const MAX_PIDS: u64 = 4 << 20;
 
 /// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
 pub const MAX_FILES: u64 = 1 << 20;
+
+/// The largest init, in bytes: the VMM process has it in its memory.
+pub const MAX_INIT: u64 = 64 << 20;
+/// The largest guest kernel, and library with one in it, in bytes.
+pub const MAX_KERNEL: u64 = 512 << 20;
 
 /// The greatest length of a label of DNS.
 pub const MAX_LABEL: usize = 63;

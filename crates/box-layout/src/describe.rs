@@ -2,7 +2,9 @@
 
 use box_image::secrets::{MASK, looks_secret, mask_words};
 use box_image::text::{readable, shown};
-use box_image::{ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan};
+use box_image::{
+    Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan,
+};
 use serde_json::{Value, json};
 
 use crate::OpenBox;
@@ -108,6 +110,11 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {
     line("limits", &limits);
     if plan.rlimits != Rlimits::default() {
         line("rlimits", &rlimits(plan.rlimits));
+    }
+    if plan.capabilities != Capabilities::default() {
+        let names: Vec<_> = plan.capabilities.iter().map(|it| it.name).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+        line("root has", &names);
     }
     if let Some(port) = plan.port {
         line("port", &port.to_string());

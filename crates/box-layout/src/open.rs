@@ -11,6 +11,7 @@ use box_image::manifest::{
     OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, READABLE_EPOCHS, ROOTFS_TYPE,
 };
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
+use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
 use erofs_writer::ReadError;
 use host_fs::read::{Links, Section, open_regular};
@@ -76,18 +77,24 @@ impl Documents {
         let manifest = parse_manifest(directory, &document)?;
         let config = read_config(directory, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
-        for (role, media_type) in BOOT_BLOBS {
-            if manifest.blob(media_type).is_none() {
-                let reason = format!("it does not name exactly one {role} ({media_type})");
-                return Err(document.malformed(reason));
-            }
+        for (role, media_type, limit) in BOOT_BLOBS {
+            let reason = match manifest.blob(media_type) {
+                None => format!("it does not name exactly one {role} ({media_type})"),
+                Some(Descriptor { size, .. }) if *size > limit => {
+                    format!("its {role} has {size} bytes, and at most {limit} are allowed")
+                }
+                Some(_) => continue,
+            };
+            return Err(document.malformed(reason));
         }
         Ok(Self { directory: directory.to_owned(), digest: named.digest, manifest, config })
     }
 
     /// Returns `true` for the descriptor of a blob that boots.
     pub fn boots(&self, descriptor: &Descriptor) -> bool {
-        BOOT_BLOBS.iter().any(|(_, media_type)| self.manifest.blob(media_type) == Some(descriptor))
+        BOOT_BLOBS
+            .iter()
+            .any(|(_, media_type, _)| self.manifest.blob(media_type) == Some(descriptor))
     }
 
     /// Opens the file of a blob that the manifest names.
@@ -99,9 +106,13 @@ impl Documents {
     }
 }
 
-/// The roles and media types of the blobs that boot.
-const BOOT_BLOBS: [(&str, &str); 3] =
-    [("rootfs", ROOTFS_TYPE), ("init", INIT_TYPE), ("kernel", KERNEL_TYPE)];
+/// The roles and media types of the blobs that boot, and the most bytes that each may have: init and kernel are read
+/// into memory, the rootfs is not.
+const BOOT_BLOBS: [(&str, &str, u64); 3] = [
+    ("rootfs", ROOTFS_TYPE, u64::MAX),
+    ("init", INIT_TYPE, MAX_INIT),
+    ("kernel", KERNEL_TYPE, MAX_KERNEL),
+];
 
 impl OpenBox {
     /// Opens the box in a directory.

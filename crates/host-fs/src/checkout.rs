@@ -1,12 +1,15 @@
 //! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
 use crate::publish::FileDraft;
+use crate::read::{Links, open_regular_at};
 
 /// Returns a path without symbolic links, or `None` if it leads out of the checkout.
 ///
@@ -22,9 +25,44 @@ pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
 /// # Errors
 /// The operating system's, or one that says that the path leads out of the checkout.
 pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
+    explained(path, inside(checkout, path))
+}
+
+/// Opens a regular file for reading, or returns `None` if its path leads out of the checkout: also if somebody
+/// changes the checkout meanwhile, as the file is reached name by name, through no link.
+///
+/// # Errors
+/// The operating system's, and that it is no regular file.
+pub fn open_inside(checkout: &Path, path: &Path) -> io::Result<Option<File>> {
+    let (checkout, path) = (real(checkout)?, real(path)?);
+    path.strip_prefix(&checkout).ok().map(|inner| open_below(&checkout, inner)).transpose()
+}
+
+/// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
+/// after the path was resolved.
+fn open_below(checkout: &Path, inner: &Path) -> io::Result<File> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = openat(CWD, checkout, flags, Mode::empty())?;
+    for name in inner.parent().unwrap_or(inner) {
+        directory = openat(&directory, name, flags, Mode::empty())?;
+    }
+    let name = inner.file_name().map_or(Path::new("."), Path::new);
+    Ok(open_regular_at(&directory, name, Links::Refuse)?)
+}
+
+/// Opens a regular file of the checkout for reading, as [`open_inside`] does.
+///
+/// # Errors
+/// Those of [`check`] and [`open_inside`].
+pub fn open(checkout: &Path, path: &Path) -> io::Result<File> {
+    explained(path, open_inside(checkout, path))
+}
+
+/// Says what is wrong with a path that leads out of the checkout, or with a link that leads nowhere.
+fn explained<T>(path: &Path, found: io::Result<Option<T>>) -> io::Result<T> {
     let error = |kind, message| Err(io::Error::new(kind, message));
-    match inside(checkout, path) {
-        Ok(Some(path)) => Ok(path),
+    match found {
+        Ok(Some(found)) => Ok(found),
         Ok(None) => error(InvalidInput, "it leads out of the checkout, through a symbolic link"),
         Err(failed) if failed.kind() == NotFound && path.is_symlink() => {
             error(NotFound, "it is a symbolic link that leads nowhere")
@@ -101,6 +139,39 @@ mod tests {
         }
         for bad in ["out", "..", "../checkout-2", "missing"] {
             check(&checkout, &checkout.join(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn files_are_opened_through_links_that_stay_inside() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("a/b")).unwrap();
+        fs::write(outer.path().join("secret"), "secret").unwrap();
+        fs::write(checkout.join("a/b/file"), "inner").unwrap();
+        symlink("a/b", checkout.join("link")).unwrap();
+        symlink(outer.path(), checkout.join("out")).unwrap();
+        for good in ["a/b/file", "link/file", "a/../link/file"] {
+            let file = open(&checkout, &checkout.join(good)).unwrap();
+            assert_eq!(io::read_to_string(file).unwrap(), "inner", "{good}");
+        }
+        for bad in ["out/secret", "../secret", "a", "", "missing"] {
+            open(&checkout, &checkout.join(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_link_that_was_put_there_meanwhile_is_not_followed() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("a")).unwrap();
+        fs::write(checkout.join("a/file"), "").unwrap();
+        fs::write(outer.path().join("file"), "secret").unwrap();
+        symlink(outer.path(), checkout.join("directory")).unwrap();
+        symlink("../../file", checkout.join("a/link")).unwrap();
+        open_below(&checkout, Path::new("a/file")).unwrap();
+        for link in ["directory/file", "a/link"] {
+            open_below(&checkout, Path::new(link)).unwrap_err();
         }
     }
 

@@ -147,9 +147,16 @@ pub fn read_open(file: &File, limit: u64) -> Result<Vec<u8>, ReadError> {
 /// # Errors
 /// [`ReadError::NotRegular`] or [`ReadError::Io`].
 pub fn read_prefix(path: &Path, links: Links, most: u64) -> Result<Vec<u8>, ReadError> {
-    let file = open_regular(path, links)?;
+    Ok(read_open_prefix(&open_regular(path, links)?, most)?)
+}
+
+/// Like [`read_prefix`], of an open regular file, from its position.
+///
+/// # Errors
+/// The operating system's.
+pub fn read_open_prefix(file: &File, most: u64) -> io::Result<Vec<u8>> {
     let length = file.metadata()?.len();
-    Ok(take(&file, length.min(most), most)?)
+    take(file, length.min(most), most)
 }
 
 /// Reads a part of a file, by a handle whose position it leaves alone: several may read the same

@@ -16,7 +16,8 @@
 //! - The bytes are flushed before they are vouched for: after a power failure a file can have its
 //!   times and not its data.
 //! - A page that is mapped for writing and dirty already can change without a trace, and so can a
-//!   disk that is written to past its file system. Only the file's owner and root can do either.
+//!   disk that is written to past its file system, in another machine for example. Only the file's
+//!   owner, root and who can take the disk away can do so.
 
 use std::fs::{File, Metadata};
 use std::io;

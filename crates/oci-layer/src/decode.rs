@@ -71,7 +71,8 @@ pub fn decode(
         {
             return index; // What is too large is not read to its end only to be hashed.
         }
-        let plain = plain.finish();
+        // Nor is what is refused unpacked to its end: unpacking ends where nobody reads.
+        let plain = index.is_ok().then(move || plain.finish());
         let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
         let blob = unpacking.join().map_err(|_| fail(ended()))?;
         // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
@@ -127,10 +128,11 @@ fn index(
     Ok(indexer.index)
 }
 
-/// Reads the blob to its end and checks what both streams hash to; the blob first.
+/// Reads the blob to its end and checks what both streams hash to; the blob first. `plain` is the archive, if it was
+/// read to its end.
 fn verify<B: Read>(
     source: &LayerSource,
-    plain: Finished,
+    plain: Option<Finished>,
     blob: HashingReader<B>,
 ) -> Result<(), LayerErrorKind> {
     let blob = blob.finish();
@@ -139,6 +141,7 @@ fn verify<B: Read>(
     Guard::BlobDigest.refuse(is_other, || {
         LayerErrorKind::WrongDigest(format!("its bytes have the digest {}", blob.digest))
     })?;
+    let Some(plain) = plain else { return Ok(()) };
     plain.drained.map_err(LayerErrorKind::Unreadable)?;
     Guard::DiffId.refuse(plain.digest != source.diff_id, || {
         let (found, expected) = (plain.digest, source.diff_id);

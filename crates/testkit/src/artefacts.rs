@@ -16,12 +16,15 @@ const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
 const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
+/// The program that takes the place of the VMM in the tests of the jail. Compiled after boxlaunch, of whose library it is a
+/// user.
+const INTRUDER_PACKAGES: [&str; 1] = ["intruder"];
 /// The variable that names the C compiler for [`MUSL`], and its value where it is not set: what libkrun
 /// needs of C includes nothing of the C library that differs.
 const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 
 /// The static programs decompress nothing with zstd but the virtual host's kernel, once; to optimize its C code takes an
-/// eighth of the time of compiling boxlaunch. `boxbuild`, which decompresses layers, is none of them.
+/// eighth of the time of compiling boxlaunch. `boxbuild`, which decompresses layers, is not a static program.
 const LESS_ZSTD: &str = "profile.release.package.zstd-sys.opt-level=1";
 
 /// How `boxbuild` is compiled. The other programs are always optimized: they run on emulated CPUs.
@@ -46,6 +49,12 @@ pub struct Artefacts {
     pub hello_agent: PathBuf,
     /// An init that lists the rootfs; static.
     pub list_init: PathBuf,
+    /// A VMM that breaks out; static.
+    pub intruder: PathBuf,
+    /// box-init, which finds another rootfs than the launcher has checked; static.
+    pub swap_init: PathBuf,
+    /// A hostile workload; static.
+    pub red_team: PathBuf,
 }
 
 impl Artefacts {
@@ -62,6 +71,9 @@ impl Artefacts {
             box_init: anywhere("box-init"),
             hello_agent: anywhere("hello-agent"),
             list_init: anywhere("list-init"),
+            intruder: anywhere("intruder"),
+            swap_init: anywhere("swap-init"),
+            red_team: anywhere("red-team"),
         }
     }
 
@@ -74,7 +86,8 @@ impl Artefacts {
     /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
         if std::env::var_os(Self::BUILT).is_none() {
-            for command in &mut Self::builds(workspace, Profile::Dev) {
+            let builder = Self::builder_build(workspace, Profile::Dev);
+            for command in Self::test_builds(workspace).iter_mut().chain(&mut [builder]) {
                 program::run(command)?;
             }
         }
@@ -92,6 +105,13 @@ impl Artefacts {
     pub fn static_builds(workspace: &Workspace) -> [Command; 3] {
         [&LAUNCHER_PACKAGES[..], &INIT_PACKAGES, &GUEST_PACKAGES]
             .map(|packages| Self::static_build(workspace, packages))
+    }
+
+    /// Returns the commands that build the static programs of the tests.
+    pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
+        let mut builds = Vec::from(Self::static_builds(workspace));
+        builds.push(Self::static_build(workspace, &INTRUDER_PACKAGES));
+        builds
     }
 
     /// Returns the command that builds `boxbuild`.

@@ -151,6 +151,12 @@ pub const ALL: &[Damage] = &[
             layers(manifest).push(init);
         });
     }),
+    damage("an init that fits no memory", "1099511627776 bytes, and at most 67108864", |it| {
+        edit_layer(it, INIT_TYPE, |init| init["size"] = (1_u64 << 40).into());
+    }),
+    damage("a kernel that fits no memory", "1099511627776 bytes, and at most 536870912", |it| {
+        edit_layer(it, KERNEL_TYPE, |kernel| kernel["size"] = (1_u64 << 40).into());
+    }),
     damage("no rootfs", "does not name exactly one rootfs", |it| {
         it.edit_manifest(|manifest| layers(manifest).retain(|it| it["mediaType"] != ROOTFS_TYPE));
     }),
@@ -162,6 +168,13 @@ fn list(value: &mut Value) -> &mut Vec<Value> {
 
 fn layers(manifest: &mut Value) -> &mut Vec<Value> {
     list(&mut manifest["layers"])
+}
+
+/// Changes what the manifest says of the one blob of a media type.
+pub fn edit_layer(files: &BoxFiles, media_type: &str, edit: impl FnOnce(&mut Value)) {
+    files.edit_manifest(|manifest| {
+        edit(layers(manifest).iter_mut().find(|it| it["mediaType"] == media_type).unwrap());
+    });
 }
 
 fn remove(files: &BoxFiles, name: &str) {

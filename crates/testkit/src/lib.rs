@@ -8,6 +8,7 @@
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`lean_kernel`] compiles the kernels of `kernel/`;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
+//! - [`deaf`] has the stops of an agent that does not end when it is asked to;
 //! - [`promises`] has the numbers of SPECIFICATION.md, which tests hold;
 //! - [`registry`] runs a registry on the loopback device;
 //! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization.
@@ -17,6 +18,7 @@
 
 pub mod artefacts;
 pub mod damage;
+pub mod deaf;
 pub mod debian;
 pub mod digest;
 mod elf;

@@ -11,9 +11,10 @@ use box_image::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
 };
 use box_image::plan::PLAN_PATH;
+use box_image::wire::PROTOCOL;
 use box_image::{
-    AgentKind, BoxConfig, Budget, ComponentPlan, Descriptor, Health, Index, Layout, Limits,
-    Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
+    AgentKind, BoxConfig, Budget, Capabilities, ComponentPlan, Descriptor, Health, Index, Layout,
+    Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
 };
 use erofs_writer::{Contents, ImageBuilder, Meta, Node};
 use serde::Serialize;
@@ -33,8 +34,9 @@ pub fn config() -> BoxConfig {
         user: User::ROOT,
         hostname: "agent-host".into(),
         namespaces: Namespaces::default(),
-        limits: Limits { memory_bytes: 1 << 27, cpu_weight: 100, pids: 64 },
+        limits: Limits { memory_bytes: 1 << 26, cpu_weight: 100, pids: 64 },
         rlimits: Rlimits::default(),
+        capabilities: Capabilities::default(),
         autostart: false,
         restart: Restart::default(),
         stop_signal: None,
@@ -62,7 +64,7 @@ pub fn config() -> BoxConfig {
         budget: Budget::default(),
     };
     let (tree, kernel_version) = (Blake3Digest::from_bytes([0; 32]), String::new());
-    BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version }
+    BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version, protocol: Some(PROTOCOL) }
 }
 
 /// Returns a rootfs that has nothing but the plan.

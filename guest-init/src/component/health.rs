@@ -65,7 +65,7 @@ pub(crate) fn ask(health: &Health) -> Result<(), String> {
             if is_success(&start) {
                 return Ok(());
             }
-            Err(format!("port {port}: GET {path} is answered with {}", shown(&start)))
+            Err(format!("port {port}: GET {path} is answered with {}", answer(&start)))
         }
         Health::Grpc { port, service } => {
             let mut stream = connect(*port).map_err(failed(*port))?;
@@ -97,7 +97,7 @@ fn request(port: u16, path: &str) -> io::Result<[u8; STATUS_LINE]> {
 }
 
 /// Returns the status of a status line, or the line where it has none.
-fn shown(line: &[u8]) -> String {
+fn answer(line: &[u8]) -> String {
     match line {
         [b'H', b'T', b'T', b'P', b'/', _, b'.', _, b' ', status @ .., _]
             if status.iter().all(u8::is_ascii_digit) =>

@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use box_copy::{LeftOut, Trust};
+use box_copy::{Author, LeftOut};
 use box_image::wire::Own;
 use box_image::{ComponentPlan, Health};
 use nix::sys::prctl::set_dumpable;
@@ -33,7 +33,7 @@ pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
         },
         (Own::Pack, [path]) => pack(Path::new(path)),
         (Own::Unpack, [path]) => {
-            let unpacked = box_copy::unpack(io::stdin().lock(), Path::new(path), Trust::Own);
+            let unpacked = box_copy::unpack(io::stdin().lock(), Path::new(path), Author::User);
             unpacked.map(drop).map_err(|error| error.to_string())
         }
         (Own::Pack | Own::Unpack, _) => Err("it needs one path".to_owned()),

@@ -247,13 +247,14 @@ fn become_workload(
     std::fs::write("/proc/self/oom_score_adj", "0").step("reset the OOM score")?;
     sys::set_nice(0).step("reset the priority")?;
     rlimits::set(plan.rlimits)?;
-    caps::bound(caps::kept())?;
-    caps::reduce(caps::kept())?;
+    let capabilities = plan.capabilities.bits();
+    caps::bound(capabilities)?;
+    caps::reduce(capabilities | caps::TO_CHANGE_USER)?;
     let named = workload.user.map(account::find).transpose()?;
     let user = named.as_ref().map_or(&plan.user, |account| &account.user);
     give_streams_to(user).step("give the standard streams away")?;
     become_user(user)?;
-    caps::reduce(caps::kept())?;
+    caps::reduce(capabilities)?;
     workdir::enter(workload.workdir.unwrap_or(&plan.workdir))?;
     set_no_new_privs().step("set no_new_privs")?;
     sys::reset_signal_dispositions().step("reset the signals' dispositions")?;

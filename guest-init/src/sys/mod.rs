@@ -6,7 +6,10 @@
 //! call nothing here afterwards).
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+pub(crate) mod probe;
 pub mod terminal;
+pub mod zeros;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -272,55 +275,6 @@ pub fn install_filter(program: &[libc::sock_filter]) -> nix::Result<()> {
     // checks them and does not write to them.
     let result = unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) };
     Errno::result(result).map(drop)
-}
-
-/// A system call that the filter's tests make; the kernel is to refuse it or to make nothing of it.
-#[cfg(test)]
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Probe {
-    /// `socket` with a family.
-    Socket(libc::c_int),
-    /// `socket` by x32's number.
-    X32Socket(libc::c_int),
-    /// `getpid` as a 32-bit program makes it.
-    I386,
-    /// `io_uring_setup` without parameters.
-    IoUring,
-}
-
-#[cfg(test)]
-impl Probe {
-    /// Makes the call.
-    pub(crate) fn call(self) -> nix::Result<()> {
-        const X32_BIT: libc::c_long = 0x4000_0000;
-        let socket = |number, family: libc::c_int| {
-            // SAFETY: the call takes numbers only.
-            unsafe { libc::syscall(number, family, libc::SOCK_STREAM, 0) }
-        };
-        let result = match self {
-            Self::Socket(family) => socket(libc::SYS_socket, family),
-            Self::X32Socket(family) => socket(libc::SYS_socket | X32_BIT, family),
-            Self::I386 => return i386_getpid(),
-            // SAFETY: the kernel checks the null pointer and answers EFAULT.
-            Self::IoUring => unsafe {
-                libc::syscall(libc::SYS_io_uring_setup, 1, std::ptr::null::<u8>())
-            },
-        };
-        Errno::result(result).map(drop)
-    }
-}
-
-#[cfg(test)]
-fn i386_getpid() -> nix::Result<()> {
-    const GETPID: i32 = 20;
-    let mut result = GETPID;
-    // SAFETY: the call takes no arguments and touches no memory; the registers that the kernel's
-    // entry for 32-bit calls may clear are named.
-    unsafe {
-        std::arch::asm!("int 0x80", inout("eax") result, out("r8") _, out("r9") _, out("r10") _,
-            out("r11") _, options(nostack));
-    }
-    if result < 0 { Err(Errno::from_raw(-result)) } else { Ok(()) }
 }
 
 #[cfg(test)]

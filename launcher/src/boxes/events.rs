@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use serde::{Serialize, Serializer};
+use box_image::named_enum;
+use serde::Serialize;
 
 use super::{Boxes, Record, State, since_epoch};
 use crate::LaunchError;
@@ -14,7 +15,7 @@ pub struct BoxEvent {
     /// When, in milliseconds since 1970.
     pub time_ms: u64,
     /// Its kind.
-    pub event: Kind,
+    pub event: EventKind,
     /// The name of the box.
     pub name: String,
     /// The digest of the box.
@@ -26,49 +27,33 @@ pub struct BoxEvent {
     pub error: Option<String>,
 }
 
-/// The kinds of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Its start has begun.
-    Start,
-    /// Its agent is ready.
-    Ready,
-    /// The business application's own program has ended with another status than before.
-    BusinessEnd,
-    /// It has ended.
-    End,
-    /// Its record was removed.
-    Remove,
-}
-
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl Kind {
-    /// Returns the name, as events have it in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Ready => "ready",
-            Self::BusinessEnd => "business-end",
-            Self::End => "end",
-            Self::Remove => "remove",
-        }
+named_enum! {
+    /// The kinds of events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum EventKind {
+        /// Its start has begun.
+        Start "start",
+        /// Its agent is ready.
+        Ready "ready",
+        /// The business application's own program has ended with another status than before.
+        BusinessEnd "business-end",
+        /// It has ended.
+        End "end",
+        /// Its record was removed.
+        Remove "remove",
     }
 }
 
 /// Finds the events between two looks at the records.
 #[derive(Debug)]
-pub struct Watch {
+pub struct RecordWatch {
     boxes: Boxes,
     /// The records of the last look, by their names.
     seen: BTreeMap<String, Record>,
 }
 
-impl Watch {
+impl RecordWatch {
     /// Begins with the records that exist; returns their events since a time.
     ///
     /// # Errors
@@ -107,7 +92,7 @@ impl Watch {
     }
 }
 
-fn event(record: &Record, event: Kind, time_ms: u64) -> BoxEvent {
+fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
     let (name, digest) = (record.name.clone(), record.digest);
     BoxEvent { time_ms, event, name, digest, status: None, error: None }
 }
@@ -116,15 +101,15 @@ fn event(record: &Record, event: Kind, time_ms: u64) -> BoxEvent {
 fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
     let mut events = Vec::new();
     if before.is_none() {
-        events.push(event(after, Kind::Start, after.created_ms));
+        events.push(event(after, EventKind::Start, after.created_ms));
     }
     if let (None, Some(ready_ms)) = (before.and_then(|it| it.ready_ms), after.ready_ms) {
-        events.push(event(after, Kind::Ready, ready_ms));
+        events.push(event(after, EventKind::Ready, ready_ms));
     }
     let status = after.business_status;
     if status.is_some() && status != before.and_then(|it| it.business_status) {
         let time_ms = after.ended_ms.filter(|_| before.is_none()).unwrap_or_else(since_epoch);
-        events.push(BoxEvent { status, ..event(after, Kind::BusinessEnd, time_ms) });
+        events.push(BoxEvent { status, ..event(after, EventKind::BusinessEnd, time_ms) });
     }
     if after.state == State::Ended && before.is_none_or(|it| it.state != State::Ended) {
         events.push(ended(after, after.ended_ms));
@@ -133,7 +118,7 @@ fn between(before: Option<&Record>, after: &Record) -> Vec<BoxEvent> {
 }
 
 fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
-    let end = event(record, Kind::End, ended_ms.unwrap_or_else(since_epoch));
+    let end = event(record, EventKind::End, ended_ms.unwrap_or_else(since_epoch));
     BoxEvent { status: record.status, error: record.error.clone(), ..end }
 }
 
@@ -141,5 +126,5 @@ fn ended(record: &Record, ended_ms: Option<u64>) -> BoxEvent {
 fn removed(before: &Record, after: Option<&Record>) -> Vec<BoxEvent> {
     let now = after.map_or_else(since_epoch, |it| it.created_ms);
     let end = (before.state != State::Ended).then(|| ended(before, Some(now)));
-    end.into_iter().chain([event(before, Kind::Remove, now)]).collect()
+    end.into_iter().chain([event(before, EventKind::Remove, now)]).collect()
 }

@@ -8,6 +8,7 @@ use box_image::{ComponentName, Phases, Vm};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
+use crate::jail::Missing;
 use crate::machine::Machine;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
@@ -58,6 +59,9 @@ pub struct Record {
     /// The components in which the kernel's out-of-memory killer has ended a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
+    /// The layers of the jail that it runs without.
+    #[serde(default)]
+    pub jail_missing: Vec<Missing>,
     /// Why it ended, where it was not the agent's end, nor asked for.
     pub error: Option<String>,
     /// Whether the record goes when it ends.
@@ -101,6 +105,7 @@ impl Record {
             status: None,
             business_status: None,
             oom_killed: Vec::new(),
+            jail_missing: Vec::new(),
             error: None,
             remove: false,
         }
@@ -113,6 +118,7 @@ impl Record {
         let phases_ms = machine.facts.is_ready.then_some(machine.facts.phases);
         let agent_socket = machine.agent_socket().map(Path::to_owned);
         let state = State::Running;
+        self.jail_missing.clone_from(&machine.facts.jail.missing);
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
     }
 

@@ -25,8 +25,9 @@ const STREAM: &str = "-";
 /// Copies a file or a directory between a box that runs and this host.
 ///
 /// One of SOURCE and DESTINATION is NAME:PATH. What is copied arrives in DESTINATION if that is a directory, else as
-/// DESTINATION; of a SOURCE that ends with `/.`, what is in the directory. Directories are joined, files are replaced.
-/// Symbolic links are copied as such; devices, pipes and sockets are left out. Copies belong to the user who writes them.
+/// DESTINATION; of a SOURCE that ends with `/.`, what is in the directory. Directories are merged, files are replaced.
+/// Symbolic links are copied as such, out of a box only those that lead to a place within the copy; devices, pipes and
+/// sockets are left out. Copies belong to the user who writes them. An archive has to be in the format of GNU tar.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch cp ./input.csv hello:/tmp

@@ -169,7 +169,7 @@ mod tests {
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU             ok       QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64
 
-        for the jail of a later version; no box needs it today:
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
           Landlock         ok       its ABI is version 7
           cgroups          ok       version 2, delegated to this user; controllers: cpu, memory, pids
           user namespaces  ok       made one, and a mount namespace in it
@@ -194,7 +194,7 @@ mod tests {
           QEMU             missing  there is no qemu-system-x86_64 in PATH
                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
 
-        for the jail of a later version; no box needs it today:
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
           Landlock         missing  the kernel was started without it
                               = help: put `landlock` first in the kernel's parameter `lsm=`, and boot again
           cgroups          limited  version 1
@@ -243,7 +243,7 @@ mod tests {
           QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
 
-        for the jail of a later version; no box needs it today:
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
           cgroups          limited  version 2, not delegated to this user
                               = help: start in a group of your own: `systemd-run --user --scope -p Delegate=yes boxlaunch ...`
           user namespaces  limited  this user may make them; others may not, as user.max_user_namespaces is 0
@@ -266,7 +266,7 @@ mod tests {
           QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
 
-        for the jail of a later version; no box needs it today:
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
           Landlock         missing  the kernel does not have it
                               = help: use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK
           cgroups          missing  none are mounted at /sys/fs/cgroup
@@ -306,21 +306,21 @@ mod tests {
               "state": "ok",
               "fact": "its ABI is version 7",
               "help": null,
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "cgroups",
               "state": "ok",
               "fact": "version 2, delegated to this user; controllers: cpu, memory, pids",
               "help": null,
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "user-namespaces",
               "state": "ok",
               "fact": "made one, and a mount namespace in it",
               "help": null,
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "passt",
@@ -355,21 +355,21 @@ mod tests {
               "state": "missing",
               "fact": "the kernel was started without it",
               "help": "put `landlock` first in the kernel's parameter `lsm=`, and boot again",
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "cgroups",
               "state": "limited",
               "fact": "version 1",
               "help": "boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`",
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "user-namespaces",
               "state": "missing",
               "fact": "cannot make a mount namespace in the user namespace: EPERM: Operation not permitted; kernel.apparmor_restrict_unprivileged_userns is 1",
               "help": "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
-              "needed_for": "for the jail of a later version; no box needs it today"
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
               "name": "passt",

@@ -17,6 +17,7 @@ const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERACTIVE: &str = "--interactive";
+const JAIL: &str = "--jail";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -24,14 +25,14 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
 /// Runs an opened box as `args` say, and returns the exit code.
 pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
-    let (cache, vm) = (paths::cache()?, &opened.plan().vm);
+    let cache = paths::cache()?;
     require_qemu()?;
     let named = args.host_kernel.as_deref();
     let kernel = kernel::choose(named, &cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
     let host = VirtualHost::new(&kernel, paths::SELF)
-        .for_guest(vm.memory_mib)
+        .for_guest(args.size(opened.plan()).memory_mib)
         .time_limit(TIME_LIMIT)
         .disk_of(&opened.directory, opened.files(), BOX);
     if let Some(warning) = kernel.warning() {
@@ -49,6 +50,7 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = [
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
+        (JAIL, args.jail.is_some()),
         (INTERACTIVE, args.options.interactive),
     ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
@@ -59,7 +61,12 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
                        emulated machine";
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
-    let help = "leave it out; with --json the report has what the programs wrote";
+    let help = if option == JAIL {
+        "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
+         boxes of strangers so"
+    } else {
+        "leave it out; with --json the report has what the programs wrote"
+    };
     let message = format!(
         "{option} cannot be used with --emulated: the box runs in a machine within a machine"
     );

@@ -188,9 +188,12 @@ mod tests {
     fn last_words_are_shown_where_the_guest_is_to_blame() {
         let said = vec![Said { source: "console", words: "panic\nat once".to_owned() }];
         let failed = |error| CommandError::from(RunFailure { error, said: said.clone() });
-        let timeout = failed(LaunchError::Timeout(60));
+        let why = Some("port 80: no answer".to_owned());
+        let timeout = failed(LaunchError::Timeout { seconds: 60, why });
         assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));
         assert_eq!(object(&timeout)["code"], "startup-timeout");
+        let message = "the agent was not ready after 60 s; its health check: port 80: no answer";
+        assert_eq!(object(&timeout)["message"], message);
         assert_eq!(object(&timeout)["said"], json!(said));
         let signal = failed(LaunchError::Signal(2));
         assert_eq!(signal.text(), "error: stopped by SIGINT\n");

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use box_image::text::shown;
-use boxlaunch::boxes::{BoxEvent, Boxes, Watch, since_epoch};
+use boxlaunch::boxes::{BoxEvent, Boxes, RecordWatch, since_epoch};
 
 use super::error::CommandError;
 use super::paths;
@@ -37,7 +37,7 @@ pub(crate) struct EventsArgs {
 pub(crate) fn events(args: &EventsArgs) -> Result<u8, CommandError> {
     let now = since_epoch();
     let since_ms = args.since.map_or(now, |since| since.time_ms(now));
-    let (mut watch, past) = Watch::new(Boxes::new(&paths::state()?), since_ms)?;
+    let (mut watch, past) = RecordWatch::new(Boxes::new(&paths::state()?), since_ms)?;
     past.iter().try_for_each(|event| show(event, args))?;
     let mut swept = Instant::now();
     loop {

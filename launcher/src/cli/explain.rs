@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use box_image::ErrorCode::{self, *};
@@ -9,6 +10,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use error_report::Explanation;
 use nix::errno::Errno;
+use nix::libc::SIGSYS;
 
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
@@ -25,6 +27,9 @@ fn code(error: &LaunchError) -> ErrorCode {
     match error {
         LaunchError::Open(error) => Explanation::from(error).code,
         LaunchError::Kvm(_) => KvmUnavailable,
+        LaunchError::TooMuch(_) => HostPolicy,
+        LaunchError::OtherBox { .. } => DigestMismatch,
+        LaunchError::Jail(_) => JailIncomplete,
         LaunchError::Writable(_) => BoxWritable,
         LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
             BoxUnsupported
@@ -44,11 +49,13 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::Input(_)
         | LaunchError::Output(_)
         | LaunchError::Copy(_) => Io,
-        LaunchError::SocketPath { .. } | LaunchError::BadName(_) => Usage,
-        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } => VmmFailed,
+        LaunchError::SocketPath { .. } | LaunchError::BadName(_) | LaunchError::BadDigest(_) => {
+            Usage
+        }
+        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
-        LaunchError::Timeout(_) => StartupTimeout,
+        LaunchError::Timeout { .. } => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
     }
@@ -67,7 +74,25 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "what boots must belong to you or to root, and only its owner may write to it: build the \
              box again, or `chmod go-w` and `chown` its blobs"
         }
-        LaunchError::OtherProtocol(_) => "use the boxlaunch of the boxbuild that built the box",
+        LaunchError::OtherProtocol(_) => {
+            "build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that built it"
+        }
+        LaunchError::OtherBox { .. } => {
+            "it is another box, or another build of it; `boxlaunch inspect BOX` shows what it is"
+        }
+        LaunchError::BadDigest(_) => {
+            "write @sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` prints them"
+        }
+        LaunchError::TooMuch(_) => {
+            "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
+        }
+        LaunchError::Jail(_) => {
+            "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them"
+        }
+        LaunchError::VmmEnded { status, .. } if status.signal() == Some(SIGSYS) => {
+            "the jail forbids a system call that the machine made: `boxlaunch run --jail trace` names it. Please \
+             report it"
+        }
         LaunchError::OlderBox(_) => {
             "build the box again, with `boxbuild build`, and start that one"
         }
@@ -103,7 +128,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit"
         }
         LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
-        LaunchError::Timeout(_) => {
+        LaunchError::Timeout { .. } => {
             "look at the agent's output and its health check; --console FILE keeps all that the \
              machine said, and --startup-timeout gives it more time"
         }

@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::text::shown;
-use box_image::wire::{Exec, Exited, Follow, Own};
+use box_image::wire::Follow;
 use box_image::{ComponentName, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::output::Route;
 use boxlaunch::signals::StopSignals;
+use boxlaunch::{LaunchError, health as check};
 use serde_json::json;
 
 use super::command::component;
@@ -18,8 +17,6 @@ use super::paths;
 use super::run::{component_name, seconds};
 use super::terminal::{is_quiet, json_line, print};
 
-/// How much of what a check says is shown, in bytes.
-const MAX_REASON: usize = 4096;
 /// How much longer than its check a box may take to answer.
 const MARGIN: Duration = Duration::from_secs(5);
 
@@ -54,16 +51,14 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     }
     let signals = StopSignals::block()?;
     let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
-    let exec = Exec::new(0, component, vec!["health".to_owned()]);
-    let timeout_ms = Some(u64::from(args.timeout) * 1000);
-    let exec = Exec { own: Some(Own::Check), timeout_ms, ..exec };
-    let mut output = Route::capture_within(MAX_REASON);
-    client.give_up_after(Duration::from_secs(args.timeout.into()) + MARGIN);
+    let limit = Duration::from_secs(args.timeout.into());
+    let (exec, mut output) = (check::check(0, component, limit), check::answer());
+    client.give_up_after(limit + MARGIN);
     let started = Instant::now();
     let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };
     let exit = client.exec(setup, &mut Route::Nowhere)?;
     let (reason, duration_ms) =
-        (reason(exit, &output, args.timeout), started.elapsed().as_secs_f64() * 1e3);
+        (check::reason(exit, &output, limit), started.elapsed().as_secs_f64() * 1e3);
     report(args, reason.as_deref(), duration_ms)
 }
 
@@ -88,16 +83,4 @@ fn report(args: &HealthArgs, reason: Option<&str>, duration_ms: f64) -> Result<u
         print(&reason.map_or_else(|| "healthy\n".to_owned(), |why| format!("unhealthy: {why}\n")))?;
     }
     Ok(if healthy { exit::DONE } else { exit::FAILED })
-}
-
-/// Returns why a check has not passed; `None` where it has.
-fn reason(exit: Exited, output: &Route, timeout: u32) -> Option<String> {
-    let said = output.captured();
-    let said = [said.stderr(), said.stdout()].map(|text| shown(text.trim_end()));
-    match (exit.status, said) {
-        _ if exit.timed_out => Some(format!("the check took longer than {timeout} s")),
-        (0, _) => None,
-        (_, [said, _] | [_, said]) if !said.is_empty() => Some(said),
-        (status, _) => Some(format!("the check ended with status {status}")),
-    }
 }

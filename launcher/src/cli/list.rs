@@ -117,6 +117,17 @@ fn oom_killed(record: &Record) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
+/// Names the layers that the jail of a box lacks.
+fn jail(record: &Record) -> Option<String> {
+    let missing: Vec<_> = record.jail_missing.iter().map(|it| shown(&it.to_string())).collect();
+    match (missing.is_empty(), record.phases_ms) {
+        (false, _) => Some(format!("without {}", missing.join(", "))),
+        (true, Some(_)) => Some("complete".to_owned()),
+        // Not known, or not yet.
+        (true, None) => None,
+    }
+}
+
 /// Describes a box that was started.
 pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
@@ -131,6 +142,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
         ("oom-killed", text(oom_killed(record))),
+        ("jail", text(jail(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
     ];

@@ -145,9 +145,6 @@ fn guarded(body: impl FnOnce() -> u8 + UnwindSafe) -> u8 {
 }
 
 fn dispatch() -> u8 {
-    if virtual_host::guest::is_init() {
-        return init_of_virtual_host();
-    }
     // The VMM process skips what it does not need: that would be part of the startup time.
     if let Some(done) = env::args_os().nth(1).and_then(|first| helper(&first)) {
         return done.map_or_else(
@@ -158,6 +155,10 @@ fn dispatch() -> u8 {
             },
             |()| exit::DONE,
         );
+    }
+    // After that: a VMM process is the first of its PID namespace, too.
+    if virtual_host::guest::is_init() {
+        return init_of_virtual_host();
     }
     let (result, as_json) = match (process_start(), usage::parse()) {
         (_, Err(error)) => (usage::report(error), false),

@@ -14,7 +14,7 @@ use box_image::text::readable;
 use box_image::{ComponentName, ErrorCode};
 use box_layout::OpenBox;
 use boxlaunch::boxes::{Boxes, Record};
-use boxlaunch::host;
+use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::Setup;
 use boxlaunch::output::{Prefixed, Route};
 use boxlaunch::receipt::Receipts;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         boxlaunch::vmm::close_all_but(&[])?;
     }
     if args.emulated {
-        let opened = boxlaunch::open(&args.directory)?;
+        let opened = args.open()?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
@@ -64,7 +64,7 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    let opened = boxlaunch::open(&args.directory)?;
+    let opened = args.open()?;
     let component = checked(args, &opened)?;
     args.options.check()?;
     let state = paths::state()?;
@@ -84,6 +84,7 @@ fn boot(
             opened: &opened,
             size: entry.record.vm,
             program: Path::new(SELF),
+            device: Path::new(DEVICE),
             receipts: &receipts,
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
@@ -95,6 +96,7 @@ fn boot(
             started: started + tried,
             startup_timeout: Duration::from_secs(args.startup_timeout.into()),
             enforced_total: args.enforced_total(opened.plan()),
+            jail: args.jail(),
             watch: &watch,
         })?;
         entry.update(|record| record.start(&started.machine))?;
@@ -126,7 +128,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
-    let limits: u64 = opened.plan().components().map(|(_, it)| it.limits.memory_bytes).sum();
+    let limits = opened.plan().memory_limits();
     if args.memory.is_some_and(|mib| u64::from(mib) << 20 <= limits) {
         let help = "the machine needs more memory than its components may take together";
         let message =

@@ -27,7 +27,7 @@ pub(crate) struct StatsArgs {
     /// The boxes' names [default: all that run].
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Docker's option: the figures are always those of one moment.
+    /// Accepted as docker has it; the figures are always those of one moment.
     #[arg(long, hide = true)]
     no_stream: bool,
     /// Print one JSON object with the figures of the boxes.

@@ -1,7 +1,9 @@
 use std::io::Write;
 
 use box_image::ComponentName;
-use box_image::wire::{Clock, Exec, Failed, Output, Own, Shutdown, Stream, Timing};
+use box_image::wire::{
+    Exec, Failed, HostTime, Output, Own, PREVIOUS_PROTOCOL, PROTOCOL, Shutdown, Stream, Timing,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -117,7 +119,7 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     assert_eq!(pair.channel.message().unwrap(), None);
     let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
     let channel = &pair.channel;
-    channel.send(&HostMessage::Clock(Clock { now_ns: 1 })).unwrap();
+    channel.send(&HostMessage::Clock(HostTime { now_ns: 1 })).unwrap();
     let own = Some(Own::Check);
     let error = channel.send(&HostMessage::Exec(Exec { own, ..exec.clone() })).unwrap_err();
     assert!(matches!(error, LaunchError::OlderBox(PREVIOUS_PROTOCOL)), "{error}");

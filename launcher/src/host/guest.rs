@@ -18,8 +18,9 @@ use nix::unistd::Pid;
 
 use crate::LaunchError;
 use crate::elf::{self, Access, CODE_AT};
+use crate::jail::fd_path;
 use crate::krun::{self, Vm};
-use crate::vmm::{confine, fd_path, follow};
+use crate::vmm::{confine, follow};
 
 /// The hidden subcommand as which the guest's process is started, with the caller's process id as its
 /// argument.

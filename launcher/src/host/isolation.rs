@@ -9,7 +9,7 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
 /// Where control groups are mounted.
-const CGROUPS: &str = "/sys/fs/cgroup";
+pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +44,32 @@ pub fn landlock() -> Landlock {
         let rules = Ruleset::default().handle_access(AccessFs::Execute).ok()?;
         rules.create().ok()?.restrict_self().ok().map(|done| done.landlock)
     });
-    match tried.join().ok().flatten() {
-        Some(LandlockStatus::Available { effective_abi, kernel_abi }) => {
-            Landlock::Works(kernel_abi.unwrap_or(effective_abi as i32))
+    tried.join().ok().flatten().map_or(Landlock::Missing, Landlock::from)
+}
+
+impl From<LandlockStatus> for Landlock {
+    fn from(status: LandlockStatus) -> Self {
+        match status {
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                Self::Works(kernel_abi.unwrap_or(effective_abi as i32))
+            }
+            LandlockStatus::NotEnabled => Self::Disabled,
+            LandlockStatus::NotImplemented => Self::Missing,
         }
-        Some(LandlockStatus::NotEnabled) => Landlock::Disabled,
-        Some(LandlockStatus::NotImplemented) | None => Landlock::Missing,
+    }
+}
+
+impl Landlock {
+    /// Returns the version of its interface.
+    ///
+    /// # Errors
+    /// Why there is none, for people.
+    pub const fn version(self) -> Result<i32, &'static str> {
+        match self {
+            Self::Works(version) => Ok(version),
+            Self::Disabled => Err("the kernel was started without it"),
+            Self::Missing => Err("the kernel does not have it"),
+        }
     }
 }
 
@@ -60,7 +80,7 @@ pub fn cgroups() -> Cgroups {
         let any = fs::read_dir(CGROUPS).is_ok_and(|mut entries| entries.next().is_some());
         return if any { Cgroups::Legacy } else { Cgroups::Missing };
     }
-    let own = own_group(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
+    let own = own_group();
     let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
     let controllers = controllers.split_whitespace().map(str::to_owned).collect();
     let needed = [".", "cgroup.procs", "cgroup.subtree_control"];
@@ -68,8 +88,13 @@ pub fn cgroups() -> Cgroups {
     Cgroups::Unified { controllers, delegated }
 }
 
+/// Returns the directory of this process's control group of version 2.
+pub(crate) fn own_group() -> PathBuf {
+    group_of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
+}
+
 /// Returns the directory of the group in the text of `/proc/PID/cgroup` (cgroups(7)).
-fn own_group(text: &str) -> PathBuf {
+fn group_of(text: &str) -> PathBuf {
     let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
     Path::new(CGROUPS).join(path.trim_start_matches('/'))
 }
@@ -81,9 +106,9 @@ mod tests {
     #[test]
     fn the_own_group_is_that_of_version_2() {
         let text = "1:name=systemd:/x\n0::/user.slice/a b.scope\n";
-        assert_eq!(own_group(text), Path::new("/sys/fs/cgroup/user.slice/a b.scope"));
-        assert_eq!(own_group("0::/\n"), Path::new("/sys/fs/cgroup"));
-        assert_eq!(own_group(""), Path::new("/sys/fs/cgroup"));
+        assert_eq!(group_of(text), Path::new("/sys/fs/cgroup/user.slice/a b.scope"));
+        assert_eq!(group_of("0::/\n"), Path::new("/sys/fs/cgroup"));
+        assert_eq!(group_of(""), Path::new("/sys/fs/cgroup"));
     }
 
     #[test]

@@ -19,15 +19,12 @@ use super::guest::{self, END, TRIALS};
 use super::kvm_error::{Allowed, KvmError};
 use super::programs::output_within;
 use crate::console::INTERNAL_ERROR;
+use crate::jail::Users;
 
 /// The device of KVM.
-pub const DEVICE: &str = "/dev/kvm";
+pub const DEVICE: &str = crate::jail::DEVICE;
 /// How long the guest may take. It needs some 30 ms.
 const LIMIT: Duration = Duration::from_secs(1);
-/// The permission bits of a file's group to read and write.
-const GROUP_MAY: u32 = 0o060;
-/// Those of everybody else.
-const OTHERS_MAY: u32 = 0o006;
 
 /// Runs a guest in a process of `program`, which is boxlaunch.
 ///
@@ -64,18 +61,20 @@ pub(crate) fn open(path: &Path) -> Result<(), KvmError> {
 /// Reads who may open a device that this user may not.
 fn allowed(path: &Path) -> Allowed {
     let Ok(found) = fs::metadata(path) else { return Allowed::Everybody };
-    let (group, owner) = (Gid::from_raw(found.gid()), Uid::from_raw(found.uid()));
-    let group_may = found.mode() & GROUP_MAY == GROUP_MAY;
-    if found.mode() & OTHERS_MAY == OTHERS_MAY || (group_may && is_member(group)) {
-        return Allowed::Everybody;
+    match Users::of(&found) {
+        Users::Everybody => Allowed::Everybody,
+        Users::Group(group) if is_member(Gid::from_raw(group)) => Allowed::Everybody,
+        // Nobody is to join root's group.
+        Users::Group(group) if group != 0 => {
+            let found = Group::from_gid(Gid::from_raw(group)).ok().flatten();
+            Allowed::Group(found.map_or_else(|| group.to_string(), |it| it.name))
+        }
+        Users::Group(_) | Users::Nobody => {
+            let owner = Uid::from_raw(found.uid());
+            let found = User::from_uid(owner).ok().flatten();
+            Allowed::Owner(found.map_or_else(|| owner.to_string(), |it| it.name))
+        }
     }
-    // Nobody is to join root's group.
-    if group_may && group.as_raw() != 0 {
-        let found = Group::from_gid(group).ok().flatten();
-        return Allowed::Group(found.map_or_else(|| group.to_string(), |it| it.name));
-    }
-    let found = User::from_uid(owner).ok().flatten();
-    Allowed::Owner(found.map_or_else(|| owner.to_string(), |it| it.name))
 }
 
 fn is_member(group: Gid) -> bool {

@@ -8,6 +8,7 @@ pub mod kvm;
 pub mod kvm_error;
 pub mod memory;
 pub mod namespaces;
+pub mod policy;
 pub mod programs;
 
 use std::ffi::OsStr;

@@ -9,14 +9,6 @@ use super::*;
 use crate::output::Outlet;
 use testkit::test_box::{TestBox, config};
 
-/// Shows nothing.
-#[derive(Debug)]
-struct Unseen;
-
-impl Watch for Unseen {
-    fn see(&self, _: Progress) {}
-}
-
 /// More than all pipes on the way to a reader that takes nothing.
 const TOO_MUCH: usize = 1 << 20;
 
@@ -43,9 +35,11 @@ fn machine(made: &TestBox) -> Machine {
         agent_socket: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
+        has_check: true,
         agent_spoke: false,
         agent_window: Window::default(),
         logs: Logs::nowhere(),
+        jail: Policy::BestEffort,
         facts: RunFacts::new(Verification { verified: Verified::Receipt, hashing: Duration::ZERO }),
     }
 }
@@ -109,13 +103,13 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
         let started = Instant::now().checked_sub(seconds(5)).unwrap();
         let budget = Limits { started, timeout: seconds(60), total: Some(seconds(5)) };
         let mut route = Route::Nowhere;
-        machine.await_ready(budget, &Unseen, &mut route, &signals).await.unwrap();
+        machine.await_ready(budget, &(), &mut route, &signals).await.unwrap();
         assert!(!machine.facts.is_ready && machine.facts.phases.total >= 5000.0);
         for total in [None, Some(seconds(60))] {
             let limits = Limits { started, timeout: seconds(5), total };
-            let ready = machine.await_ready(limits, &Unseen, &mut route, &signals).await;
+            let ready = machine.await_ready(limits, &(), &mut route, &signals).await;
             let error = ready.unwrap_err();
-            assert!(matches!(error, LaunchError::Timeout(5)), "{error}");
+            assert!(matches!(error, LaunchError::Timeout { seconds: 5, why: None }), "{error}");
         }
     });
 }
@@ -133,6 +127,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         opened: &opened,
         size: opened.plan().vm,
         program: Path::new("/nowhere"),
+        device: Path::new("/nowhere"),
         receipts: &receipts,
         trust: Trust::Nothing,
         runtime: runtime_dir,
@@ -144,7 +139,8 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         started: Instant::now(),
         startup_timeout: Duration::ZERO,
         enforced_total: None,
-        watch: &Unseen,
+        jail: Policy::BestEffort,
+        watch: &(),
     }));
     let error = refused.unwrap_err().error;
     assert!(matches!(&error, LaunchError::Unsupported(declared) if declared.len() == 1), "{error}");

@@ -81,6 +81,35 @@ fn a_socket_to_no_port_is_a_usage_error() {
 }
 
 #[test]
+fn a_box_is_the_one_that_is_expected_and_no_larger_than_it_may_be() {
+    let scene = Scene::new(&config());
+    let other = format!("sha256:{}", "5".repeat(64));
+    let fails = |options: &[&str]| {
+        let (code, error) = failed(&scene.run(&[&["run", "--json"], options].concat()));
+        (code, error["code"].clone(), error["message"].as_str().unwrap().to_owned())
+    };
+    let (code, name, message) = fails(&["--expect", &other]);
+    assert_eq!((code, name), (Some(1), "digest-mismatch".into()));
+    assert!(message.ends_with(&format!("and {other} was asked for")), "{message}");
+    for (options, asks) in [
+        (&["--max-memory", "1"][..], "MiB of memory, and may have 1"),
+        (&["--cpus", "2", "--max-cpus", "1"], "asks for 2 CPUs, and may have 1"),
+    ] {
+        let (code, name, message) = fails(options);
+        assert_eq!((code, name), (Some(1), "host-policy".into()));
+        assert!(message.ends_with(asks), "{message}");
+    }
+    let mut named = boxlaunch(&["run", "--json"]);
+    named.arg(format!("{}@{other}", scene.made.path().display()));
+    named.env("BOXLAUNCH_STATE", scene.made.path());
+    assert_eq!(failed(&ended(named)).1["code"], "digest-mismatch");
+    let mut short = boxlaunch(&["run", "--json"]);
+    short.arg(format!("{}@sha256:short", scene.made.path().display()));
+    let (code, error) = failed(&ended(short));
+    assert_eq!((code, &error["message"]), (Some(2), &"\"sha256:short\" is not a digest".into()));
+}
+
+#[test]
 fn a_number_of_seconds_is_asked_for() {
     for (option, value, least) in [("--startup-timeout", "5s", 1), ("--grace", "-1", 0)] {
         let ended = ended(boxlaunch(&["run", "x.box", option, value]));

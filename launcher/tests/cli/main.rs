@@ -6,6 +6,7 @@ mod doctor;
 mod errors;
 mod foreign;
 mod global;
+mod hostile;
 mod inspect;
 mod output;
 mod refusal;

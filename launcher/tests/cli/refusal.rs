@@ -1,5 +1,6 @@
 //! A box that declares what this version does not enforce is shown and verified, and never run.
 
+use box_image::wire::PROTOCOL;
 use box_image::{
     BoxConfig, CapPlan, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery,
     SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
@@ -119,6 +120,40 @@ fn a_box_that_init_would_refuse_is_not_booted() {
     );
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
+    let scene = Scene::new(&BoxConfig { protocol: Some(PROTOCOL + 1), ..config() });
+    let ended = scene.run(&["run"]);
+    assert_eq!(
+        ended.stderr,
+        "error: the box's init speaks protocol 4, but this boxlaunch speaks 2 and 3\n  \
+         = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
+         built it\n"
+    );
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert_eq!(std::fs::read_dir(scene.state.path()).unwrap().count(), 0);
+    assert_eq!(scene.run(&["inspect"]).code, Some(0), "it can be looked at");
+}
+
+#[test]
+fn limits_beyond_all_numbers_are_more_than_any_memory() {
+    let mut config = config();
+    config.plan.agent.limits.memory_bytes = u64::MAX;
+    config.plan.business.as_mut().unwrap().limits.memory_bytes = 1 << 20;
+    let ended = Scene::new(&config).run(&["run", "--memory", "1024"]);
+    let error = "its components may take 17179869183.9 GiB of memory, and the machine has 256 MiB";
+    assert!(ended.stderr.contains(error), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(1));
+}
+
+#[test]
+fn a_machine_smaller_than_the_boxs_needs_more_memory_than_the_limits_too() {
+    let ended = Scene::new(&config()).run(&["run", "--memory", "128"]);
+    let error = "error: --memory is too little: the components' limits are 128.0 MiB";
+    assert!(ended.stderr.starts_with(error), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(2));
 }
 
 #[test]

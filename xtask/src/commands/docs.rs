@@ -1,6 +1,6 @@
-//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints.
+//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints, and the page about isolation.
 //!
-//! It runs the program and does not link the language, so that xtask, which is compiled before anything
+//! It runs programs and does not link the language, so that xtask, which is compiled before anything
 //! else, has few dependencies.
 
 use std::fs;
@@ -13,13 +13,14 @@ use crate::say;
 
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
-    for (name, arguments) in [
-        ("docs/boxfile.md", &["schema", "--reference"][..]),
-        ("docs/boxfile.schema.json", &["schema"]),
+    for (name, program_and_arguments) in [
+        ("docs/boxfile.md", &["boxbuild", "--", "schema", "--reference"][..]),
+        ("docs/boxfile.schema.json", &["boxbuild", "--", "schema"]),
+        ("docs/isolation.md", &["box-init", "--example", "isolation"]),
     ] {
-        let mut boxbuild = workspace.cargo();
-        boxbuild.args(["run", "--quiet", "--package", "boxbuild", "--"]).args(arguments);
-        let text = say::step(name, || program::run(&mut boxbuild))?;
+        let mut writer = workspace.cargo();
+        writer.args(["run", "--quiet", "--package"]).args(program_and_arguments);
+        let text = say::step(name, || program::run(&mut writer))?;
         let path = workspace.path(name);
         fs::write(&path, text).map_err(|source| KitError::File { what: "write", path, source })?;
     }

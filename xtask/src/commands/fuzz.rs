@@ -15,12 +15,14 @@ use super::Outcome;
 use crate::{cargo, say};
 
 /// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
-const TARGETS: [(&str, &str); 5] = [
+const TARGETS: [(&str, &str); 7] = [
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
+    ("frames", "boot.dict"),
     ("index", "image.dict"),
     ("layer", "layer.dict"),
     ("manifest", "image.dict"),
+    ("plan", "boot.dict"),
 ];
 
 /// Counts how often each edge of the program is taken, says which edge belongs to which function,

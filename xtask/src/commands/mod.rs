@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod box_init;
 pub(crate) mod cycles;
 pub(crate) mod demo;
+pub(crate) mod dependencies;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod install;

@@ -1,6 +1,8 @@
 //! `cargo xtask soak`: starts a box hundreds of times on the virtual host, for faults that a few starts
 //! do not show.
 
+mod stops;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +30,11 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 500, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..))]
     starts: u32,
+    /// How often a box with an agent that is deaf to SIGTERM is started and stopped, instead; rounded up to a multiple
+    /// of 25.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts"],
+          value_parser = clap::value_parser!(u32).range(1..))]
+    stops: Option<u32>,
 }
 
 /// The starts so far.
@@ -41,6 +48,9 @@ struct Tally {
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
+    if let Some(times) = options.stops {
+        return stops::run(times);
+    }
     let workspace = Workspace::find();
     let bundle = options.bundle.clone().unwrap_or_else(|| workspace.target("demo/hello.box"));
     let kernel = setup::for_virtual_host(&workspace)?;

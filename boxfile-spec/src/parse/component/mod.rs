@@ -1,5 +1,6 @@
 //! `agent { … }` and `business { … }`.
 
+mod capabilities;
 mod command;
 mod env;
 mod health;
@@ -100,6 +101,8 @@ fn common(
     let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
     let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
     let rlimits = limits::read_rlimits(one(&schema::RLIMITS), user.as_ref(), sink);
+    let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };
+    let capabilities = capabilities::read(one(&schema::CAPABILITIES), context, sink);
     let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
@@ -114,6 +117,7 @@ fn common(
         hostname,
         limits,
         rlimits,
+        capabilities,
     };
     (component, share)
 }

@@ -48,7 +48,8 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
         | Kind::LaunchPath
         | Kind::Image
         | Kind::PathOrUrl
-        | Kind::Tool => json!({ "type": "string", "minLength": 1 }),
+        | Kind::Tool
+        | Kind::Capabilities => json!({ "type": "string", "minLength": 1 }),
     }
 }
 

@@ -155,6 +155,22 @@ fn the_limits_of_a_process() {
 }
 
 #[test]
+fn capabilities_are_added_to_the_usual_ones_and_dropped() {
+    let usual = "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE";
+    for (line, expected) in [
+        ("add=\"NET_RAW\"", format!("{usual} NET_RAW")),
+        ("add=\"cap_net_raw  CAP_CHOWN NET_RAW\"", format!("{usual} NET_RAW")),
+        ("drop=\"CHOWN SYS_ADMIN\"", usual.replace("CHOWN ", "")),
+        ("drop=all", String::new()),
+        ("drop=ALL add=\"NET_RAW CHOWN\"", "CHOWN NET_RAW".to_owned()),
+    ] {
+        let component = agent(&format!("user root; capabilities {line}")).component;
+        let names: Vec<_> = component.capabilities.iter().map(|it| it.name).collect();
+        assert_eq!(names.join(" "), expected, "{line}");
+    }
+}
+
+#[test]
 fn tools_are_known_by_one_name() {
     let tools = agent("tools \"Shell\" \"read\" \"bash\" \"grep\"").tools;
     assert_eq!(tools, Some(strings(&["bash", "grep", "read_file"])));

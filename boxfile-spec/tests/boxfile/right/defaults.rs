@@ -2,8 +2,8 @@
 
 use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
 use box_image::{
-    AgentKind, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Restart, Rlimits, SandboxPlan,
-    Vm,
+    AgentKind, Capabilities, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Restart,
+    Rlimits, SandboxPlan, Vm,
 };
 use boxfile_spec::{Health, Platform, json_schema, reference};
 
@@ -19,6 +19,7 @@ fn an_agent_with_an_image_alone() {
     let component = &agent.component;
     assert_eq!(component.limits, Limits { memory_bytes: 512 * MIB, cpu_weight: 20, pids: 100 });
     assert_eq!(component.rlimits, Rlimits::default());
+    assert_eq!(component.capabilities, Capabilities::default());
     assert_eq!((&component.entrypoint, &component.args), (&None, &None));
     assert_eq!((&component.workdir, &component.user), (&None, &None));
     assert!(component.env.is_empty() && component.env_files.is_empty());

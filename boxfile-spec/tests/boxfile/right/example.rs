@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use box_digest::Digest;
 use box_image::{
-    AgentKind, Budget, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits, SkillMode, Vm,
+    AgentKind, Budget, Capabilities, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits,
+    SkillMode, Vm,
 };
 use boxfile_spec::{
     Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Skill, Span, Spanned,
@@ -64,6 +65,7 @@ fn component(image: &str, hostname: &str, limits: Limits) -> Component {
         hostname: hostname.to_owned(),
         limits,
         rlimits: Rlimits::default(),
+        capabilities: Capabilities::default(),
     }
 }
 
@@ -122,7 +124,14 @@ fn the_example_in_full() {
         logs: None,
         caps: Vec::new(),
         sandbox: None,
-        budget: Budget { vmm: None, kernel: Some(400), init: None, ready: None, total: Some(700) },
+        budget: Budget {
+            vmm: None,
+            jail: None,
+            kernel: Some(400),
+            init: None,
+            ready: None,
+            total: Some(700),
+        },
         kernel: Some(example_kernel()),
         climb: 0,
     };

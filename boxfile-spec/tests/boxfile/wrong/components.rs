@@ -320,6 +320,69 @@ fn a_limit_on_processes_does_not_hold_root() {
 }
 
 #[test]
+fn a_capability_is_one_that_can_be_had() {
+    for (line, what) in [
+        ("add=\"NET_RWA\"", "did you mean \"NET_RAW\"?"),
+        ("drop=\"CAP_CHWN\"", "did you mean \"CHOWN\"?"),
+        ("add=\"NET_RAW,IPC_LOCK\"", "write several names with spaces between"),
+        ("add=\"teleport\"", "those that a component can have are CHOWN,"),
+        ("add=\"ALL\"", "`ALL` cannot be added"),
+        ("add=\"NET_RAW cap_mknod\"", "no component can have the capability `MKNOD`"),
+        ("add=5", "takes a string"),
+        ("add=\"\"", "`add` is empty"),
+        ("add=\" \"", "there is no capability"),
+    ] {
+        let errors = agent_errors(&format!("    capabilities {line}"));
+        assert!(errors.contains(what), "{line}: {errors}");
+    }
+    assert_snapshot!(agent_errors("    capabilities add=\"NET_RAW SYS_ADMIN\""), @r#"
+    error: no component can have the capability `SYS_ADMIN`
+      --> Boxfile:4:22
+       |
+     4 |     capabilities add="NET_RAW SYS_ADMIN"
+       |                      ^^^^^^^^^^^^^^^^^^^ it mounts, makes namespaces, and is as good as most others together
+       |
+       = help: name the capabilities that the programs need, of those in docs/isolation.md
+    "#);
+}
+
+#[test]
+fn a_capability_has_an_effect() {
+    let lines = r#"    user app
+    namespaces mount=#false
+    capabilities add="NET_RAW SYS_CHROOT" drop="CHOWN NET_RAW""#;
+    assert_snapshot!(agent_errors(lines), @r#"
+    error: `add` has no effect on users other than root
+      --> Boxfile:6:22
+       |
+     4 |     user app
+       |          --- the component runs as another user
+    ...
+     6 |     capabilities add="NET_RAW SYS_CHROOT" drop="CHOWN NET_RAW"
+       |                      ^^^^^^^^^^^^^^^^^^^^ only root has capabilities
+       |
+       = help: remove `add`, or let the component run as root
+
+    error: `SYS_CHROOT` needs a component with mounts of its own
+      --> Boxfile:6:22
+       |
+     6 |     capabilities add="NET_RAW SYS_CHROOT" drop="CHOWN NET_RAW"
+       |                      ^^^^^^^^^^^^^^^^^^^^ would let it leave its root directory
+       |
+       = help: remove it, or `mount` of `namespaces`
+
+    error: the capability `NET_RAW` is added and dropped
+      --> Boxfile:6:48
+       |
+     6 |     capabilities add="NET_RAW SYS_CHROOT" drop="CHOWN NET_RAW"
+       |                      -------------------- added
+       |                                                ^^^^^^^^^^^^^^^ dropped here
+       |
+       = help: remove it from one of them
+    "#);
+}
+
+#[test]
 fn a_tool_is_one_that_there_is() {
     assert_snapshot!(agent_errors(r#"    tools "bsh" "teleport" 5"#), @r#"
     error: there is no built-in tool `bsh`

@@ -59,7 +59,7 @@ fn an_unknown_declaration_gets_the_list() {
      4 |     volume "data"
        |     ^^^^^^ no such declaration here
        |
-       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`
+       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
     "#);
 }
 
@@ -79,6 +79,7 @@ fn names_from_other_tools_are_recognised() {
         ("working_dir \"/\"", "workdir"),
         ("healthcheck \"tcp\"", "health"),
         ("ulimits nofile=1", "rlimits"),
+        ("cap_add NET_RAW", "capabilities"),
         ("Limits pids=1", "limits"),
     ] {
         assert_eq!(meant(theirs), format!("did you mean `{ours}`?"), "{theirs}");

@@ -4,10 +4,8 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::io;
-use std::path::Path;
 
 use box_cache::StoreError;
-use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::entry::shown_bytes;
@@ -20,19 +18,15 @@ use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
 use boxfile_spec::{Platform, nearest};
-use download::DownloadError;
-use download::fetch::{FetchError, UrlError};
-use download::http::HttpError;
 use error_report::Explanation;
-use guest_kernel::{KernelError, PackageError};
+use guest_kernel::KernelError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 use host_fs::read::ReadError;
 use oci_layer::{LayerError, LayerErrorKind};
-use oci_registry::RegistryError;
 
 /// The help for a file that differs from a checksum in the Boxfile.
-const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
+pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
 /// The help where the store's file system is full.
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
@@ -47,10 +41,6 @@ const NO_SUCH_KERNEL: &str =
 /// The help for a file that is no kernel.
 const A_KERNEL: &str = "name a libkrunfw.so.5 or an uncompressed ELF kernel (vmlinux); \
                                    `boxbuild setup` gets one that boxes can have";
-
-/// The help for a server that cannot be asked.
-const UNREACHABLE: &str =
-    "check the host's name, the network and, where there is a proxy, HTTPS_PROXY";
 
 /// Returns a row with a help.
 pub(super) fn help(code: ErrorCode, text: impl Into<Cow<'static, str>>) -> Explanation {
@@ -283,113 +273,6 @@ impl Explain for LayerError {
             _ => return LayerMalformed.into(),
         };
         help(LayerMalformed, text)
-    }
-}
-
-impl Explain for FetchError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Offline { .. } => {
-                help(Offline, "run `boxbuild fetch`, or build once without --offline")
-            }
-            Self::Download(DownloadError::WrongDigest { .. }) => help(DigestMismatch, NEW_SHA256),
-            Self::Download(source) => source.explain(),
-        }
-    }
-}
-
-impl Explain for UrlError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Malformed { .. } => help(BoxfileInvalid, "write it as \"https://HOST/PATH\""),
-            Self::Scheme(_) => BoxfileInvalid.into(),
-            Self::Credentials { .. } => {
-                help(BoxfileInvalid, "remove them: credentials do not belong in a Boxfile")
-            }
-        }
-    }
-}
-
-impl Explain for DownloadError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Http(source) => source.explain(),
-            Self::Downgrade { .. } => ServerUntrusted.into(),
-            Self::TooLarge { .. } => TooLarge.into(),
-            Self::WrongSize { .. } | Self::WrongDigest { .. } => DigestMismatch.into(),
-            Self::Write { .. } => Io.into(),
-            Self::Store(source) => source.explain(),
-            _ => DownloadFailed.into(),
-        }
-    }
-}
-
-impl Explain for HttpError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Proxy(_) => help(ServerUnreachable, "write it as \"http://HOST:PORT\""),
-            Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
-            Self::Client(_) => Internal.into(),
-            Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
-            Self::NotHttp { .. } => DownloadFailed.into(),
-            Self::Unreachable { .. } => help(ServerUnreachable, UNREACHABLE),
-        }
-    }
-}
-
-impl Explain for PackageError {
-    fn explain(&self) -> Explanation {
-        const OR_FROM: &str = "or name a kernel with --from FILE or URL";
-        match self {
-            Self::NoPip => help(
-                KernelNotFound,
-                format!("install pip (Debian: apt-get install python3-pip), {OR_FROM}"),
-            ),
-            Self::Pip { .. } | Self::NoWheel { .. } => help(
-                DownloadFailed,
-                format!("check the network and the configuration of pip, {OR_FROM}"),
-            ),
-            Self::File { source, .. } => source.explain(),
-            Self::WrongDigest { .. } => DigestMismatch.into(),
-            Self::NotAWheel | Self::NoMember { .. } => KernelInvalid.into(),
-        }
-    }
-}
-
-/// Returns which lines to write into the configuration of registries.
-fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
-    let file = file.unwrap_or(Path::new("registries.toml")).display();
-    format!("write into {file}:\n[registry.{host:?}]\n{setting}")
-}
-
-impl Explain for RegistryError {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Download(source) => source.explain(),
-            Self::AfterMirrors { source, .. } => source.explain(),
-            Self::NotTls { host, config_file } => {
-                let line = in_config(config_file.as_deref(), host, "plain-http = true");
-                help(ServerUntrusted, format!("if it speaks http, {line}"))
-            }
-            Self::Realm { host, realm, config_file } => {
-                let setting = format!("auth-realm = [{realm:?}]");
-                let lines = in_config(config_file.as_deref(), host, &setting);
-                help(RegistryUnauthorized, format!("if you trust it with your password, {lines}"))
-            }
-            Self::Unauthorized { host, .. } => help(
-                RegistryUnauthorized,
-                format!("check the name of the image, or log in: docker login {host}"),
-            ),
-            Self::NotFound { tag: Some(tag), .. } if tag == DEFAULT_TAG => help(
-                ImageNotFound,
-                "a reference without a tag means `latest`; name a tag that the registry has",
-            ),
-            Self::NotFound { .. } => ImageNotFound.into(),
-            Self::Name { .. } => BoxfileInvalid.into(),
-            Self::PlainRealm { .. } => ServerUntrusted.into(),
-            Self::Credentials { .. } => RegistryConfig.into(),
-            _ => RegistryInvalid.into(),
-        }
     }
 }
 

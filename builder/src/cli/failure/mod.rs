@@ -2,6 +2,7 @@
 
 mod explain;
 mod images;
+mod network;
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use box_image::secrets::masked_env_file;
 use box_image::wire::INIT_MARK;
 use boxfile_spec::{Boxfile, Source, Sources, dotenv};
-use host_fs::read::{Links, ReadError, open_regular, read_open, read_prefix};
+use host_fs::read::{Links, ReadError, open_regular, read_open, read_open_prefix};
 use host_fs::{FileError, checkout};
 
 use crate::binary::{self, Program};
@@ -45,8 +46,8 @@ pub(super) fn env(request: &Request<'_>) -> Result<(Vec<EnvFile>, Env), BuildErr
         for file in &declared.env_files {
             let path = request.base.join(&file.value);
             let read = || {
-                checkout::check(&request.checkout, &path)?;
-                Ok(read_prefix(&path, Links::Follow, dotenv::MAX_DOTENV as u64 + 1)?)
+                let file = checkout::open(&request.checkout, &path)?;
+                read_open_prefix(&file, dotenv::MAX_DOTENV as u64 + 1)
             };
             let bytes = read().map_err(|error: io::Error| {
                 BuildError::at(Some(file.span), FileError::of("read", &path)(error))
@@ -107,11 +108,15 @@ pub(super) fn kernel(request: &Request<'_>) -> Result<Tool, BuildError> {
     }
 }
 
-/// Reads a whole file, and returns it opened, too. An init may be as large as a kernel.
+/// Reads a whole file, and returns it opened, too.
 fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), BuildError> {
     let read = || {
         let file = open_regular(&file.path, Links::Follow)?;
-        let bytes = read_open(&file, guest_kernel::MAX_FILE)?;
+        let most = match kind {
+            InputKind::Kernel => MAX_KERNEL,
+            InputKind::Init => MAX_INIT,
+        };
+        let bytes = read_open(&file, most)?;
         Ok((file, bytes))
     };
     read().map_err(|error: ReadError| {

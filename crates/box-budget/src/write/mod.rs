@@ -17,6 +17,7 @@ pub fn with_margin(medians: &Phases, percent: f64) -> Budget {
     let limit = |phase| Some(whole_ms(medians.of(phase) * (1.0 + percent / 100.0)));
     Budget {
         vmm: limit(Phase::Vmm),
+        jail: limit(Phase::Jail),
         kernel: limit(Phase::Kernel),
         init: limit(Phase::Init),
         ready: limit(Phase::Ready),
@@ -82,6 +83,7 @@ pub(super) mod tests {
 
     pub(super) const BUDGET: Budget = Budget {
         vmm: Some(56),
+        jail: None,
         kernel: Some(309),
         init: Some(8),
         ready: Some(12),
@@ -90,7 +92,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_margin_is_rounded_up_to_whole_milliseconds() {
-        let medians = Phases { vmm: 46.3, kernel: 257.5, init: 0.0, ready: 10.0, total: 319.0 };
+        let medians =
+            Phases { vmm: 46.3, jail: 0.0, kernel: 257.5, init: 0.0, ready: 10.0, total: 319.0 };
         let budget = with_margin(&medians, 20.0);
         assert_eq!((budget.vmm, budget.kernel, budget.init), (Some(56), Some(309), Some(1)));
         assert_eq!((budget.ready, budget.total), (Some(12), Some(383)));

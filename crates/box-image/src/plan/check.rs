@@ -2,13 +2,15 @@
 
 use thiserror::Error;
 
+use crate::capabilities::Capability;
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_PIDS, PATH_MAX, is_grpc_service, is_normalized,
-    is_request_path, kernel_directory,
+    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, NO_ID, PATH_MAX, is_grpc_service,
+    is_normalized, is_request_path, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
+use crate::text::readable;
 
-use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan};
+use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, User};
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
@@ -35,6 +37,17 @@ pub enum PlanError {
     /// The machine has no memory.
     #[error("it asks for no memory")]
     NoMemory,
+    /// The components may take all of the machine's memory, and the kernel would end what it likes.
+    #[error(
+        "its components may take {} of memory, and the machine has {machine_mib} MiB; it needs more than they",
+        readable(*limits)
+    )]
+    Memory {
+        /// The memory that the components may take together, in bytes.
+        limits: u64,
+        /// The memory of the machine, in MiB.
+        machine_mib: u32,
+    },
     /// The agent would listen where init does.
     #[error("its agent's port is {CONTROL_PORT}, which init itself uses; choose another")]
     ControlPort,
@@ -82,14 +95,25 @@ impl RunPlan {
         if self.vm.memory_mib == 0 {
             return Err(PlanError::NoMemory);
         }
+        let (limits, machine_mib) = (self.memory_limits(), self.vm.memory_mib);
+        if limits >= u64::from(machine_mib) << 20 {
+            return Err(PlanError::Memory { limits, machine_mib });
+        }
         if self.agent.port.is_some_and(|port| u32::from(port) == CONTROL_PORT) {
             return Err(PlanError::ControlPort);
         }
         let wrong = self.components().find_map(|(component, plan)| {
-            let (setting, reason) = fault(plan)?;
+            let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
         wrong.map_or(Ok(()), Err)
+    }
+
+    /// Finds a port of the business component that is the agent's: init listens on the vsock port of each.
+    fn shared_port(&self, component: ComponentName) -> Option<Fault> {
+        let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
+        let fault = (format!("port={port}"), "the agent has the same; choose another");
+        (self.agent.port == Some(port)).then_some(fault)
     }
 }
 
@@ -104,8 +128,10 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
         .or_else(|| is_unnamed.then_some(unnamed))
         .or_else(|| root(&plan.root))
         .or_else(|| workdir(&plan.workdir))
+        .or_else(|| user(&plan.user))
         .or_else(|| hostname(plan))
         .or_else(|| numbers(plan))
+        .or_else(|| capabilities(plan))
         .or_else(|| plan.health.as_ref().and_then(health))
 }
 
@@ -157,6 +183,18 @@ fn workdir(path: &str) -> Option<Fault> {
     Some((format!("workdir {path:?}"), reason))
 }
 
+fn user(user: &User) -> Option<Fault> {
+    let mut ids = [user.uid, user.gid].into_iter().chain(user.groups.iter().copied());
+    let reason = if ids.any(|id| id == NO_ID) {
+        "no user and no group has the number 4294967295"
+    } else if user.groups.len() > MAX_GROUPS {
+        "it has more than 65536 groups, and the kernel takes no more"
+    } else {
+        return None;
+    };
+    Some(("user".to_owned(), reason))
+}
+
 fn hostname(plan: &ComponentPlan) -> Option<Fault> {
     let setting = || format!("namespaces hostname={:?}", plan.hostname);
     (plan.namespaces.uts && plan.hostname.len() > MAX_HOSTNAME)
@@ -176,6 +214,14 @@ fn numbers(plan: &ComponentPlan) -> Option<Fault> {
     }
     let files = files.filter(|files| *files > MAX_FILES)?;
     Some((format!("rlimits nofile={files}"), "the kernel takes at most 1048576"))
+}
+
+/// Without mounts of its own a component's root is a directory, which root could leave with another `chroot`.
+fn capabilities(plan: &ComponentPlan) -> Option<Fault> {
+    let chroot = Capability::find("SYS_CHROOT").filter(|it| plan.capabilities.contains(it))?;
+    let setting = format!("capabilities add {:?}", chroot.name);
+    (!plan.namespaces.mount)
+        .then_some((setting, "it needs a component with mounts of its own (`namespaces mount`)"))
 }
 
 fn health(check: &Health) -> Option<Fault> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use crate::capabilities::Capabilities;
 use crate::defaults::AGENT_PORT;
 use crate::named_enum;
 
@@ -96,6 +97,9 @@ pub struct ComponentPlan {
     /// The limits of each of its processes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rlimits: Rlimits,
+    /// The capabilities of its root.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub capabilities: Capabilities,
     /// Whether the program is started once the agent is ready (business only); otherwise nothing
     /// starts it.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -136,6 +136,12 @@ impl RunPlan {
     pub fn components(&self) -> impl Iterator<Item = (ComponentName, &ComponentPlan)> {
         ComponentName::ALL.into_iter().filter_map(|name| Some((name, self.component(name)?)))
     }
+
+    /// Returns how much memory the components may take together, in bytes.
+    pub fn memory_limits(&self) -> u64 {
+        let limits = self.components().map(|(_, plan)| plan.limits.memory_bytes);
+        limits.fold(0, u64::saturating_add)
+    }
 }
 
 /// How the images lie in the rootfs.

@@ -122,6 +122,20 @@ fn what_init_enforces_is_not_refused() {
 }
 
 #[test]
+fn capabilities_are_roots() {
+    let mut plan = grown("{}");
+    let text = r#"["CHOWN","NET_RAW"]"#;
+    plan.agent.capabilities = serde_json::from_str(text).unwrap();
+    assert!(serde_json::to_string(&plan).unwrap().contains(&format!("\"capabilities\":{text}")));
+    plan.agent.user.uid = 0;
+    assert_eq!(plan.unsupported(), []);
+    plan.agent.user.uid = 1;
+    assert_eq!(declared(&plan), ["agent capabilities add \"NET_RAW\""]);
+    plan.agent.capabilities = serde_json::from_str("[]").unwrap();
+    assert_eq!(plan.unsupported(), [], "what is dropped nobody has");
+}
+
+#[test]
 fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
     let mut plan = grown("{}");
     let business = plan.business.as_mut().unwrap();

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::capabilities::Grant;
+
 use super::{ComponentName, NetworkPlan, RunPlan, SkillMode, SkillPlan};
 
 /// The reason of most declarations.
@@ -41,6 +43,7 @@ impl RunPlan {
         let mut found = Vec::new();
         found.extend(one(!tools.is_empty(), "agent tools", NOT_YET));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
+        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
         found.extend(skills.iter().filter_map(mounted));
         found.extend(shares.iter().map(|it| named("share", &it.name, NOT_YET)));
         found.extend(scratch.iter().map(|it| named("scratch", &it.name, NOT_YET)));
@@ -61,6 +64,19 @@ impl RunPlan {
             declaration: format!("{} rlimits nproc", name.name()),
             lacks: "it has no effect on root, and the component runs as root; use `limits pids`, or \
                     another `user`",
+        })
+    }
+}
+
+impl RunPlan {
+    /// Names added capabilities of a component whose programs do not run as root: no other user has any.
+    fn unused(&self, name: ComponentName) -> Option<Unsupported> {
+        let plan = self.component(name)?;
+        let added = plan.capabilities.iter().find(|it| it.grant == Grant::Asked)?;
+        (plan.user.uid != 0).then(|| Unsupported {
+            declaration: format!("{} capabilities add {:?}", name.name(), added.name),
+            lacks: "it has an effect on root alone, and the component runs as another user; remove it, \
+                    or write `user \"0\"`",
         })
     }
 }

@@ -34,6 +34,12 @@ use frame::{Body, invalid, read_frame, write_frame};
 pub const PROTOCOL: u32 = 3;
 /// The version before it, whose boxes a host still runs: see [`HostMessage::since`].
 pub const PREVIOUS_PROTOCOL: u32 = 2;
+
+/// Returns whether a host of this version speaks a protocol.
+pub const fn is_spoken(protocol: u32) -> bool {
+    matches!(protocol, PREVIOUS_PROTOCOL | PROTOCOL)
+}
+
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
 pub const INIT_MARK: &str = "boxbuild box-init for protocol 3 and format epoch 3";
@@ -247,7 +253,7 @@ messages! {
         /// Report the resources in use. Each request gets one answer, in their order.
         72 => Measure(Measure),
         /// The host's clock was set.
-        73 => Clock(Clock),
+        73 => Clock(HostTime),
     }
 }
 
@@ -278,7 +284,7 @@ pub struct Signal {
 /// The time on the host's clock, as this is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Clock {
+pub struct HostTime {
     /// Nanoseconds since 1970 (`CLOCK_REALTIME`).
     pub now_ns: u64,
 }

@@ -18,6 +18,12 @@ fn the_mark_of_box_init_names_the_versions() {
 }
 
 #[test]
+fn a_host_speaks_its_protocol_and_the_one_before() {
+    let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
+    assert_eq!(spoken, [PREVIOUS_PROTOCOL, PROTOCOL]);
+}
+
+#[test]
 fn guest_messages_read_back() {
     let timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
     for message in [
@@ -50,7 +56,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Credit(Credit { id: 9, bytes: 1 }), 2),
         (HostMessage::Resize(Resize { id: 9, size }), 2),
         (HostMessage::Measure(Measure {}), 3),
-        (HostMessage::Clock(Clock { now_ns: u64::MAX }), 3),
+        (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
     ] {
         assert_eq!(message.since(), since, "{message:?}");
         let mut bytes = Vec::new();

@@ -205,6 +205,7 @@ fn plan() -> ComponentPlan {
         namespaces: Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false },
         limits: box_image::Limits { memory_bytes: 0, cpu_weight: 100, pids: 0 },
         rlimits: box_image::plan::Rlimits::default(),
+        capabilities: box_image::Capabilities::default(),
         autostart: false,
         restart: box_image::Restart::default(),
         stop_signal: None,

@@ -205,6 +205,25 @@ fn too_much_is_refused() {
 }
 
 #[test]
+fn what_is_refused_is_not_unpacked_to_its_end() {
+    let bad = named(header(EntryType::Fifo, 0), b"../pipe");
+    let tar = archive(|builder| {
+        builder.append(&bad, &[][..]).unwrap();
+        let large = named(header(EntryType::Regular, 1 << 19), b"a");
+        builder.append(&large, &vec![0; 1 << 19][..]).unwrap();
+    });
+    let blob = gzip(&tar);
+    let right = source(&blob, &tar, Compression::Gzip);
+    let expected = decoded(&right, &blob).unwrap_err().to_string();
+    // The digest of the whole archive is not computed.
+    let wrong = LayerSource { diff_id: Digest::of(b"other"), ..right.clone() };
+    assert_eq!(decoded(&wrong, &blob).unwrap_err().to_string(), expected);
+    // That of the blob is.
+    let wrong = LayerSource { digest: Digest::of(b"other"), ..right };
+    refused(decoded(&wrong, &blob), "its bytes have the digest");
+}
+
+#[test]
 fn names_and_attributes_are_bounded_together() {
     let long = "n".repeat(200);
     let tar = archive(|builder| {

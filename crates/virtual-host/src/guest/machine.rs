@@ -1,6 +1,7 @@
 //! Preparing the machine: file systems, kernel modules, disks, and the root that commands see.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,8 +13,15 @@ use crate::plan::{CONTENT, HOME, MODULES, Mount, OUT};
 use crate::{HostError, Result};
 
 /// The file systems of the kernel: type and mount point.
-const SYSTEM: [(&str, &str); 4] =
-    [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys"), ("devpts", "/dev/pts")];
+const SYSTEM: [(&str, &str); 5] = [
+    ("devtmpfs", "/dev"),
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("cgroup2", "/sys/fs/cgroup"),
+    ("devpts", "/dev/pts"),
+];
+/// The group that may use KVM, as udev arranges it on other hosts.
+const KVM: (&str, u32, u32) = ("/dev/kvm", 104, 0o660);
 /// The directories that programs expect.
 const DIRECTORIES: [&str; 7] = ["/dev/pts", "/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
 /// How often, and how many times, a disk is waited for.
@@ -34,7 +42,6 @@ pub(super) fn mount_system() -> Result<()> {
 
 /// Gives a directory the mode of `/tmp`.
 fn open_to_all(directory: &str) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(directory, fs::Permissions::from_mode(0o1777))
         .map_err(HostError::guest(format!("change the mode of {directory}")))
 }
@@ -47,6 +54,17 @@ pub(super) fn load_modules() -> Result<()> {
             .map_err(HostError::guest(format!("load {}", path.display())))?;
     }
     Ok(())
+}
+
+/// Lets the members of a group use KVM, where there is one.
+pub(super) fn share_kvm() -> Result<()> {
+    let (device, group, mode) = KVM;
+    if !Path::new(device).exists() {
+        return Ok(());
+    }
+    chown(device, None, Some(group))
+        .and_then(|()| fs::set_permissions(device, fs::Permissions::from_mode(mode)))
+        .map_err(HostError::guest("share KVM"))
 }
 
 /// Mounts the disks, and returns the device of the one before them: the one for the result.

@@ -28,6 +28,7 @@ pub fn is_init() -> bool {
 pub fn run() -> Result<()> {
     machine::mount_system()?;
     machine::load_modules()?;
+    machine::share_kvm()?;
     let text = fs::read(PLAN).map_err(HostError::guest("read its plan"))?;
     let plan: Plan = serde_json::from_slice(&text)
         .map_err(|error| HostError::malformed("the plan of the virtual host", error))?;

@@ -12,7 +12,7 @@ use crate::cli::explain::kvm_help;
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
-const JAIL: &str = "for the jail of a later version; no box needs it today";
+const JAIL: &str = "for the jail of the process that runs a box (`boxlaunch run --jail`)";
 const NETWORKS: &str = "for the networks of a later version; no box needs it today";
 
 /// One thing that a host can offer.
@@ -123,17 +123,16 @@ fn tool(name: &str, found: Option<&Tool>, install: &str) -> Finding {
 }
 
 fn landlock(found: Landlock) -> Finding {
-    match found {
-        Landlock::Works(version) => Finding::ok(format!("its ABI is version {version}")),
-        Landlock::Disabled => Finding::missing(
-            "the kernel was started without it",
-            "put `landlock` first in the kernel's parameter `lsm=`, and boot again",
-        ),
-        Landlock::Missing => Finding::missing(
-            "the kernel does not have it",
-            "use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK",
-        ),
-    }
+    let reason = match found.version() {
+        Ok(version) => return Finding::ok(format!("its ABI is version {version}")),
+        Err(reason) => reason,
+    };
+    let help = if found == Landlock::Disabled {
+        "put `landlock` first in the kernel's parameter `lsm=`, and boot again"
+    } else {
+        "use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK"
+    };
+    Finding::missing(reason, help)
 }
 
 fn cgroups(found: &Cgroups) -> Finding {

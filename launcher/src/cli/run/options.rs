@@ -1,12 +1,19 @@
 //! The options of `boxlaunch run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use box_digest::Digest;
 use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
 use box_image::{ComponentName, Phase, RunPlan, Vm};
+use box_layout::OpenBox;
+use boxlaunch::LaunchError;
+use boxlaunch::host::policy::Most;
+use boxlaunch::jail::Policy;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
 use crate::cli::terminal::is_quiet;
@@ -21,7 +28,7 @@ use crate::cli::terminal::is_quiet;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The box's directory.
+    /// The box's directory; with @sha256:... after it, it must have this digest.
     #[arg(value_name = "BOX")]
     pub(in crate::cli) directory: PathBuf,
     /// Print one JSON object at the end, with the programs' output in it.
@@ -45,6 +52,15 @@ pub(crate) struct RunArgs {
     /// The memory of the machine in MiB [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = machine_memory())]
     pub(in crate::cli) memory: Option<u32>,
+    /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    max_cpus: Option<u8>,
+    /// The most memory that a box may have, in MiB [default: all of this host's].
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    max_memory: Option<u32>,
+    /// Start the box only if this is its digest.
+    #[arg(long, value_name = "DIGEST")]
+    expect: Option<Digest>,
     /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
@@ -54,6 +70,10 @@ pub(crate) struct RunArgs {
     /// Hash the box's files even if they have not changed since they were last hashed.
     #[arg(long)]
     pub(in crate::cli) verify: bool,
+    /// How to treat a host that does not give every layer of the jail around the virtual machine [default: `require`
+    /// for root, `best-effort` for others].
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(in crate::cli) jail: Option<JailPolicy>,
     /// Write the guest's console to this file, at most 1 MiB of it.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
@@ -89,6 +109,16 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns what to do where the jail lacks a layer.
+    pub(in crate::cli) fn jail(&self) -> Policy {
+        match self.jail {
+            Some(JailPolicy::Require) => Policy::Require,
+            Some(JailPolicy::Trace) => Policy::Trace,
+            None if geteuid().is_root() => Policy::Require,
+            Some(JailPolicy::BestEffort) | None => Policy::BestEffort,
+        }
+    }
+
     /// Returns the command line of the same run of a box at another place, on the virtual host.
     pub(in crate::cli) fn words(&self, bundle: &str) -> Vec<String> {
         // Each option, so that one that comes later is not forgotten.
@@ -100,6 +130,10 @@ impl RunArgs {
             emulated: _,
             host_kernel: _,
             nested: _,
+            jail: _,
+            max_cpus: _,
+            max_memory: _,
+            expect: _,
             detach: _,
             detached: _,
             name: _,
@@ -145,6 +179,29 @@ impl RunArgs {
         total.filter(|_| self.budget == BudgetPolicy::Enforce)
     }
 
+    /// Opens the box, which must be the one that is expected, and no larger than boxes may be.
+    pub(in crate::cli) fn open(&self) -> Result<OpenBox, LaunchError> {
+        let (directory, named) = with_digest(&self.directory)?;
+        let opened = boxlaunch::open(directory)?;
+        let found = opened.digest;
+        if let Some(expected) = self.expect.into_iter().chain(named).find(|it| *it != found) {
+            return Err(LaunchError::OtherBox { expected, found });
+        }
+        // What may be started in the emulated machine was checked outside of it.
+        if !self.nested {
+            self.most().check(self.size(opened.plan()))?;
+        }
+        Ok(opened)
+    }
+
+    fn most(&self) -> Most {
+        let host = Most::of_host();
+        Most {
+            cpus: self.max_cpus.unwrap_or(host.cpus),
+            memory_mib: self.max_memory.unwrap_or(host.memory_mib),
+        }
+    }
+
     /// Returns the size of the machine.
     pub(in crate::cli) fn size(&self, plan: &RunPlan) -> Vm {
         let Vm { cpus, memory_mib } = plan.vm;
@@ -179,6 +236,30 @@ pub(in crate::cli) enum BudgetPolicy {
     Enforce,
     /// Do nothing.
     Off,
+}
+
+/// How to treat a host that does not give every layer of the jail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum JailPolicy {
+    /// Do not start the box, and say which layers are missing.
+    Require,
+    /// Start it, and say which layers are missing.
+    BestEffort,
+    /// Start it, and print the number of a system call that the jail forbids.
+    Trace,
+}
+
+/// Splits `BOX@sha256:DIGEST`. A directory that has such a name itself comes first.
+fn with_digest(path: &Path) -> Result<(&Path, Option<Digest>), LaunchError> {
+    let split = path.to_str().and_then(|text| text.rsplit_once('@'));
+    let Some((directory, text)) = split.filter(|_| !path.exists()) else { return Ok((path, None)) };
+    let directory = Path::new(directory);
+    match text.parse() {
+        Ok(digest) => Ok((directory, Some(digest))),
+        // The directory's name may have the sign in it.
+        Err(_) if !directory.exists() => Ok((path, None)),
+        Err(_) => Err(LaunchError::BadDigest(text.to_owned())),
+    }
 }
 
 /// Reads the memory of a machine, in MiB.

@@ -9,6 +9,7 @@ use box_image::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::boxes::{Entry, Record};
 use boxlaunch::client::{Client, CommandSetup};
+use boxlaunch::error::because;
 use boxlaunch::output::Route;
 use boxlaunch::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::signals::StopSignals;
@@ -62,13 +63,14 @@ impl Run<'_> {
         mut entry: Entry,
         mut agent_output: Route,
     ) -> Result<u8, CommandError> {
-        let (args, mut facts) = (self.args, started.machine.facts);
+        let (args, mut facts) = (self.args, started.machine.facts.clone());
         let over = self.over_budget(&facts);
         if over.is_some() {
-            let why = over_budget_reason(facts.is_ready).to_owned();
+            let why = over_budget_reason(&facts);
             entry.update(|record| record.error = Some(why))?;
         }
         let record = entry.record.clone();
+        self.say_missing(&record);
         let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
         if args.detached && over.is_none() {
             if !args.json {
@@ -118,7 +120,7 @@ impl Run<'_> {
         match self.args.budget {
             BudgetPolicy::Enforce if over => {
                 self.screen.notice(&budget_table(budget, facts));
-                let error = over_budget(facts.is_ready);
+                let error = over_budget(facts);
                 self.screen.notice(&(painted(&error.text()) + "\n"));
                 return Some(error);
             }
@@ -185,6 +187,19 @@ impl Run<'_> {
     /// Returns the socket that leads to the agent's port, if it can be reached from where the user is.
     fn agent_socket<'r>(&self, record: &'r Record) -> Option<&'r Path> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
+    }
+
+    /// Says which layers of the jail are missing.
+    fn say_missing(&self, record: &Record) {
+        let missing: Vec<_> = record.jail_missing.iter().map(|it| it.layer.name()).collect();
+        if self.args.json || is_quiet() || missing.is_empty() {
+            return;
+        }
+        self.screen.notice(&format!(
+            "boxlaunch: this host's jail lacks {}; `boxlaunch inspect {}` says why\n",
+            missing.join(", "),
+            record.name
+        ));
     }
 
     /// Says that the business application's own program has ended, and where its words are.
@@ -261,9 +276,9 @@ fn after_stop(
 }
 
 /// Returns the error of a start over its budget, whether its agent was ready too late or not yet.
-fn over_budget(was_ready: bool) -> Problem {
-    let message = over_budget_reason(was_ready);
-    if was_ready {
+fn over_budget(facts: &RunFacts) -> Problem {
+    let message = over_budget_reason(facts);
+    if facts.is_ready {
         return Problem::new(ErrorCode::OverBudget, message);
     }
     let help = "`--budget report` waits for it, until --startup-timeout, and shows what each phase \
@@ -271,12 +286,12 @@ fn over_budget(was_ready: bool) -> Problem {
     Problem::new((ErrorCode::OverBudget, help), message)
 }
 
-const fn over_budget_reason(was_ready: bool) -> &'static str {
-    if was_ready {
-        "the start took longer than the box's budget allows"
-    } else {
-        "the box's budget was used up before the agent was ready"
+fn over_budget_reason(facts: &RunFacts) -> String {
+    if facts.is_ready {
+        return "the start took longer than the box's budget allows".to_owned();
     }
+    let why = because(facts.unready.as_deref());
+    format!("the box's budget was used up before the agent was ready{why}")
 }
 
 #[cfg(test)]
@@ -284,7 +299,22 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
+    use boxlaunch::verify::{Verification, Verified};
+
     use super::*;
+
+    #[test]
+    fn a_start_over_its_budget_says_what_the_health_check_said() {
+        let verification = Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
+        let mut facts = RunFacts::new(verification);
+        let silent = "the box's budget was used up before the agent was ready";
+        assert_eq!(over_budget_reason(&facts), silent);
+        facts.unready = Some("port 80: no answer".to_owned());
+        let expected = format!("{silent}; its health check: port 80: no answer");
+        assert_eq!(over_budget_reason(&facts), expected);
+        facts.is_ready = true;
+        assert!(!over_budget_reason(&facts).contains("health"));
+    }
 
     fn code(code: u8, error: LaunchError) -> u8 {
         let signals = Rc::new(StopSignals::block().unwrap());

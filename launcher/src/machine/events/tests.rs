@@ -76,3 +76,22 @@ fn a_signal_is_an_event_and_is_noted() {
     });
     assert!(signals.any_taken());
 }
+
+/// Fails where the end of the log is taken for the end of the process, and where `kill` reads the log to its end.
+#[test]
+fn a_log_that_another_process_has_open_is_not_waited_for() {
+    let made = TestBox::new(&config());
+    block_on(async {
+        for is_killed in [false, true] {
+            let mut events = events("/bin/cat", &made);
+            let (log, _other) = std::io::pipe().unwrap();
+            events.log = Some(Receiver::from_owned_fd(log.into()).unwrap());
+            if is_killed {
+                events.kill().await.unwrap();
+            } else {
+                let event = events.next(None, None).await.unwrap();
+                assert!(matches!(event, Event::VmmEnded(_)), "{event:?}");
+            }
+        }
+    });
+}

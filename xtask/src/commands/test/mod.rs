@@ -16,7 +16,7 @@ use std::time::Instant;
 use testkit::{Result, Workspace};
 
 use self::scope::{Checked, Scope};
-use super::{Outcome, cycles, setup, words};
+use super::{Outcome, cycles, dependencies, setup, words};
 use crate::{cargo, say};
 
 const HELP: &str = "\
@@ -71,6 +71,7 @@ fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
     format.args(["fmt", "--all", "--check"]);
     say::step("cargo fmt --check", || cargo::run(&mut format))?;
     say::step("circles of modules", || cycles::check(workspace))?;
+    say::step("dependencies", || dependencies::check(workspace))?;
     say::step("words of comments", || words::check(workspace))?;
     say::step("prerequisites", || match scope {
         Scope::Quick => setup::for_quick_tests(workspace),

@@ -68,7 +68,7 @@ impl Job {
     pub(super) fn cargo(&self, workspace: &Workspace) -> Vec<Command> {
         let mut cargo = workspace.cargo();
         match self {
-            Self::Programs => return Artefacts::static_builds(workspace).into(),
+            Self::Programs => return Artefacts::test_builds(workspace),
             Self::Builder => cargo = Artefacts::builder_build(workspace, Profile::Dev),
             Self::Lints => {
                 cargo.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);

@@ -28,12 +28,39 @@ fn a_machine_that_cannot_be_is_refused() {
 }
 
 #[test]
+fn a_machine_has_more_memory_than_its_components_may_take() {
+    let of_agent = |bytes| move |plan: &mut RunPlan| plan.agent.limits.memory_bytes = bytes;
+    let others = 1 << 20;
+    let most = (512 << 20) - others;
+    assert_eq!(
+        refusal(of_agent(most)),
+        "its components may take 512.0 MiB of memory, and the machine has 512 MiB; it needs more than they"
+    );
+    assert!(refusal(of_agent(u64::MAX)).contains("may take 17179869183.9 GiB"));
+    let mut plan = grown("{}");
+    of_agent(most - 1)(&mut plan);
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
 fn both_components_are_checked() {
     let workdir = |plan: &mut ComponentPlan| plan.workdir = "srv".to_owned();
     let reason = "workdir \"srv\": it is not an absolute path; begin it with `/`";
     assert_eq!(agent_refusal(workdir), format!("agent {reason}"));
     let business = refusal(|plan| workdir(plan.business.as_mut().unwrap()));
     assert_eq!(business, format!("business {reason}"));
+}
+
+#[test]
+fn each_component_has_a_port_of_its_own() {
+    let set = |port| move |plan: &mut RunPlan| plan.business.as_mut().unwrap().port = port;
+    let shared = "business port=4088: the agent has the same; choose another";
+    assert_eq!(refusal(set(Some(4088))), shared);
+    for other in [None, Some(4089)] {
+        let mut plan = grown("{}");
+        set(other)(&mut plan);
+        assert_eq!(plan.check(), Ok(()), "{other:?}");
+    }
 }
 
 #[test]
@@ -52,6 +79,25 @@ fn the_kernels_directories_are_known_by_any_spelling() {
         plan.agent.workdir = path.to_owned();
         assert_eq!(plan.check(), Ok(()), "{path}");
     }
+}
+
+#[test]
+fn a_component_without_mounts_of_its_own_cannot_change_its_root() {
+    let chroot = |plan: &mut ComponentPlan| {
+        plan.capabilities = serde_json::from_str(r#"["SYS_CHROOT"]"#).unwrap();
+    };
+    let mut plan = grown("{}");
+    chroot(&mut plan.agent);
+    assert_eq!(plan.check(), Ok(()));
+    let shared = |plan: &mut ComponentPlan| {
+        chroot(plan);
+        plan.namespaces.mount = false;
+    };
+    assert_eq!(
+        agent_refusal(shared),
+        "agent capabilities add \"SYS_CHROOT\": it needs a component with mounts of its own \
+         (`namespaces mount`)"
+    );
 }
 
 #[test]
@@ -104,6 +150,20 @@ fn what_the_kernel_always_refuses_is_refused() {
             "agent health \"exec\": it names no program",
         ]
     );
+}
+
+#[test]
+fn a_user_that_the_kernel_cannot_set_is_refused() {
+    let none = "agent user: no user and no group has the number 4294967295";
+    for user in [(NO_ID, 0, vec![]), (0, NO_ID, vec![]), (0, 0, vec![7, NO_ID])] {
+        let (uid, gid, groups) = user;
+        assert_eq!(agent_refusal(|plan| plan.user = User { uid, gid, groups }), none);
+    }
+    let many = agent_refusal(|plan| plan.user.groups = vec![7; MAX_GROUPS + 1]);
+    assert_eq!(many, "agent user: it has more than 65536 groups, and the kernel takes no more");
+    let mut plan = grown("{}");
+    plan.agent.user.groups = vec![7; MAX_GROUPS];
+    assert_eq!(plan.check(), Ok(()));
 }
 
 #[test]

@@ -1,0 +1,119 @@
+//! `capabilities add="…" drop="…"`: what root of a component may do beyond its own files and processes.
+
+use box_image::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
+
+use crate::diagnostic::quote;
+use crate::parse::reader::Reader;
+use crate::sink::Sink;
+use crate::suggest::nearest;
+use crate::syntax::tree::{Node, Value};
+use crate::{Diagnostic, Span, Spanned, rules, schema, value};
+
+/// The word for all of them, which can only be dropped.
+const ALL: &str = "ALL";
+
+/// The parts of the component with which its capabilities have to agree.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// The user, where one is declared.
+    pub(super) user: Option<&'a Spanned<String>>,
+    /// Whether the component has mounts of its own.
+    pub(super) own_mounts: bool,
+}
+
+/// Capabilities that are named in one value; nothing stands for all of them.
+type Named = Spanned<Vec<Option<&'static Capability>>>;
+
+/// Reads the capabilities of a component.
+pub(super) fn read(node: Option<&Node>, context: Context<'_>, sink: &Sink) -> Capabilities {
+    let Some(node) = node else { return Capabilities::default() };
+    let mut reader = Reader::new(node, &schema::CAPABILITIES, sink);
+    let added = reader.read_optional("add", addable);
+    let dropped = reader.read_optional("drop", named);
+    reader.finish();
+    let nothing = || Spanned { value: Vec::new(), span: node.name.span };
+    let (added, dropped) = (added.unwrap_or_else(nothing), dropped.unwrap_or_else(nothing));
+    check(&added, &dropped, context, sink);
+    let from = match dropped.value.contains(&None) {
+        true => Capabilities::NONE,
+        false => Capabilities::default(),
+    };
+    let left = dropped.value.into_iter().flatten().fold(from, Capabilities::without);
+    added.value.into_iter().flatten().fold(left, Capabilities::with)
+}
+
+/// Reports capabilities that are added without effect, or where they would be too much.
+fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
+    let all = || added.value.iter().flatten();
+    if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {
+        let message = format!("the capability `{}` is added and dropped", both.name);
+        let error = Diagnostic::new(message, dropped.span, "dropped here");
+        sink.report(error.with_label(added.span, "added").with_help("remove it from one of them"));
+    }
+    let other = context.user.filter(|user| !rules::is_root(&user.value));
+    if let (Some(user), Some(_)) = (other, all().next()) {
+        let message = "`add` has no effect on users other than root";
+        let error = Diagnostic::new(message, added.span, "only root has capabilities");
+        let error = error.with_label(user.span, "the component runs as another user");
+        sink.report(error.with_help("remove `add`, or let the component run as root"));
+    }
+    if all().any(|it| it.name == "SYS_CHROOT") && !context.own_mounts {
+        let message = "`SYS_CHROOT` needs a component with mounts of its own";
+        let error = Diagnostic::new(message, added.span, "would let it leave its root directory");
+        sink.report(error.with_help("remove it, or `mount` of `namespaces`"));
+    }
+}
+
+/// Reads the names of capabilities that can be added.
+fn addable(value: &Value, name: &str) -> Result<Named, Diagnostic> {
+    let named = named(value, name)?;
+    for capability in &named.value {
+        let (message, label) = match capability {
+            None => ("`ALL` cannot be added".to_owned(), "too much".to_owned()),
+            Some(it) if it.grant == Grant::Never => (
+                format!("no component can have the capability `{}`", it.name),
+                format!("it {}", it.about),
+            ),
+            Some(_) => continue,
+        };
+        let help = "name the capabilities that the programs need, of those in docs/isolation.md";
+        return Err(Diagnostic::new(message, value.span, label).with_help(help));
+    }
+    Ok(named)
+}
+
+/// Reads the names of capabilities, with spaces between.
+fn named(value: &Value, name: &str) -> Result<Named, Diagnostic> {
+    let text = value::filled_text(value, name)?;
+    let one = |word: &str| {
+        if word.eq_ignore_ascii_case(ALL) {
+            return Ok(None);
+        }
+        Capability::find(word).map(Some).ok_or_else(|| unknown(word, value.span))
+    };
+    let names = text.split_whitespace().map(one).collect::<Result<Vec<_>, _>>()?;
+    if names.is_empty() {
+        return Err(unknown(text, value.span));
+    }
+    Ok(Spanned { value: names, span: value.span })
+}
+
+fn unknown(text: &str, span: Span) -> Diagnostic {
+    let names = CAPABILITIES.each_ref().map(|it| it.name);
+    let upper = text.to_ascii_uppercase();
+    if text.contains([',', ';', '|']) {
+        let message = format!("{} is not the name of a capability", quote(text));
+        let help = "write several names with spaces between: \"NET_RAW IPC_LOCK\"";
+        return Diagnostic::new(message, span, "not a name").with_help(help);
+    }
+    let help = match nearest(upper.strip_prefix("CAP_").unwrap_or(&upper), &names) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => {
+            let to_be_had = CAPABILITIES.iter().filter(|it| it.grant != Grant::Never);
+            let names: Vec<_> = to_be_had.map(|it| it.name).collect();
+            format!("those that a component can have are {}", names.join(", "))
+        }
+    };
+    let message = format!("there is no capability {}", quote(text));
+    Diagnostic::new(message, span, "no such capability").with_help(help)
+}

@@ -1,0 +1,256 @@
+//! The capabilities of Linux (capabilities(7)) that root of a component has, or can be given.
+
+use std::fmt;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use Grant::{Always, Asked, Never};
+
+/// Whether root of a component has a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// Unless the Boxfile drops it.
+    Always,
+    /// If the Boxfile adds it.
+    Asked,
+    /// In no box.
+    Never,
+}
+
+/// A capability, and whether it can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capability {
+    /// The number in the kernel (`linux/capability.h`).
+    pub number: u8,
+    /// The name without `CAP_`.
+    pub name: &'static str,
+    /// Whether root of a component has it.
+    pub grant: Grant,
+    /// Whether Docker's containers have it by default.
+    pub by_docker: bool,
+    /// Its purpose, or the reason why it cannot be had: the rest of a sentence that begins with `it`.
+    pub about: &'static str,
+}
+
+impl Capability {
+    /// Finds a capability by its name, in letters of either case, with `CAP_` or without.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        let upper = name.to_ascii_uppercase();
+        let bare = upper.strip_prefix("CAP_").unwrap_or(&upper);
+        CAPABILITIES.iter().find(|it| it.name == bare)
+    }
+
+    const fn bit(&self) -> u64 {
+        1 << self.number
+    }
+}
+
+const fn row(number: u8, name: &'static str, grant: Grant, about: &'static str) -> Capability {
+    Capability { number, name, grant, by_docker: false, about }
+}
+
+/// One that Docker's containers have.
+const fn dock(number: u8, name: &'static str, grant: Grant, about: &'static str) -> Capability {
+    Capability { by_docker: true, ..row(number, name, grant, about) }
+}
+
+/// All capabilities of Linux 6.12, by their numbers.
+pub static CAPABILITIES: [Capability; 41] = [
+    dock(0, "CHOWN", Always, "gives files to other users"),
+    dock(1, "DAC_OVERRIDE", Always, "reads and writes files whatever their mode is"),
+    row(2, "DAC_READ_SEARCH", Asked, "reads files whatever their mode is, without writing them"),
+    dock(3, "FOWNER", Always, "changes modes and times of the files of other users"),
+    dock(4, "FSETID", Always, "keeps set-user-ID bits of files that it changes"),
+    dock(5, "KILL", Always, "signals processes of other users"),
+    dock(6, "SETGID", Always, "becomes other groups"),
+    dock(7, "SETUID", Always, "becomes other users"),
+    dock(8, "SETPCAP", Asked, "changes which of its own capabilities its programs inherit"),
+    row(9, "LINUX_IMMUTABLE", Never, "marks files that nobody can remove any more"),
+    dock(10, "NET_BIND_SERVICE", Always, "listens on ports below 1024"),
+    row(11, "NET_BROADCAST", Never, "does nothing: Linux asks for it nowhere"),
+    row(12, "NET_ADMIN", Never, "changes the network that both components use, loopback too"),
+    dock(
+        13,
+        "NET_RAW",
+        Asked,
+        "opens raw and packet sockets, as `ping` and `tcpdump` do; on a \
+        shared network it reads what the other component sends",
+    ),
+    row(14, "IPC_LOCK", Asked, "keeps memory from being swapped, up to the component's limit"),
+    row(15, "IPC_OWNER", Asked, "uses System V IPC objects of other users"),
+    row(16, "SYS_MODULE", Never, "loads code into the kernel"),
+    row(17, "SYS_RAWIO", Never, "reaches devices and memory past the kernel"),
+    dock(
+        18,
+        "SYS_CHROOT",
+        Asked,
+        "changes its root directory; the component needs mounts of its own",
+    ),
+    row(19, "SYS_PTRACE", Never, "takes over other processes, also that of init in the component"),
+    row(20, "SYS_PACCT", Never, "records every process of the box"),
+    row(21, "SYS_ADMIN", Never, "mounts, makes namespaces, and is as good as most others together"),
+    row(22, "SYS_BOOT", Never, "stops the box or starts another kernel"),
+    row(23, "SYS_NICE", Never, "takes the processors from the other component and from init"),
+    row(24, "SYS_RESOURCE", Never, "lifts the limits that the Boxfile sets"),
+    row(25, "SYS_TIME", Never, "sets the clock of the box, which follows the host's"),
+    row(26, "SYS_TTY_CONFIG", Never, "takes terminals from other sessions"),
+    dock(27, "MKNOD", Never, "makes devices, which could not be opened: a root has none (`nodev`)"),
+    row(28, "LEASE", Asked, "is told when other processes open files of other users"),
+    dock(29, "AUDIT_WRITE", Asked, "writes to the audit log, which a box does not have"),
+    row(
+        30,
+        "AUDIT_CONTROL",
+        Never,
+        "configures the audit of the kernel, which a box does not have",
+    ),
+    dock(31, "SETFCAP", Asked, "gives files capabilities, which have no effect in a box"),
+    row(32, "MAC_OVERRIDE", Never, "is for security modules that a box does not have"),
+    row(33, "MAC_ADMIN", Never, "is for security modules that a box does not have"),
+    row(34, "SYSLOG", Never, "reads and clears the messages of the kernel"),
+    row(35, "WAKE_ALARM", Never, "wakes a machine that sleeps, which a box does not do"),
+    row(36, "BLOCK_SUSPEND", Never, "keeps a machine from sleeping, which a box does not do"),
+    row(37, "AUDIT_READ", Never, "reads the audit log, which a box does not have"),
+    row(38, "PERFMON", Never, "measures the kernel and the other component"),
+    row(39, "BPF", Never, "runs programs in the kernel"),
+    row(40, "CHECKPOINT_RESTORE", Never, "reaches into other processes"),
+];
+
+/// The capabilities that root of a component has. Any other user has none.
+///
+/// In JSON it is a list of their names, by number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities(u64);
+
+impl Capabilities {
+    /// None at all.
+    pub const NONE: Self = Self(0);
+
+    /// Adds one, if it can be had.
+    #[must_use]
+    pub const fn with(self, capability: &Capability) -> Self {
+        match capability.grant {
+            Never => self,
+            Always | Asked => Self(self.0 | capability.bit()),
+        }
+    }
+
+    /// Removes one.
+    #[must_use]
+    pub const fn without(self, capability: &Capability) -> Self {
+        Self(self.0 & !capability.bit())
+    }
+
+    /// Returns whether one is among them.
+    pub const fn contains(self, capability: &Capability) -> bool {
+        self.0 & capability.bit() != 0
+    }
+
+    /// Returns them as the kernel's bits: that of a capability is the one with its number.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns them by number.
+    pub fn iter(self) -> impl Iterator<Item = &'static Capability> {
+        CAPABILITIES.iter().filter(move |it| self.contains(it))
+    }
+}
+
+impl Default for Capabilities {
+    /// Returns those that root has unless the Boxfile says otherwise: what package managers, servers and shells need within
+    /// their own root.
+    fn default() -> Self {
+        let usual = CAPABILITIES.iter().filter(|it| it.grant == Always);
+        usual.fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|it| it.name)).finish()
+    }
+}
+
+impl Serialize for Capabilities {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|it| it.name))
+    }
+}
+
+impl<'de> Deserialize<'de> for Capabilities {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        names.iter().try_fold(Self::NONE, |all, name| {
+            let found = CAPABILITIES.iter().find(|it| it.name == name && it.grant != Never);
+            found.map(|it| all.with(it)).ok_or_else(|| {
+                D::Error::custom(format_args!("no component can have the capability {name:?}"))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_at_the_place_of_its_number() {
+        for (place, capability) in CAPABILITIES.iter().enumerate() {
+            assert_eq!(usize::from(capability.number), place, "{}", capability.name);
+        }
+    }
+
+    #[test]
+    fn the_default_is_part_of_dockers() {
+        assert_eq!(Capabilities::default().bits(), 0b100_1111_1011);
+        assert!(Capabilities::default().iter().all(|it| it.by_docker));
+        assert_eq!(CAPABILITIES.iter().filter(|it| it.by_docker).count(), 14);
+    }
+
+    #[test]
+    fn nothing_that_reaches_beyond_the_component_can_be_had() {
+        for name in [
+            "NET_ADMIN",
+            "SYS_MODULE",
+            "SYS_RAWIO",
+            "SYS_PTRACE",
+            "SYS_ADMIN",
+            "SYS_BOOT",
+            "SYS_NICE",
+            "SYS_RESOURCE",
+            "SYS_TIME",
+            "MKNOD",
+            "SYSLOG",
+            "PERFMON",
+            "BPF",
+        ] {
+            let capability = Capability::find(name).unwrap();
+            assert_eq!(capability.grant, Never, "{name}");
+            assert_eq!(Capabilities::NONE.with(capability), Capabilities::NONE, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_as_docker_and_the_manual_spell_them() {
+        for name in ["NET_RAW", "CAP_NET_RAW", "net_raw", "cap_net_raw"] {
+            assert_eq!(Capability::find(name).unwrap().number, 13, "{name}");
+        }
+        assert_eq!(Capability::find("CAP_CAP_NET_RAW"), None);
+        assert_eq!(Capability::find("ALL"), None);
+    }
+
+    #[test]
+    fn a_set_reads_back_and_has_nothing_that_cannot_be_had() {
+        let raw = Capability::find("NET_RAW").unwrap();
+        let chown = Capability::find("CHOWN").unwrap();
+        let set = Capabilities::NONE.with(raw).with(chown);
+        let text = serde_json::to_string(&set).unwrap();
+        assert_eq!(text, r#"["CHOWN","NET_RAW"]"#);
+        assert_eq!(serde_json::from_str::<Capabilities>(&text).unwrap(), set);
+        assert_eq!(set.without(chown).bits(), 1 << 13);
+        for wrong in [r#"["SYS_ADMIN"]"#, r#"["CAP_CHOWN"]"#, r#"["chown"]"#, r#"[""]"#] {
+            assert!(serde_json::from_str::<Capabilities>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Stops of a box whose agent is deaf to SIGTERM and is writing: a test makes a few, `cargo xtask soak --stops` many.
+
+/// The seconds between SIGTERM and SIGKILL.
+const GRACE: u32 = 1;
+/// A stop may take this much longer, in milliseconds.
+const MARGIN: u32 = 500;
+/// The agent. SIGUSR1 makes it write as much as nobody has to read before it continues.
+const AGENT: &str = r#"entrypoint "/bin/sh" "-c" "trap '' TERM; trap 'seq 5000; echo written' USR1; echo begun; while :; do sleep 1000 & wait; done""#;
+/// All that the agent writes, by the virtual host's shell.
+const WRITTEN: &str = "{ echo begun; seq 5000; echo written; }";
+
+/// A function of the virtual host's shell: runs a command, and says how many milliseconds it took.
+pub const TIMED: &str = "timed() { local start=$EPOCHREALTIME; \"$@\"; local end=$EPOCHREALTIME; \
+    echo $(((${end%.*}${end#*.} - ${start%.*}${start#*.}) / 1000)); }";
+
+/// A stop, as the script has seen it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// How long it took.
+    pub taken_ms: u32,
+    /// Whether the log has all that the agent has written.
+    pub is_complete: bool,
+}
+
+impl Stop {
+    /// Returns whether the agent was killed after the grace, and soon after, and nothing was lost.
+    pub fn is_good(self) -> bool {
+        let grace = GRACE * 1000;
+        self.is_complete && (grace..grace + MARGIN).contains(&self.taken_ms)
+    }
+}
+
+/// Returns the Boxfile of examples/hello with this agent, and without a health check and skills.
+pub fn boxfile(example: &str) -> String {
+    let image = "image \"oci:images/agent\"";
+    let deaf = format!("image \"oci:images/business\"\n    {AGENT}");
+    example
+        .replace(image, &deaf)
+        .replace("health \"http\" path=\"/health\"", "health \"none\"")
+        .replace("skill \"greet\" path=\"skills/greet\"", "")
+}
+
+/// Returns a script for the virtual host's shell, which starts the box at `path` so many times and stops it while its
+/// agent writes.
+pub fn script(path: &str, times: u32) -> String {
+    format!(
+        "{TIMED}
+        echo $({WRITTEN} | md5sum)
+        i=0; while [ $i -lt {times} ]; do i=$((i + 1))
+            boxlaunch run -d --name deaf {path} >/dev/null
+            while ! boxlaunch logs deaf | grep -q begun; do usleep 10000; done
+            boxlaunch kill -s USR1 deaf >/dev/null
+            echo $(timed boxlaunch stop --grace {GRACE} deaf | grep -v deaf) $(boxlaunch logs deaf | md5sum)
+            boxlaunch rm deaf >/dev/null
+        done"
+    )
+}
+
+/// Reads what the script has printed; a stop of which it says nothing is missing.
+pub fn stops(output: &str) -> Vec<Stop> {
+    let mut lines = output.lines();
+    let Some(written) = lines.next() else { return Vec::new() };
+    let stop = |line: &str| {
+        let (taken, log) = line.split_once(' ')?;
+        Some(Stop { taken_ms: taken.parse().ok()?, is_complete: log == written })
+    };
+    lines.filter_map(stop).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_box_is_of_the_example() {
+        let example = include_str!("../../../examples/hello/Boxfile");
+        let text = boxfile(example);
+        assert!(text.contains(AGENT) && text.contains("health \"none\""), "{text}");
+        assert!(!text.contains("images/agent") && !text.contains("\nskill "), "{text}");
+    }
+
+    #[test]
+    fn a_stop_is_judged_by_its_time_and_its_log() {
+        let output = "17 23\n1012 17 23\n999 17 23\n1500 17 23\n1012 18 22\n17 23\nno such box\n";
+        let good: Vec<bool> = stops(output).into_iter().map(Stop::is_good).collect();
+        assert_eq!(good, [true, false, false, false, false]);
+        assert_eq!(stops(""), []);
+    }
+}

@@ -1,0 +1,65 @@
+//! The run plan that box-init reads, and the messages between it and boxlaunch.
+
+use std::fmt::Debug;
+use std::io;
+
+use box_image::wire::{ClientMessage, Frames, GuestMessage, HostMessage};
+
+/// Reads these bytes as a run plan. What is accepted stays the same when it is written and read again.
+pub fn plan(bytes: &[u8]) {
+    if let Ok(plan) = box_init::plan::parse(bytes) {
+        let text = serde_json::to_vec(&plan).expect("a plan can be written");
+        let again = box_init::plan::parse(&text).expect("a plan that was accepted stays so");
+        assert_eq!(again, plan);
+    }
+}
+
+/// Reads all bytes but the first as frames of each kind: at once, and in pieces whose length the first one says.
+pub fn frames(bytes: &[u8]) {
+    let Some((length, stream)) = bytes.split_first() else { return };
+    let length = usize::from(*length) + 1;
+    check(stream, length, |rest| GuestMessage::read(rest), |message, out| message.write(out));
+    check(stream, length, |rest| HostMessage::read(rest), |message, out| message.write(out));
+    check(stream, length, |rest| ClientMessage::read(rest), |message, out| message.write(out));
+}
+
+/// Checks that the pieces in which a stream arrives make no difference, and that messages are written as they are read.
+fn check<T: Debug + PartialEq>(
+    stream: &[u8],
+    length: usize,
+    read: impl Fn(&mut &[u8]) -> io::Result<Option<T>>,
+    write: impl Fn(&T, &mut Vec<u8>) -> io::Result<()>,
+) {
+    let (mut whole, mut rest) = (Vec::new(), stream);
+    while let Ok(Some(message)) = read(&mut rest) {
+        whole.push(message);
+    }
+    assert_eq!(in_pieces(stream, length, &read), whole);
+    for message in whole {
+        let mut frame = Vec::new();
+        // JSON that is written again may be longer than it was.
+        if write(&message, &mut frame).is_ok() {
+            let again = read(&mut frame.as_slice()).expect("what was written can be read");
+            assert_eq!(again, Some(message));
+        }
+    }
+}
+
+fn in_pieces<T>(
+    stream: &[u8],
+    length: usize,
+    read: impl Fn(&mut &[u8]) -> io::Result<Option<T>>,
+) -> Vec<T> {
+    let (mut frames, mut found) = (Frames::default(), Vec::new());
+    for piece in stream.chunks(length) {
+        frames.push(piece);
+        loop {
+            match frames.next(&read) {
+                Ok(Some(message)) => found.push(message),
+                Ok(None) => break,
+                Err(_) => return found,
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,57 @@
+//! The table of calls as ranges of numbers with one verdict.
+
+use super::calls::Verdict;
+use super::table::CALLS;
+
+/// Numbers with one verdict, up to those of the next range.
+#[derive(Clone, Copy)]
+pub(super) struct Range {
+    pub(super) first: u32,
+    pub(super) verdict: Verdict,
+}
+
+/// How many there are.
+pub(super) const RANGES: usize = count_ranges();
+pub(super) const TABLE: [Range; RANGES] = ranges();
+const fn count_ranges() -> usize {
+    let (mut count, mut number) = (0, 0);
+    while number <= end() {
+        if begins(number) {
+            count += 1;
+        }
+        number += 1;
+    }
+    count
+}
+
+const fn ranges() -> [Range; RANGES] {
+    let mut ranges = [Range { first: 0, verdict: Verdict::Absent }; RANGES];
+    let (mut count, mut number) = (0, 0);
+    while number <= end() {
+        if begins(number) {
+            ranges[count] = Range { first: number, verdict: verdict(number) };
+            count += 1;
+        }
+        number += 1;
+    }
+    ranges
+}
+
+/// Whether a number has another verdict than the one before it.
+const fn begins(number: u32) -> bool {
+    number == 0 || verdict(number) as u8 != verdict(number - 1) as u8
+}
+
+/// Returns the number after the last call.
+const fn end() -> u32 {
+    CALLS[CALLS.len() - 1].end()
+}
+
+/// Returns the verdict on a number: that of the last row which does not begin after it, if it ends after it.
+pub(super) const fn verdict(number: u32) -> Verdict {
+    let mut row = CALLS.len() - 1;
+    while CALLS[row].first > number {
+        row -= 1;
+    }
+    if number < CALLS[row].end() { CALLS[row].verdict } else { Verdict::Absent }
+}

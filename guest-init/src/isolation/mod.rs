@@ -1,0 +1,93 @@
+//! `docs/isolation.md`, written from the tables that keep components in.
+
+use box_image::capabilities::{CAPABILITIES, Capability, Grant};
+
+use crate::component::seccomp::calls::{Docker, Row, Verdict};
+use crate::component::seccomp::table::CALLS;
+
+/// The page, with a mark for each table.
+const PROSE: &str = include_str!("prose.md");
+
+/// Returns the page about what a program in a box can do, as Markdown.
+///
+/// `docs/isolation.md` is this text; `cargo xtask docs` writes it.
+pub fn page() -> String {
+    let tables =
+        [("@CAPABILITIES@", capabilities()), ("@CALLS@", calls()), ("@ALLOWED@", allowed())];
+    tables.iter().fold(PROSE.to_owned(), |page, (mark, table)| page.replace(mark, table))
+}
+
+/// Whether a row is worth a line: others are allowed by all.
+const fn is_special(row: &Row) -> bool {
+    !matches!((row.verdict, row.docker), (Verdict::Allowed, Docker::Allows)) || !row.why.is_empty()
+}
+
+/// Returns a table of Markdown.
+fn table(head: &str, lines: impl Iterator<Item = String>) -> String {
+    let rule = "|---".repeat(head.matches('|').count() - 1) + "|";
+    [head.to_owned(), rule].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn capabilities() -> String {
+    let line = |it: &Capability| {
+        let grant = match it.grant {
+            Grant::Always => "yes",
+            Grant::Asked => "if added",
+            Grant::Never => "never",
+        };
+        let docker = if it.by_docker { "yes" } else { "no" };
+        format!("| `{}` | {grant} | {docker} | {} |", it.name, it.about)
+    };
+    table("| capability | root has it | Docker | what it does |", CAPABILITIES.iter().map(line))
+}
+
+fn calls() -> String {
+    let head = "| number | call | in a box | Docker | why |";
+    table(head, CALLS.iter().filter(|row| is_special(row)).flat_map(lines))
+}
+
+/// Returns one line of the table for each call of a row.
+fn lines(row: &Row) -> impl Iterator<Item = String> {
+    (row.first..).zip(row.names.split(' ')).map(|(number, name)| {
+        let (verdict, docker) = (verdict(row.verdict), docker(row.docker));
+        format!("| {number} | `{name}` | {verdict} | {docker} | {} |", row.why)
+    })
+}
+
+const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allowed => "allowed",
+        Verdict::Refused => "`EPERM`",
+        Verdict::Absent => "`ENOSYS`",
+        Verdict::ByFamily => "some, else `EAFNOSUPPORT`",
+        Verdict::ByCloneFlags | Verdict::ByPersonality | Verdict::ByRequest => "some, else `EPERM`",
+    }
+}
+
+fn docker(docker: Docker) -> String {
+    match docker {
+        Docker::Allows => "allowed".to_owned(),
+        Docker::Refuses => "refused".to_owned(),
+        Docker::Restricts => "some".to_owned(),
+        Docker::Needs(capability) => format!("`{capability}`"),
+    }
+}
+
+fn allowed() -> String {
+    let names = CALLS.iter().filter(|row| !is_special(row)).flat_map(|row| row.names.split(' '));
+    let mut names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    names.sort();
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_checked_in_page_is_what_the_tables_say() {
+        let checked_in = include_str!("../../../docs/isolation.md");
+        assert!(
+            checked_in == super::page(),
+            "docs/isolation.md is not what the tables say: run `cargo xtask docs`"
+        );
+    }
+}

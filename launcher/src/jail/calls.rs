@@ -1,0 +1,179 @@
+//! The system calls that a machine makes.
+//!
+//! The list was taken from traces of boxes that start, run commands, copy files, and end, and completed by
+//! reading libkrun 1.19.7, imago, and Rust's standard library: what happens on the processors of Intel only, with
+//! glibc instead of musl, where memory is given back, and in a panic. A call that is not in it ends the
+//! process. A test makes each of those; another one starts boxes.
+
+use nix::libc::{self, c_long};
+
+/// A condition on the arguments of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Anything.
+    Any,
+    /// The argument with this index is one of the values, as 32 bits.
+    OneOf(u8, &'static [u32]),
+    /// The argument with this index is 0, in all of its 64 bits: a pointer.
+    Null(u8),
+    /// None of these bits is set in the argument with this index.
+    Without(u8, u32),
+}
+
+use Rule::{Any, Null, OneOf, Without};
+
+/// The flags with which both C libraries start a thread.
+const THREAD: u32 = (libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_SETTLS
+    | libc::CLONE_PARENT_SETTID
+    | libc::CLONE_CHILD_CLEARTID)
+    .cast_unsigned();
+/// musl says so, too; no kernel has looked at it for twenty years.
+const DETACHED: u32 = libc::CLONE_DETACHED.cast_unsigned();
+const EXECUTABLE: u32 = libc::PROT_EXEC.cast_unsigned();
+/// Only sockets are made, and they are not by `open`.
+const MAKES_FILES: u32 =
+    (libc::O_CREAT | libc::O_TRUNC | libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned();
+/// A byte out of band was a way into the kernel's Unix sockets (CVE-2025-38236).
+const OUT_OF_BAND: u32 = libc::MSG_OOB.cast_unsigned();
+
+/// The requests of ioctl(2): KVM's (`linux/kvm.h`), in the order in which a machine is made, and how Rust's
+/// standard library makes a socket non-blocking.
+const REQUESTS: &[u32] = &[
+    0xae00,      // KVM_GET_API_VERSION
+    0xae03,      // KVM_CHECK_EXTENSION
+    0xae01,      // KVM_CREATE_VM
+    0xae04,      // KVM_GET_VCPU_MMAP_SIZE
+    0xc008_ae05, // KVM_GET_SUPPORTED_CPUID
+    0xc004_ae02, // KVM_GET_MSR_INDEX_LIST
+    0x4020_ae46, // KVM_SET_USER_MEMORY_REGION
+    0xae47,      // KVM_SET_TSS_ADDR
+    0x4068_aea3, // KVM_ENABLE_CAP
+    0xae41,      // KVM_CREATE_VCPU
+    0x4008_ae90, // KVM_SET_CPUID2
+    0x4008_ae89, // KVM_SET_MSRS
+    0x4090_ae82, // KVM_SET_REGS
+    0x41a0_ae8d, // KVM_SET_FPU
+    0x8138_ae83, // KVM_GET_SREGS
+    0x4138_ae84, // KVM_SET_SREGS
+    0x8400_ae8e, // KVM_GET_LAPIC
+    0x4400_ae8f, // KVM_SET_LAPIC
+    0x4040_ae79, // KVM_IOEVENTFD
+    0x4020_ae76, // KVM_IRQFD
+    0x4008_ae6a, // KVM_SET_GSI_ROUTING
+    0xae80,      // KVM_RUN
+    0x5421,      // FIONBIO
+];
+
+/// The commands of fcntl(2).
+const COMMANDS: &[u32] = &[
+    libc::F_GETFD.cast_unsigned(),
+    libc::F_SETFD.cast_unsigned(),
+    libc::F_GETFL.cast_unsigned(),
+    libc::F_SETFL.cast_unsigned(),
+    libc::F_DUPFD_CLOEXEC.cast_unsigned(),
+];
+
+/// The calls that a machine makes, each with its rule.
+pub(super) const CALLS: &[(c_long, Rule)] = &[
+    // The descriptors that it has.
+    (libc::SYS_read, Any),
+    (libc::SYS_readv, Any),
+    (libc::SYS_pread64, Any),
+    (libc::SYS_preadv, Any),
+    (libc::SYS_write, Any),
+    (libc::SYS_writev, Any),
+    (libc::SYS_close, Any),
+    (libc::SYS_dup, Any),
+    (libc::SYS_fcntl, OneOf(1, COMMANDS)),
+    (libc::SYS_fstat, Any),
+    (libc::SYS_fstatfs, Any),
+    (libc::SYS_lseek, Any),
+    // Of a disk, when a start fails.
+    (libc::SYS_fsync, Any),
+    (libc::SYS_ioctl, OneOf(1, REQUESTS)),
+    // The files of the box, and the device.
+    (libc::SYS_open, Without(1, MAKES_FILES)),
+    (libc::SYS_openat, Without(2, MAKES_FILES)),
+    (libc::SYS_stat, Any),
+    (libc::SYS_newfstatat, Any),
+    (libc::SYS_statx, Any),
+    // Of its own sockets, at the end. Landlock refuses it.
+    (libc::SYS_unlink, Any),
+    // Waiting.
+    (libc::SYS_poll, Any),
+    (libc::SYS_ppoll, Any),
+    (libc::SYS_epoll_create1, Any),
+    (libc::SYS_epoll_ctl, Any),
+    (libc::SYS_epoll_wait, Any),
+    (libc::SYS_epoll_pwait, Any),
+    (libc::SYS_eventfd2, Any),
+    (libc::SYS_nanosleep, Any),
+    (libc::SYS_clock_nanosleep, Any),
+    (libc::SYS_clock_gettime, Any),
+    (libc::SYS_restart_syscall, Any),
+    // The sockets of vsock.
+    (libc::SYS_socket, OneOf(0, &[libc::AF_UNIX.cast_unsigned()])),
+    (libc::SYS_connect, Any),
+    (libc::SYS_bind, Any),
+    (libc::SYS_listen, Any),
+    (libc::SYS_accept, Any),
+    (libc::SYS_accept4, Any),
+    (libc::SYS_sendto, Without(3, OUT_OF_BAND)),
+    (libc::SYS_recvfrom, Without(3, OUT_OF_BAND)),
+    (libc::SYS_shutdown, Any),
+    // Memory, none of which is ever to be executed.
+    (libc::SYS_mmap, Without(2, EXECUTABLE)),
+    (libc::SYS_mprotect, Without(2, EXECUTABLE)),
+    (libc::SYS_munmap, Any),
+    (libc::SYS_mremap, Any),
+    (libc::SYS_madvise, Any),
+    (libc::SYS_brk, Any),
+    // Threads.
+    (libc::SYS_clone, OneOf(0, &[THREAD, THREAD | DETACHED])),
+    (libc::SYS_futex, Any),
+    (libc::SYS_sched_yield, Any),
+    (libc::SYS_sched_getaffinity, Any),
+    (libc::SYS_set_robust_list, Any),
+    (libc::SYS_rseq, Any),
+    (libc::SYS_gettid, Any),
+    (libc::SYS_getpid, Any),
+    (libc::SYS_prctl, OneOf(0, &[libc::PR_SET_NAME.cast_unsigned(), PR_SET_VMA])),
+    (libc::SYS_prlimit64, Null(2)),
+    (libc::SYS_getrandom, Any),
+    // Signals: those with which libkrun interrupts its virtual CPUs, and the one of a panic.
+    (libc::SYS_rt_sigaction, Any),
+    (libc::SYS_rt_sigprocmask, Any),
+    (libc::SYS_rt_sigreturn, Any),
+    (libc::SYS_sigaltstack, Any),
+    (libc::SYS_tkill, Any),
+    (libc::SYS_tgkill, OneOf(0, &[SELF])),
+    // The end.
+    (libc::SYS_exit, Any),
+    (libc::SYS_exit_group, Any),
+];
+
+/// `PR_SET_VMA` (`linux/prctl.h`), with which newer C libraries name their memory.
+const PR_SET_VMA: u32 = 0x5356_4d41;
+/// Stands for the process's own id, which the filter puts in its place.
+pub(super) const SELF: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_counts_them() {
+        let document = include_str!("../../../docs/security.md");
+        let requests = REQUESTS.iter().filter(|it| **it >> 8 & 0xff == 0xae).count();
+        for text in [format!("| {} system calls", CALLS.len()), format!("the {requests} requests")]
+        {
+            assert!(document.contains(&text), "{text}");
+        }
+    }
+}

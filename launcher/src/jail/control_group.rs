@@ -1,0 +1,162 @@
+//! The control group of a machine: how much memory, how many processes and how much CPU time it may take at most
+//! (cgroups(7), version 2).
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use box_image::Vm;
+use nix::unistd::{Pid, geteuid};
+use rustix::fs::getxattr;
+
+use crate::host::isolation::{CGROUPS, Cgroups, cgroups, own_group};
+
+/// The group of root's machines, below the host's own.
+const PARENT: &str = "boxlaunch";
+/// The group of the supervisor itself, beside those of machines, in a group that was handed over.
+const SUPERVISOR: &str = "supervisor";
+/// The controllers that a machine's group needs.
+const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
+/// The memory that the VMM process may have beside the guest's, in bytes. It takes a tenth of it; the host's kernel counts
+/// what it keeps of the box's files, too.
+const OWN_MEMORY: u64 = 256 << 20;
+/// The threads that libkrun starts beside those of the virtual CPUs, with as many to spare.
+const THREADS: u64 = 32;
+/// The period of the limit on CPU time, in microseconds (the kernel's default).
+const PERIOD_US: u64 = 100_000;
+
+/// A group, which is removed when this is dropped, after the processes in it have ended.
+#[derive(Debug)]
+pub(crate) struct ControlGroup {
+    path: PathBuf,
+}
+
+impl ControlGroup {
+    /// Makes the group of a machine that has a size, with the name of the run's own directory.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    pub(crate) fn create(runtime: &Path, size: Vm) -> Result<Self, String> {
+        let name = runtime.file_name().ok_or("the run has no directory")?;
+        let parent = parent()?;
+        let made = Self { path: parent.join(name) };
+        fs::create_dir(&made.path).map_err(|error| failed("make a control group", &error))?;
+        let memory = (u64::from(size.memory_mib) << 20) + OWN_MEMORY;
+        let cpus = u64::from(size.cpus);
+        for (file, text) in [
+            ("memory.max", memory.to_string()),
+            ("memory.swap.max", "0".to_owned()),
+            ("pids.max", (cpus + THREADS).to_string()),
+            ("cpu.max", format!("{} {PERIOD_US}", cpus * PERIOD_US)),
+        ] {
+            match fs::write(made.path.join(file), text) {
+                Err(error)
+                    if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {}
+                written => written.map_err(|error| failed(file, &error))?,
+            }
+        }
+        Ok(made)
+    }
+
+    /// Puts a process into the group.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn take(&self, process: Pid) -> Result<(), String> {
+        fs::write(self.path.join("cgroup.procs"), process.to_string())
+            .map_err(|error| failed("enter the control group", &error))
+    }
+}
+
+impl Drop for ControlGroup {
+    fn drop(&mut self) {
+        // Of one that stays, the next command finds the group below root's, by the name of the run's directory; others go
+        // with the service manager's.
+        drop(fs::remove_dir(&self.path));
+    }
+}
+
+/// Removes the group of a run that was killed.
+pub(crate) fn remove_left(runtime: &Path) {
+    if let Some(name) = runtime.file_name() {
+        drop(fs::remove_dir(Path::new(CGROUPS).join(PARENT).join(name)));
+    }
+}
+
+fn failed(what: &str, error: &io::Error) -> String {
+    format!("cannot {what}: {error}")
+}
+
+/// Returns the group in which the machines' groups are made, with all controllers for them.
+fn parent() -> Result<PathBuf, String> {
+    let Cgroups::Unified { delegated, .. } = cgroups() else {
+        return Err("the host has no control groups of version 2".to_owned());
+    };
+    let own = own_group();
+    if geteuid().is_root() && !is_marked(&own) {
+        return below(Path::new(CGROUPS));
+    }
+    if !delegated {
+        return Err("no control group is delegated to this user".to_owned());
+    }
+    // A group whose members are limited by controllers has no processes itself (cgroups(7), "no internal processes").
+    let beside = own.join(SUPERVISOR);
+    make(&beside)?;
+    let moved = fs::write(beside.join("cgroup.procs"), "0");
+    moved.map_err(|error| failed("move to another control group", &error))?;
+    enable(&own)?;
+    Ok(own)
+}
+
+/// Returns whether the service manager has handed a group over (systemd.resource-control(5), `Delegate=`). Root may write
+/// to every group, but not all are its to change.
+fn is_marked(group: &Path) -> bool {
+    let marked = |name| {
+        let mut value = [0; 8];
+        getxattr(group, name, &mut value).is_ok_and(|length| &value[..length] == b"1")
+    };
+    marked("user.delegate") || marked("trusted.delegate")
+}
+
+/// Makes the group of root's machines below the host's first group.
+fn below(root: &Path) -> Result<PathBuf, String> {
+    let parent = root.join(PARENT);
+    enable(root)?;
+    make(&parent)?;
+    enable(&parent)?;
+    Ok(parent)
+}
+
+fn make(group: &Path) -> Result<(), String> {
+    match fs::create_dir(group) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(failed("make a control group", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Gives the groups below a group the controllers.
+fn enable(group: &Path) -> Result<(), String> {
+    let file = group.join("cgroup.subtree_control");
+    let there = fs::read_to_string(&file).unwrap_or_default();
+    let lacking = CONTROLLERS.iter().filter(|it| !there.split_whitespace().any(|has| has == **it));
+    let text: Vec<String> = lacking.map(|it| format!("+{it}")).collect();
+    if text.is_empty() {
+        return Ok(());
+    }
+    fs::write(&file, text.join(" "))
+        .map_err(|error| failed("use the controllers of control groups", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_how_much_there_is() {
+        let document = include_str!("../../../docs/security.md");
+        let text = format!("the machine's memory and {} MiB, {THREADS} threads", OWN_MEMORY >> 20);
+        assert!(document.contains(&text), "{text}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Landlock's rules for the VMM process: the second fence around its files, and one around its network.
+
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope,
+};
+
+use super::fd_path;
+use crate::host::isolation::Landlock;
+
+/// The newest version of the interface whose rights are known here.
+const NEWEST: ABI = ABI::V6;
+
+/// Lets this process open the device of KVM and `blobs`, and make sockets in a directory, and nothing else. Returns
+/// the version of the interface that this kernel has.
+///
+/// # Errors
+/// Why there are no rules.
+pub(super) fn restrict(device: &Path, blobs: &[RawFd], sockets: &Path) -> Result<i32, String> {
+    let status = rules(device, blobs, sockets).map_err(|error| error.to_string())?;
+    Ok(Landlock::from(status).version()?)
+}
+
+fn rules(
+    device: &Path,
+    blobs: &[RawFd],
+    sockets: &Path,
+) -> Result<LandlockStatus, Box<dyn std::error::Error>> {
+    let use_device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rule(PathBeneath::new(PathFd::new(device)?, use_device))?
+        .add_rule(PathBeneath::new(PathFd::new(sockets)?, AccessFs::MakeSock))?;
+    for blob in blobs {
+        let blob = PathFd::new(fd_path(*blob))?;
+        rules = rules.add_rule(PathBeneath::new(blob, AccessFs::ReadFile))?;
+    }
+    Ok(rules.restrict_self()?.landlock)
+}

@@ -1,0 +1,209 @@
+//! The filter of system calls: [`CALLS`] as a program of the kernel (seccomp(2)).
+
+use std::collections::BTreeMap;
+
+use nix::libc::{self, c_long};
+use nix::unistd::getpid;
+use seccompiler::SeccompCmpArgLen::{Dword, Qword};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+
+use super::calls::{CALLS, Rule, SELF};
+use super::trace;
+
+/// A filter that can be installed.
+#[derive(Debug)]
+pub(super) struct Filter {
+    programs: [BpfProgram; 2],
+    trace: bool,
+}
+
+impl Filter {
+    /// Compiles the filter. With `trace`, the call that it forbids is named before the process ends.
+    ///
+    /// # Errors
+    /// When a rule is malformed.
+    pub(super) fn new(trace: bool) -> Result<Self, BackendError> {
+        let rules = CALLS.iter().map(|(call, rule)| Ok((*call, conditions(*rule)?)));
+        let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
+            rules.collect::<Result<_, BackendError>>()?;
+        // Its flags are in memory, which no filter sees: the C libraries fall back to `clone`.
+        rules.insert(libc::SYS_clone3, Vec::new());
+        let forbidden = if trace { SeccompAction::Trap } else { SeccompAction::KillProcess };
+        let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
+        let programs = [
+            program(
+                BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
+                SeccompAction::Allow,
+                missing,
+            )?,
+            program(rules, forbidden, SeccompAction::Allow)?,
+        ];
+        Ok(Self { programs, trace })
+    }
+
+    /// Filters the system calls of this process's threads, of which it has one.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn install(self) -> Result<(), seccompiler::Error> {
+        if self.trace {
+            trace::name_forbidden_calls();
+        }
+        self.programs.iter().try_for_each(|program| apply_filter(program))
+    }
+}
+
+fn program(
+    rules: BTreeMap<c_long, Vec<SeccompRule>>,
+    otherwise: SeccompAction,
+    then: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
+    SeccompFilter::new(rules, otherwise, then, TargetArch::x86_64)?.try_into()
+}
+
+/// Returns the alternatives of a rule; none stands for any call.
+fn conditions(rule: Rule) -> Result<Vec<SeccompRule>, BackendError> {
+    let one = |index, operator, value: u32| {
+        let condition = SeccompCondition::new(index, Dword, operator, value.into())?;
+        SeccompRule::new(vec![condition])
+    };
+    let own = |value| if value == SELF { getpid().as_raw().cast_unsigned() } else { value };
+    match rule {
+        Rule::Any => Ok(Vec::new()),
+        Rule::OneOf(index, values) => {
+            values.iter().map(|value| one(index, SeccompCmpOp::Eq, own(*value))).collect()
+        }
+        Rule::Null(index) => {
+            let condition = SeccompCondition::new(index, Qword, SeccompCmpOp::Eq, 0)?;
+            Ok(vec![SeccompRule::new(vec![condition])?])
+        }
+        Rule::Without(index, bits) => Ok(vec![one(index, SeccompCmpOp::MaskedEq(bits.into()), 0)?]),
+    }
+}
+
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod tests {
+    use nix::errno::Errno;
+    use nix::sys::signal::Signal;
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, fork};
+
+    use super::*;
+
+    /// The highest number of a call that any kernel has today, with some to spare.
+    const LAST: c_long = 600;
+    /// `uretprobe` and `uprobe`, which the kernel lets pass every filter: they do something where the kernel has put them
+    /// only, and end the process with SIGILL elsewhere (`kernel/seccomp.c`).
+    const UNFILTERED: [c_long; 2] = [335, 336];
+    /// The bit that the calls of x32 have in their number.
+    const X32: c_long = 0x4000_0000;
+
+    /// Makes a call under the filter, or without it, in a process of its own.
+    fn made(call: c_long, arguments: [u64; 4], filtered: bool) -> WaitStatus {
+        // SAFETY: the child makes system calls only, with memory that was made before.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Parent { child } => waitpid(child, None).unwrap(),
+            ForkResult::Child => {
+                // The process's own id is in it.
+                let filter = Filter::new(false).unwrap();
+                nix::sys::prctl::set_no_new_privs().ok();
+                if filtered {
+                    filter.install().ok();
+                }
+                let [a, b, c, d] = arguments;
+                // SAFETY: what the call does is the process's alone, and it ends.
+                let result = unsafe { libc::syscall(call, a, b, c, d, 0, 0) };
+                let is_missing = result == -1 && Errno::last() == Errno::ENOSYS;
+                // SAFETY: it runs nothing of this program.
+                unsafe { libc::_exit(i32::from(is_missing)) }
+            }
+        }
+    }
+
+    fn is_killed(call: c_long, arguments: [u64; 4]) -> bool {
+        matches!(made(call, arguments, true), WaitStatus::Signaled(_, Signal::SIGSYS, _))
+    }
+
+    fn is_listed(call: c_long) -> bool {
+        call == libc::SYS_clone3 || CALLS.iter().any(|(listed, _)| *listed == call)
+    }
+
+    #[test]
+    fn every_call_that_is_not_listed_ends_the_process() {
+        let others: Vec<c_long> =
+            (0..=LAST).filter(|call| !is_listed(*call) && !UNFILTERED.contains(call)).collect();
+        assert!(others.len() > 300, "the list is short: {}", others.len());
+        for call in others {
+            assert!(is_killed(call, [0; 4]), "the call {call}");
+        }
+        assert!(is_killed(X32 | libc::SYS_getpid, [0; 4]), "a call of x32");
+    }
+
+    #[test]
+    fn without_the_filter_none_does() {
+        for call in [libc::SYS_getuid, libc::SYS_execve, libc::SYS_mount, libc::SYS_ptrace, LAST] {
+            assert!(matches!(made(call, [0; 4], false), WaitStatus::Exited(..)), "the call {call}");
+        }
+    }
+
+    #[test]
+    fn arguments_decide_where_the_table_says_so() {
+        let [inet, unix] = [libc::AF_INET, libc::AF_UNIX].map(|it| u64::from(it.cast_unsigned()));
+        let (executable, writable) = (libc::PROT_EXEC, libc::PROT_READ | libc::PROT_WRITE);
+        let [executable, writable] = [executable, writable].map(|it| u64::from(it.cast_unsigned()));
+        let (path, create) = (c"/nowhere".as_ptr() as u64, libc::O_CREAT.cast_unsigned().into());
+        let oob = libc::MSG_OOB.cast_unsigned().into();
+        for (call, refused, allowed) in [
+            (libc::SYS_socket, [inet, 1, 0, 0], [unix, 1, 0, 0]),
+            (libc::SYS_mmap, [0, 4096, executable, 0], [0, 4096, writable, 0]),
+            (libc::SYS_mprotect, [0, 0, executable, 0], [0, 0, writable, 0]),
+            (libc::SYS_ioctl, [0, 0x5412, 0, 0], [0, 0xae80, 0, 0]),
+            (libc::SYS_fcntl, [0, 8, 0, 0], [0, 3, 0, 0]),
+            (libc::SYS_open, [path, create, 0, 0], [path, 0, 0, 0]),
+            (libc::SYS_openat, [0, path, create, 0], [0, path, 0, 0]),
+            (libc::SYS_prctl, [4, 1, 0, 0], [15, path, 0, 0]),
+            (libc::SYS_prlimit64, [0, 7, 1 << 32, 0], [0, 7, 0, 0]),
+            (libc::SYS_clone, [0, 0, 0, 0], [0x007d_0f00, 0, 0, 0]),
+            (libc::SYS_sendto, [u64::MAX, 0, 0, oob], [u64::MAX, 0, 0, 0]),
+            (libc::SYS_recvfrom, [u64::MAX, 0, 0, oob], [u64::MAX, 0, 0, 0]),
+        ] {
+            assert!(is_killed(call, refused), "the call {call} with {refused:x?}");
+            // A thread needs a stack: the process ends, but not by the filter.
+            assert!(!is_killed(call, allowed), "the call {call} with {allowed:x?}");
+        }
+        let parent = u64::from(nix::unistd::getpid().as_raw().cast_unsigned());
+        assert!(is_killed(libc::SYS_tgkill, [parent, parent, 0, 0]), "a signal to another process");
+    }
+
+    /// The tests are compiled for glibc, boxes start with musl in all other tests.
+    #[test]
+    fn threads_and_memory_of_glibc_need_nothing_else() {
+        // SAFETY: fork(3) leaves the child's memory usable, and no lock of this program's own is used in it.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Parent { child } => {
+                assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 7));
+            }
+            ForkResult::Child => {
+                nix::sys::prctl::set_no_new_privs().ok();
+                Filter::new(false).unwrap().install().ok();
+                let work = || -> usize {
+                    (0..64).map(|n| vec![n; 1 << (10 + n % 12)]).map(|it| it.len()).sum()
+                };
+                let threads = [(); 4].map(|()| std::thread::spawn(work));
+                let sum: usize = threads.into_iter().map(|it| it.join().unwrap()).sum();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                // SAFETY: it runs nothing of this program.
+                unsafe { libc::_exit(if sum > 0 { 7 } else { 0 }) }
+            }
+        }
+    }
+
+    #[test]
+    fn the_c_libraries_fall_back_from_clone3() {
+        assert!(matches!(made(libc::SYS_clone3, [0; 4], true), WaitStatus::Exited(_, 1)));
+    }
+}

@@ -1,0 +1,85 @@
+//! The layers of the jail, and what is known of them.
+
+use std::fmt;
+
+use box_image::named_enum;
+use serde::{Deserialize, Serialize};
+
+named_enum! {
+    /// One layer of the jail.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Layer {
+        /// A control group that bounds memory, processes and CPU time (cgroups(7), version 2).
+        ControlGroup "control-group",
+        /// A user namespace: no capability in it counts outside of it.
+        UserNamespace "user-namespace",
+        /// A PID namespace: other processes cannot be named.
+        PidNamespace "pid-namespace",
+        /// A namespace of System V objects and POSIX message queues.
+        IpcNamespace "ipc-namespace",
+        /// A network namespace without any interface that is up.
+        NetworkNamespace "network-namespace",
+        /// A namespace of host names.
+        UtsNamespace "uts-namespace",
+        /// A namespace of control groups: the host's are not seen.
+        CgroupNamespace "cgroup-namespace",
+        /// A mount namespace, and in it a root directory with nothing but what the machine needs.
+        MountNamespace "mount-namespace",
+        /// A user and a group that nothing else has, where root starts the machine.
+        UserId "user-id",
+        /// No capabilities, and none to get.
+        Capabilities "capabilities",
+        /// Limits on what a process may use (setrlimit(2)).
+        ResourceLimits "resource-limits",
+        /// Rules of Landlock: which files may be opened, and no TCP.
+        Landlock "landlock",
+        /// A filter that kills the process at a system call that no machine makes.
+        SystemCalls "system-calls",
+    }
+}
+
+/// A layer that this host does not give, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// The layer.
+    pub layer: Layer,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+impl Missing {
+    /// Notes why a layer is missing.
+    pub fn new(layer: Layer, reason: impl fmt::Display) -> Self {
+        Self { layer, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.layer.name(), self.reason)
+    }
+}
+
+/// The treatment of a host on which a layer is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Not to start the machine.
+    Require,
+    /// To start it, and to say which.
+    BestEffort,
+    /// As [`Policy::BestEffort`]; a system call that the filter forbids is named.
+    Trace,
+}
+
+/// The report of a VMM process on its jail, before the guest's first instruction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// The layers that are not there.
+    pub missing: Vec<Missing>,
+    /// The version of Landlock's interface that is enforced.
+    pub landlock_abi: Option<i32>,
+    /// How long it took to put up, in nanoseconds.
+    pub taken_ns: u64,
+}

@@ -1,0 +1,148 @@
+//! The jail: everything that is taken from the VMM process before it becomes a machine.
+//!
+//! A guest that breaks out of libkrun is this process. So it is left with what libkrun needs, in this
+//! order:
+//!
+//! 1. The supervisor starts it in a user and a PID namespace (`process`), and puts it into a control
+//!    group (`control_group`) while it does what follows. It has three pipes and
+//!    the box's files open, and one variable of ours for an environment.
+//! 2. It takes namespaces of its own, and a root directory with a view of its own open files,
+//!    `/dev/kvm` and the directory of its sockets (`root`).
+//! 3. It takes limits, gives up its user, and then all capabilities (`privileges`).
+//! 4. Landlock keeps it to the same files where the root directory should fail to (`fence`).
+//! 5. A filter of system calls (`filter`) with a checked-in list (`calls`) comes last: libkrun opens disks
+//!    and starts threads with it in force.
+//!
+//! A host need not have all of these. What is missing is in the [`Report`], and
+//! [`Policy`] decides whether the machine is started; a layer is never left out without a word.
+
+mod calls;
+pub(crate) mod control_group;
+mod fence;
+mod filter;
+mod layer;
+mod privileges;
+pub(crate) mod process;
+mod root;
+mod trace;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nix::sched::{CloneFlags, unshare};
+use serde::{Deserialize, Serialize};
+
+pub use layer::{Layer, Missing, Policy, Report};
+pub(crate) use privileges::{Ids, Users};
+pub(crate) use root::{DEVICE, fd_path};
+
+use crate::LaunchError;
+use crate::runtime_dir::VMM;
+
+/// The namespaces that a process can enter by itself, but for that of mounts.
+const NAMESPACES: [(Layer, CloneFlags); 4] = [
+    (Layer::IpcNamespace, CloneFlags::CLONE_NEWIPC),
+    (Layer::NetworkNamespace, CloneFlags::CLONE_NEWNET),
+    (Layer::UtsNamespace, CloneFlags::CLONE_NEWUTS),
+    (Layer::CgroupNamespace, CloneFlags::CLONE_NEWCGROUP),
+];
+
+/// The supervisor's decisions on the jail.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    pub(crate) policy: Policy,
+    /// The run's own directory.
+    pub(crate) runtime: PathBuf,
+    /// Whether root started the supervisor, and so the VMM process outside of any new user namespace.
+    pub(crate) is_root: bool,
+    /// The user and group to be then, where that is possible.
+    pub(crate) ids: Option<Ids>,
+    /// The layers that the supervisor could not put up.
+    pub(crate) missing: Vec<Missing>,
+}
+
+/// A jail that is being put up around this process.
+#[derive(Debug)]
+pub(crate) struct Jail {
+    began: Instant,
+    policy: Policy,
+    report: Report,
+    /// Where the sockets are, as this process sees them.
+    pub(crate) sockets: PathBuf,
+}
+
+impl Jail {
+    /// Puts up all layers but the last around this process, which has one thread, and of whose files `blobs` are
+    /// to be opened again.
+    ///
+    /// # Errors
+    /// When the process is left in a state in which no machine can start.
+    pub(crate) fn enter(terms: Terms, blobs: &[RawFd]) -> Result<Self, LaunchError> {
+        let sockets = terms.runtime.join(VMM);
+        let report = Report { missing: terms.missing, ..Report::default() };
+        let mut jail = Self { began: Instant::now(), policy: terms.policy, report, sockets };
+        for (layer, flag) in NAMESPACES {
+            jail.put(layer, unshare(flag));
+        }
+        let has_root = jail.put(Layer::MountNamespace, root::enter(&terms.runtime)).is_some();
+        if has_root {
+            jail.sockets = Path::new(root::SOCKETS).to_owned();
+        }
+        jail.put(Layer::ResourceLimits, privileges::limit());
+        if let Some(ids) = terms.ids {
+            jail.become_user(ids, has_root);
+        }
+        if terms.is_root {
+            // It was not made before: capabilities were still needed.
+            jail.put(Layer::UserNamespace, unshare(CloneFlags::CLONE_NEWUSER));
+        }
+        jail.put(Layer::Capabilities, privileges::give_up());
+        let fence = fence::restrict(Path::new(DEVICE), blobs, &jail.sockets);
+        jail.report.landlock_abi = jail.put(Layer::Landlock, fence);
+        Ok(jail)
+    }
+
+    /// Becomes a user of its own, who can reach the sockets in no other root directory.
+    fn become_user(&mut self, ids: Ids, has_root: bool) {
+        if has_root {
+            self.put(Layer::UserId, ids.take());
+        } else {
+            let reason = "the run's directory is root's, and is needed without a mount namespace";
+            self.report.missing.push(Missing::new(Layer::UserId, reason));
+        }
+    }
+
+    /// Filters the system calls, and tells the supervisor what holds.
+    ///
+    /// # Errors
+    /// When a layer is missing that is required, or the supervisor is gone.
+    pub(crate) fn close(mut self, mut to: File) -> Result<(), LaunchError> {
+        let trace = self.policy == Policy::Trace;
+        let filter = filter::Filter::new(trace).map_err(|error| error.to_string());
+        let installed = filter.and_then(|it| it.install().map_err(|error| error.to_string()));
+        self.put(Layer::SystemCalls, installed);
+        self.report.taken_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let report = serde_json::to_vec(&self.report);
+        let report = report.map_err(LaunchError::system("report the jail"))?;
+        to.write_all(&report).map_err(LaunchError::system("report the jail"))?;
+        if self.policy == Policy::Require && !self.report.missing.is_empty() {
+            return Err(LaunchError::Jail(self.report.missing));
+        }
+        Ok(())
+    }
+
+    /// Notes a layer that could not be put up.
+    fn put<T, E: Display>(&mut self, layer: Layer, result: Result<T, E>) -> Option<T> {
+        match result {
+            Ok(done) => Some(done),
+            Err(reason) => {
+                self.report.missing.push(Missing::new(layer, reason));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The user, the capabilities and the limits of the VMM process.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::{Gid, Uid, geteuid, getpid, setgroups, setresgid, setresuid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities,
+};
+use serde::{Deserialize, Serialize};
+
+/// The first of the users that machines get. systemd's documentation of the range of users has nothing from here
+/// to 2^31 ("Users, Groups, UIDs and GIDs on systemd Systems").
+const FIRST_ID: u32 = 0x7000_0000;
+/// The permission bits of a file's group to read and write.
+const GROUP_MAY: u32 = 0o060;
+/// Those of everybody else.
+const OTHERS_MAY: u32 = 0o006;
+const OTHERS_MAY_READ: u32 = 0o004;
+
+/// A user and a group that no other process has which this one can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ids {
+    /// Both have this number.
+    pub(crate) id: u32,
+    /// The group that may use the device of KVM, where everybody may not.
+    device_group: Option<u32>,
+}
+
+impl Ids {
+    /// Returns those of the machine that this process supervises; `None` where it is not root's, and has no others to
+    /// give.
+    ///
+    /// # Errors
+    /// Why no other user can run the machine.
+    pub(crate) fn choose<'a>(
+        device: &File,
+        blobs: impl IntoIterator<Item = &'a File>,
+    ) -> Result<Option<Self>, String> {
+        if !geteuid().is_root() {
+            return Ok(None);
+        }
+        let device_group = device_group(device)?;
+        for blob in blobs {
+            let mode = blob.metadata().map_err(|error| error.to_string())?.mode();
+            if mode & OTHERS_MAY_READ == 0 {
+                return Err("the box's files can be read by their owner only".to_owned());
+            }
+        }
+        Ok(Some(Self { id: FIRST_ID + getpid().as_raw().unsigned_abs(), device_group }))
+    }
+
+    /// Becomes this user, who keeps the one capability that the next step needs: some hosts let only those make a user
+    /// namespace that have it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn take(self) -> nix::Result<()> {
+        let (user, group) = (Uid::from_raw(self.id), Gid::from_raw(self.id));
+        let groups: Vec<Gid> = self.device_group.map(Gid::from_raw).into_iter().collect();
+        setgroups(&groups)?;
+        setresgid(group, group, group)?;
+        prctl::set_keepcaps(true)?;
+        setresuid(user, user, user)?;
+        let (none, admin) = (CapabilitySet::empty(), CapabilitySet::SYS_ADMIN);
+        let kept = CapabilitySets { effective: admin, permitted: admin, inheritable: none };
+        // In a container it may not have been there.
+        set_capabilities(None, kept).ok();
+        Ok(())
+    }
+}
+
+/// Those who may use a device beside its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Users {
+    Everybody,
+    /// The members of a group, by its number.
+    Group(u32),
+    Nobody,
+}
+
+impl Users {
+    /// Reads them of a device's permissions.
+    pub(crate) fn of(device: &Metadata) -> Self {
+        if device.mode() & OTHERS_MAY == OTHERS_MAY {
+            Self::Everybody
+        } else if device.mode() & GROUP_MAY == GROUP_MAY {
+            Self::Group(device.gid())
+        } else {
+            Self::Nobody
+        }
+    }
+}
+
+/// Returns the group that one has to be in to use a device; `None` where everybody may.
+fn device_group(device: &File) -> Result<Option<u32>, String> {
+    let found = device.metadata().map_err(|error| error.to_string())?;
+    match Users::of(&found) {
+        Users::Everybody => Ok(None),
+        Users::Group(group) if group != 0 => Ok(Some(group)),
+        Users::Group(_) | Users::Nobody => Err("only root may use the device of KVM".to_owned()),
+    }
+}
+
+/// Sets the limits of this process; it has no core files already.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn limit() -> nix::Result<()> {
+    // libkrun panics where a connection finds no descriptor.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    // It writes to pipes and sockets only.
+    setrlimit(Resource::RLIMIT_FSIZE, 0, 0)?;
+    setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)
+}
+
+/// Bounds what this process can ever have to no capability at all.
+///
+/// # Errors
+/// The kernel's.
+fn bound() -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    for capability in CapabilitySet::all().iter() {
+        match remove_capability_from_bounding_set(capability) {
+            // This kernel does not know it.
+            Ok(()) | Err(rustix::io::Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Gives up all capabilities, also those that a new user namespace has brought.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn give_up() -> io::Result<()> {
+    // A process without the capability to bound them has no way to get any.
+    let bounded = bound();
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    bounded.or_else(|error| if geteuid().is_root() { Err(error) } else { Ok(()) })
+}

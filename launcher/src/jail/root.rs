@@ -1,0 +1,83 @@
+//! The root directory of the VMM process: a small file system in memory, with three things of the host's in it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_move,
+    mount_remount, unmount,
+};
+use rustix::process::{chdir, chroot, pivot_root};
+
+use crate::runtime_dir::VMM;
+
+/// The device of KVM.
+pub(crate) const DEVICE: &str = "/dev/kvm";
+/// Where the sockets are in it.
+pub(super) const SOCKETS: &str = "/run";
+/// The process's own open files, through which libkrun opens the box's files again.
+const FILES: &str = "/proc/self/fd";
+/// Nothing in it is a program or a device, and there is hardly room for a name.
+const OPTIONS: &std::ffi::CStr = c"mode=755,size=16k,nr_inodes=16";
+const NOTHING_SPECIAL: MountFlags =
+    MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
+
+/// Returns a path by which an open file of this process is opened again.
+pub(crate) fn fd_path(fd: RawFd) -> PathBuf {
+    Path::new(FILES).join(fd.to_string())
+}
+
+/// Makes the root directory over the run's own, and enters it.
+///
+/// # Errors
+/// The kernel's; the directories that this process sees are then the host's.
+pub(super) fn enter(runtime: &Path) -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let recursively = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", recursively)?;
+    let sockets = directory(&runtime.join(VMM))?;
+    mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, OPTIONS)?;
+    fill(runtime, &sockets).and_then(|()| change_to(runtime)).inspect_err(|_| {
+        // The sockets are where they were.
+        unmount(runtime, UnmountFlags::DETACH).ok();
+    })
+}
+
+fn directory(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
+    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
+}
+
+/// Puts the host's files in.
+fn fill(root: &Path, sockets: &File) -> io::Result<()> {
+    let below = |path: &str| root.join(path.trim_start_matches('/'));
+    for directory in [FILES, "/dev", SOCKETS] {
+        fs::create_dir_all(below(directory))?;
+    }
+    File::create(below(DEVICE))?;
+    mount_bind(FILES, below(FILES))?;
+    mount_bind(DEVICE, below(DEVICE))?;
+    Ok(mount_bind(fd_path(sockets.as_raw_fd()), below(SOCKETS))?)
+}
+
+/// Makes a directory the root, and lets go of the former one.
+fn change_to(root: &Path) -> io::Result<()> {
+    chdir(root)?;
+    match pivot_root(".", ".") {
+        Ok(()) => unmount(".", UnmountFlags::DETACH)?,
+        // The kernel's first root cannot be exchanged (pivot_root(2)): it is covered.
+        Err(Errno::INVAL) => {
+            mount_move(".", "/")?;
+            chroot(".")?;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    chdir("/")?;
+    Ok(mount_remount("/", MountFlags::BIND | MountFlags::RDONLY | NOTHING_SPECIAL, c"")?)
+}

@@ -1,0 +1,61 @@
+//! Capabilities that a Boxfile adds and drops, as the kernel lists them and by their effect.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::scenario::{Scenario, Step, bake, tools};
+
+const BOXFILE: &str = r#"box "capable"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sleep" "1000"
+    health "none"
+    capabilities drop="ALL"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    capabilities add="NET_RAW SYS_CHROOT" drop="CHOWN"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+"#;
+/// Lists the capabilities, and tries what takes one.
+const TRY: &str = "grep ^Cap /proc/self/status; touch /tmp/file; chmod 0 /tmp/file
+try() { \"$@\" >/dev/null 2>&1 && echo $1 || echo no $1; }
+try ping -c 1 127.0.0.1; try chroot / true; try chown 1 /tmp/file; try cat /tmp/file";
+
+fn start() -> BTreeMap<String, Step> {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("capable.box"));
+    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    fs::write(&boxfile, BOXFILE).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let command = |arguments: &str| format!("boxlaunch run {arguments} /capable -- sh -c '{TRY}'");
+    Scenario::default()
+        .step("business", &command(""))
+        .step("agent", &command("--in agent"))
+        .step("nobody", &command("--user nobody"))
+        .start(&tools.host.clone().file(&bundle, "/capable"))
+}
+
+/// Returns the lines of `/proc/self/status` about the sets of a process, and what it could do.
+fn expected(set: u64, bound: u64, done: &[&str]) -> String {
+    let sets = [("Inh", 0), ("Prm", set), ("Eff", set), ("Bnd", bound), ("Amb", 0)];
+    let sets = sets.map(|(name, set)| format!("Cap{name}:\t{set:016x}\n")).concat();
+    sets + &done.join("\n") + "\n"
+}
+
+#[test]
+fn a_component_has_what_is_added_and_not_what_is_dropped() {
+    let steps = start();
+    // The usual ones without CHOWN, with NET_RAW (13) and SYS_CHROOT (18).
+    let business = 0x4FA | 1 << 13 | 1 << 18;
+    let done = ["ping", "chroot", "no chown", "cat"];
+    assert_eq!(steps["business"].stdout, expected(business, business, &done));
+    let none = ["no ping", "no chroot", "no chown", "no cat"];
+    assert_eq!(steps["agent"].stdout, expected(0, 0, &none), "{:?}", steps["agent"]);
+    let nobody = &steps["nobody"];
+    assert_eq!(nobody.stdout, expected(0, business, &none), "only root has any: {nobody:?}");
+}

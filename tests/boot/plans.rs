@@ -1,0 +1,256 @@
+//! Hostile run plans in real boots: each start ends soon, with one error that says why.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use box_image::BoxConfig;
+use box_image::manifest::ROOTFS_TYPE;
+use box_image::plan::PLAN_PATH;
+use erofs_writer::{Meta, Node};
+use serde_json::{Value, json};
+use testkit::program;
+use testkit::test_box::BoxFiles;
+
+use crate::erofs::model::Model;
+use crate::erofs::{build, replace_rootfs};
+use crate::scenario::{Scenario, Step, bake, blob, hello_checkout, manifest, read_json, tools};
+
+/// A file, or none, at the plan's place.
+enum Place {
+    Text(Vec<u8>),
+    Other(Node),
+    Nothing,
+}
+
+fn text(text: impl Into<Vec<u8>>) -> Place {
+    Place::Text(text.into())
+}
+
+/// Returns a sound plan with other text in the place of some.
+fn with(plan: &str, from: &str, to: &str) -> Place {
+    assert!(plan.contains(from), "{from}: {plan}");
+    text(plan.replacen(from, to, 1))
+}
+
+/// Plans that the launcher would refuse, each with what init says of it.
+fn refused(plan: &str) -> Vec<(&'static str, Place, &'static str)> {
+    let long = format!("{{\"{}\":", "a".repeat(300_000));
+    let pids = r#""pids":"#;
+    vec![
+        ("missing", Place::Nothing, "read the run plan: No such file"),
+        ("empty", text(""), "parse the run plan: EOF while parsing a value"),
+        ("cut", text(&plan[..plan.len() / 2]), "parse the run plan: EOF while parsing"),
+        ("huge", text("[".repeat(10 << 20)), "it is longer than 1048576 bytes"),
+        ("nested", text("[".repeat(1 << 20)), "parse the run plan: "),
+        (
+            "deep",
+            with(plan, "\"name\":", &format!("\"deep\":{}", "[".repeat(5000))),
+            "unknown field",
+        ),
+        ("latin", latin(&plan.replacen("erofs", "er\u{f6}fs", 1)), "invalid unicode code point"),
+        (
+            "type",
+            with(plan, r#""agent":{"#, r#""agent":7,"business":{"#),
+            "invalid type: integer `7`",
+        ),
+        ("negative", with(plan, pids, r#""pids":-1,"x":"#), "invalid value: integer `-1`"),
+        (
+            "wide",
+            with(plan, pids, r#""pids":18446744073709551616,"x":"#),
+            "invalid type: floating point",
+        ),
+        ("twice", with(plan, pids, r#""cpu-weight":1,"pids":"#), "duplicate field `cpu-weight`"),
+        (
+            "nul",
+            with(plan, r#""workdir":"/"#, r#""workdir":"/a\u0000b"#),
+            "agent workdir: it has a NUL byte",
+        ),
+        (
+            "dots",
+            with(plan, r#""root":"/roots"#, r#""root":"/roots/../.."#),
+            "it is not normalized",
+        ),
+        ("absent", with(plan, r#""root":"/roots/"#, r#""root":"/roots/none/"#), "No such file"),
+        ("long", text(long), "parse the run plan: unknown field `aaa"),
+        ("directory", Place::Other(Node::Directory), "read the run plan: Is a directory"),
+        ("pipe", Place::Other(Node::Fifo), "parse the run plan: EOF while parsing a value"),
+        ("zeros", link("/dev/zero"), "it is longer than 1048576 bytes"),
+        ("kernel", link("/dev/kmsg"), "the run plan: "),
+        ("loop", link("plan.json"), "read the run plan: "),
+    ]
+}
+
+/// Writes text in Latin-1.
+fn latin(text: &str) -> Place {
+    Place::Text(text.chars().map(|it| u8::try_from(it).unwrap()).collect())
+}
+
+fn link(target: &str) -> Place {
+    Place::Other(Node::Symlink { target: target.into() })
+}
+
+/// Returns a rootfs that has a plan, and the directories that init needs until it reads it.
+fn rootfs(place: Place) -> Vec<u8> {
+    let meta = || Meta { mode: 0o755, ..Meta::default() };
+    let mut model = Model::new(meta());
+    for directory in ["/boxbuild", "/dev", "/proc", "/run", "/sys", "/roots"] {
+        model.add(directory.as_bytes(), meta(), Node::Directory);
+    }
+    match place {
+        Place::Text(text) => drop(model.add_file(PLAN_PATH.as_bytes(), meta(), text)),
+        Place::Other(node) => drop(model.add(PLAN_PATH.as_bytes(), meta(), node)),
+        Place::Nothing => {}
+    }
+    model.image()
+}
+
+/// Returns the rootfs that the launcher checks, with another one in it.
+fn swapped(plan: &str, place: Place) -> Vec<u8> {
+    let meta = || Meta { mode: 0o755, ..Meta::default() };
+    let mut model = Model::new(meta());
+    model.add(b"/boxbuild", meta(), Node::Directory);
+    model.add_file(PLAN_PATH.as_bytes(), meta(), plan.as_bytes().to_vec());
+    model.add_file(b"/busybox", meta(), fs::read(program::find("busybox").unwrap()).unwrap());
+    model.add_file(b"/rootfs", meta(), rootfs(place));
+    model.image()
+}
+
+/// Copies a box; of its blobs nothing is changed.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to.join("blobs/sha256")).unwrap();
+    for file in ["oci-layout", "index.json"] {
+        fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    for blob in fs::read_dir(from.join("blobs/sha256")).unwrap() {
+        let blob = blob.unwrap();
+        fs::hard_link(blob.path(), to.join("blobs/sha256").join(blob.file_name())).unwrap();
+    }
+}
+
+/// Changes the plan of a box, in its config and in its rootfs, whose bytes stay where they are: a shorter plan is padded
+/// with blanks.
+fn change_plan(bundle: &Path, change: impl FnOnce(&mut Value)) {
+    let config: BoxConfig = read_json(&blob(bundle, &manifest(bundle).config));
+    let old = serde_json::to_string(&config.plan).unwrap();
+    let mut plan = json!(config.plan);
+    change(&mut plan);
+    let new = format!("{:<1$}", plan.to_string(), old.len());
+    let rootfs = manifest(bundle).blob(ROOTFS_TYPE).cloned().unwrap();
+    let mut image = fs::read(blob(bundle, &rootfs)).unwrap();
+    let at = image.windows(old.len()).position(|part| part == old.as_bytes()).unwrap();
+    image.splice(at..at + old.len(), new.bytes());
+    replace_rootfs(bundle, &image);
+    BoxFiles::of(bundle).edit_config(|config| config["plan"] = plan);
+}
+
+/// The words of a start that succeeds.
+const READY: &str = "is ready after";
+/// Changes of a sound plan that the launcher sees, too, each with what is said of the start.
+type Change = fn(&mut Value);
+const ACCEPTED: [(&str, Change, &str); 7] = [
+    (
+        "program",
+        |plan| plan["agent"]["argv"] = json!(["/no/such/program"]),
+        "ended with status 127",
+    ),
+    (
+        "checker",
+        |plan| plan["agent"]["health"] = json!({"kind": "exec", "argv": ["/none"]}),
+        "its health check: ",
+    ),
+    ("skill", |plan| plan["skills"] = json!([{"name": "../../proc"}]), "bind /a3s/skills"),
+    ("root", |plan| plan["agent"]["root"] = json!("/boxbuild"), "error: "),
+    ("small", |plan| plan["agent"]["limits"]["memory-bytes"] = json!(0), "error: "),
+    (
+        "great",
+        |plan| plan["agent"]["limits"]["memory-bytes"] = json!(u64::MAX),
+        "its components may take 17179869183.9 GiB of memory",
+    ),
+    ("up", |plan| plan["agent"]["workdir"] = json!("/../../../../tmp/../../x"), READY),
+];
+
+/// The starts of one kind of boxes, each with what is to be said of it.
+type Starts = Vec<(&'static str, Step, &'static str)>;
+
+/// The starts of plans that the launcher refuses, and of those that it accepts.
+static STARTS: LazyLock<(Starts, Starts)> = LazyLock::new(|| {
+    let (dir, boxes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let refused = make_refused(dir.path(), boxes.path());
+    make_accepted(dir.path(), boxes.path());
+    let accepted = ACCEPTED.map(|(name, _, why)| (name, why));
+    let names = refused.iter().chain(&accepted).map(|(name, _)| name);
+    let scenario = names.fold(Scenario::default(), |scenario, name| {
+        let run = "boxlaunch run --budget off --startup-timeout 2 --until-ready";
+        // The files of each box are hashed before its first start.
+        let verify = format!("boxlaunch verify /boxes/{name}");
+        let scenario = scenario.step_within(20, &format!("{name}-verified"), &verify);
+        scenario.step(name, &format!("{run} /boxes/{name}"))
+    });
+    let mut steps = scenario.start(&tools().host.clone().disk(boxes.path(), "/boxes"));
+    let mut take = |(name, why)| (name, steps.remove(name).unwrap(), why);
+    (refused.into_iter().map(&mut take).collect(), accepted.into_iter().map(&mut take).collect())
+});
+
+fn make_refused(dir: &Path, boxes: &Path) -> Vec<(&'static str, &'static str)> {
+    let base = dir.join("base.box");
+    build(dir, &tools().programs.swap_init, &base);
+    let config: Value = read_json(&blob(&base, &manifest(&base).config));
+    let plan = config["plan"].to_string();
+    let made = refused(&plan).into_iter().map(|(name, place, why)| {
+        let bundle = boxes.join(name);
+        copy(&base, &bundle);
+        replace_rootfs(&bundle, &swapped(&plan, place));
+        (name, why)
+    });
+    made.collect()
+}
+
+fn make_accepted(dir: &Path, boxes: &Path) {
+    let (boxfile, base) = (dir.join("hello.kdl"), dir.join("hello.box"));
+    let room = format!("image \"oci:images/agent\"\n    env ROOM=\"{}\"", "x".repeat(200));
+    let text = hello_checkout(dir).replace("image \"oci:images/agent\"", &room);
+    let text = text.replace("skill \"greet\" path=\"skills/greet\"", "");
+    fs::write(&boxfile, text).unwrap();
+    bake(&boxfile, &tools().programs.box_init, &base);
+    for (name, change, _) in ACCEPTED {
+        let bundle = boxes.join(name);
+        copy(&base, &bundle);
+        change_plan(&bundle, |plan| {
+            plan["agent"]["env"] = json!([]);
+            change(plan);
+        });
+    }
+}
+
+/// Checks that a start has ended by itself, and failed with one error; returns that.
+#[track_caller]
+fn error<'a>(name: &str, step: &'a Step) -> &'a str {
+    let errors: Vec<&str> = step.stderr.lines().filter(|it| it.starts_with("error: ")).collect();
+    let [error] = errors[..] else { panic!("{name}: {step:?}") };
+    assert_eq!((step.status, step.stdout.as_str()), (1, ""), "{name}: {step:?}");
+    assert!(!step.stderr.contains("panic"), "{name}: {step:?}");
+    error
+}
+
+#[test]
+fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
+    for (name, step, why) in &STARTS.0 {
+        println!("{name}: {step:?}");
+        let error = error(name, step);
+        let is_inits = error.starts_with("error: the guest failed to ");
+        assert!(is_inits && error.contains(why), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_reason() {
+    for (name, step, why) in &STARTS.1 {
+        println!("{name}: {step:?}");
+        if *why == READY {
+            assert!(step.status == 0 && step.stderr.contains(why), "{name}: {step:?}");
+        } else {
+            assert!(error(name, step).contains(why), "{name}: {step:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The misbehaviours.
+
+use std::io::{self, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use box_image::wire::{AGENT_ID, BUSINESS_ID, Failed, GuestMessage, MAX_OUTPUT};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, Signal};
+use nix::unistd::close;
+
+use crate::mutation::Mutations;
+use crate::peer::{Peer, exited, output, put, ready, send};
+
+/// The status of an agent that ends once everything was sent: what came before it was read.
+const ALL_SENT: u8 = 42;
+/// How many mutated frames there are, and how often each is sent.
+const MUTATED: usize = 100_000;
+const TIMES: usize = 10;
+
+/// Does what the program is named after; after a dash comes which one, which mutation, or how many seconds.
+pub(crate) fn misbehave(program: &Path) {
+    // Not for the supervisor's sake: a test that fails leaves nothing.
+    set_pdeathsig(Signal::SIGKILL).unwrap();
+    let name = program.file_name().unwrap().to_str().unwrap();
+    let (name, which) = name.split_once('-').unwrap_or((name, ""));
+    let number = || which.parse().unwrap();
+    let flood_end = || Instant::now() + Duration::from_secs(number());
+    let peer = Peer::configured();
+    match name {
+        "silent" => live_on(),
+        "hidden" => hidden(&peer),
+        "hidden_early" => {
+            close(2).unwrap();
+            live_on();
+        }
+        "deaf" => {
+            let _stream = peer.deaf();
+            live_on();
+        }
+        "greeting" => greeting(&peer, which),
+        "twice" => twice(&peer),
+        "length" => length(&peer),
+        "malformed" => malformed(&peer, number()),
+        "mutated" => mutated(&peer),
+        "output" => flood(peer.ready(), &outputs(), flood_end()),
+        "events" => flood(peer.ready(), &ends(), flood_end()),
+        "words" => flood(peer.ready(), &[failure()], flood_end()),
+        "lines" => console_flood(&peer, b'\n', flood_end()),
+        "line" => console_flood(&peer, b'y', flood_end()),
+        _ => panic!("{name} is no misbehaviour"),
+    }
+}
+
+/// Ignores whatever can be ignored.
+fn live_on() -> ! {
+    SigSet::all().thread_block().unwrap();
+    loop {
+        thread::sleep(Duration::from_secs(1000));
+    }
+}
+
+/// Closes its log and lives on.
+fn hidden(peer: &Peer) {
+    let _stream = peer.ready();
+    thread::sleep(Duration::from_millis(300));
+    close(2).unwrap();
+    live_on();
+}
+
+/// Greets in each way that proves nothing.
+fn greeting(peer: &Peer, which: &str) {
+    let mut stream = peer.connect().unwrap();
+    let wrong = Peer { nonce: "0".repeat(64), socket: peer.socket.clone() };
+    match which {
+        "wrong" => send(&mut stream, &wrong.hello()),
+        "late" => send(&mut stream, &ready()),
+        "again" => {
+            send(&mut stream, &peer.hello());
+            send(&mut stream, &peer.hello());
+        }
+        _ => put(&mut stream, &[200, 0, 0, 0, 1]),
+    }
+    live_on();
+}
+
+/// Connects a second time, again and again.
+fn twice(peer: &Peer) {
+    let mut stream = peer.ready();
+    thread::sleep(Duration::from_millis(300));
+    let accepted = (0..10_000).filter(|_| peer.connect().is_ok()).count();
+    eprintln!("accepted {accepted} more");
+    finish(&mut stream);
+}
+
+/// Announces a frame of 4 GiB, and sends all that is taken of it.
+fn length(peer: &Peer) {
+    let mut stream = peer.ready();
+    put(&mut stream, &u32::MAX.to_le_bytes());
+    loop {
+        put(&mut stream, &[7; 1 << 16]);
+    }
+}
+
+/// Sends mutated frames until one ends the run.
+fn malformed(peer: &Peer, seed: u64) {
+    let (mut stream, mut mutations) = (peer.ready(), Mutations::new(seed));
+    for _ in 0..10_000 {
+        put(&mut stream, &mutations.next());
+    }
+    live_on();
+}
+
+/// Sends a million mutated frames, none of which may end the run.
+fn mutated(peer: &Peer) {
+    let (mut stream, mut mutations) = (peer.ready(), Mutations::new(1));
+    let frames: Vec<u8> = (0..MUTATED).flat_map(|_| mutations.harmless()).collect();
+    (0..TIMES).for_each(|_| put(&mut stream, &frames));
+    finish(&mut stream);
+}
+
+/// Output that nobody has granted.
+fn outputs() -> [GuestMessage; 3] {
+    [0, 255, 3].map(|id| output(id, MAX_OUTPUT))
+}
+
+/// The ends, in ever other ways, of what has never run.
+fn ends() -> Vec<GuestMessage> {
+    (0..=255).flat_map(|it| [exited(BUSINESS_ID, it), exited(9, it)]).collect()
+}
+
+/// The failure of a start, in as many words as possible.
+fn failure() -> GuestMessage {
+    GuestMessage::Failed(Failed { step: "s".repeat(30_000), message: "m".repeat(30_000) })
+}
+
+/// Sends messages for a while, and then the end of the agent.
+fn flood(mut stream: UnixStream, messages: &[GuestMessage], until: Instant) {
+    let mut frames = Vec::new();
+    messages.iter().for_each(|message| message.write(&mut frames).unwrap());
+    while Instant::now() < until {
+        put(&mut stream, &frames);
+    }
+    finish(&mut stream);
+}
+
+/// Writes a byte to the console again and again.
+fn console_flood(peer: &Peer, byte: u8, until: Instant) {
+    let mut stream = peer.ready();
+    while Instant::now() < until {
+        io::stderr().write_all(&[byte; 1 << 16]).unwrap();
+    }
+    finish(&mut stream);
+}
+
+/// Says that the agent has ended.
+fn finish(stream: &mut UnixStream) {
+    send(stream, &exited(AGENT_ID, ALL_SENT));
+    live_on();
+}

@@ -1,0 +1,78 @@
+//! The supervisor, as `boxlaunch run --detach` has it.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use boxlaunch::RunFailure;
+use boxlaunch::boxes::{Boxes, Entry, Record};
+use boxlaunch::jail::Policy;
+use boxlaunch::machine::Setup;
+use boxlaunch::output::Route;
+use boxlaunch::receipt::Receipts;
+use boxlaunch::runtime_dir::RuntimeDir;
+use boxlaunch::signals::StopSignals;
+use boxlaunch::supervisor::{Started, Terms};
+use boxlaunch::verify::Trust;
+
+/// How long a box may take to start, and its programs to end.
+const STARTUP: Duration = Duration::from_secs(60);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Starts the box with a program as its VMM, and serves it to its end.
+pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
+    let signals = StopSignals::block().unwrap();
+    let end = match start(program, bundle, state, &signals) {
+        Ok((started, entry)) => {
+            let terms = Terms { ends_with_agent: true, grace: GRACE };
+            started.serve_here(entry, terms, &signals)
+        }
+        Err(failure) => Err(failure),
+    };
+    match end {
+        Ok(()) => println!("ended"),
+        Err(failure) => println!("failed: {failure}"),
+    }
+    println!("peak {}", peak());
+}
+
+fn start(
+    program: &Path,
+    bundle: &Path,
+    state: &Path,
+    signals: &StopSignals,
+) -> Result<(Started, Entry), RunFailure> {
+    let opened = boxlaunch::open(bundle)?;
+    let runtime = RuntimeDir::create(state)?;
+    let record = Record::new(&opened, opened.plan().vm, runtime.path());
+    let mut entry = Boxes::new(state).create(Some("rogue"), record)?;
+    let started = Started::new(Setup {
+        opened: &opened,
+        size: opened.plan().vm,
+        program,
+        // Nothing is run on it.
+        device: Path::new("/dev/null"),
+        receipts: &Receipts::new(state),
+        trust: Trust::Receipts,
+        runtime,
+        agent_socket: None,
+        console: Some(File::create(state.join("console.txt")).unwrap()),
+        logs: entry.logs()?,
+        agent_output: &mut Route::Nowhere,
+        signals,
+        started: Instant::now(),
+        startup_timeout: STARTUP,
+        enforced_total: None,
+        jail: Policy::BestEffort,
+        watch: &(),
+    })?;
+    entry.update(|record| record.start(&started.machine))?;
+    Ok((started, entry))
+}
+
+/// Returns the most memory that this process had, in KiB (proc(5), `VmHWM`).
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}

@@ -1,0 +1,115 @@
+//! The supervisor of the attempts: one machine, which never starts, for each.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::host::kvm::DEVICE;
+use boxlaunch::jail::Policy;
+use boxlaunch::machine::Setup;
+use boxlaunch::output::Route;
+use boxlaunch::receipt::Receipts;
+use boxlaunch::runtime_dir::RuntimeDir;
+use boxlaunch::signals::StopSignals;
+use boxlaunch::supervisor::Started;
+use boxlaunch::verify::Trust;
+use boxlaunch::{LaunchError, RunFailure};
+
+use crate::attempts::{ALL, Attempt};
+
+/// Where the links to this program lie.
+const PROGRAMS: &str = "/tmp/intruder";
+
+/// Makes all attempts from within the jail of a box.
+pub(crate) fn run(bundle: &str, state: &str, targets: &[&str]) -> ExitCode {
+    let signals = StopSignals::block().expect("signals are blocked");
+    for attempt in ALL {
+        let target = target(attempt, targets);
+        let end = jailed(*attempt, &target, bundle, Path::new(state), &signals);
+        println!("{} {end}", attempt.name);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Makes all attempts as they are.
+pub(crate) fn run_free(targets: &[&str]) -> ExitCode {
+    for attempt in ALL {
+        let program = Attempt::program(*attempt, Path::new(PROGRAMS), &target(attempt, targets));
+        let end = std::process::Command::new("/bin/intruder")
+            .args(["one", &program.to_string_lossy()])
+            .stdin(Stdio::piped())
+            .output();
+        let end = end.expect("it starts");
+        let words = String::from_utf8_lossy(&end.stdout).trim().to_owned();
+        // Of a program that was executed instead, there is nothing but its status.
+        println!(
+            "{} {}",
+            attempt.name,
+            if words.is_empty() { end.status.to_string() } else { words }
+        );
+    }
+    ExitCode::SUCCESS
+}
+
+/// Returns what the attempt is aimed at: `NAME=TARGET` among the arguments.
+fn target(attempt: &Attempt, targets: &[&str]) -> String {
+    let named = |text: &&str| Some(text.strip_prefix(attempt.name)?.strip_prefix('=')?.to_owned());
+    targets.iter().find_map(named).unwrap_or_default()
+}
+
+/// Starts a machine whose VMM makes the attempt, and describes how that ended.
+fn jailed(
+    attempt: Attempt,
+    target: &str,
+    bundle: &str,
+    state: &Path,
+    signals: &StopSignals,
+) -> String {
+    let program = attempt.program(Path::new(PROGRAMS), target);
+    fs::create_dir_all(program.parent().expect("it is in a directory")).expect("it is made");
+    fs::remove_file(&program).ok();
+    symlink("/proc/self/exe", &program).expect("the link is made");
+    match start(&program, bundle, state, signals) {
+        Ok(_) => "a machine has started".to_owned(),
+        Err(RunFailure { error: LaunchError::VmmEnded { status, .. }, said }) => {
+            let mut words = said.iter().flat_map(|it| it.words.lines());
+            let line = words.rfind(|line| line.contains("attempt: "));
+            line.map_or_else(|| status.to_string(), |it| it.trim().replace("attempt: ", ""))
+        }
+        Err(failure) => failure.error.to_string(),
+    }
+}
+
+fn start(
+    program: &Path,
+    bundle: &str,
+    state: &Path,
+    signals: &StopSignals,
+) -> Result<Started, RunFailure> {
+    let opened = boxlaunch::open(Path::new(bundle))?;
+    let runtime = RuntimeDir::create(Path::new("/tmp"))?;
+    let record = Record::new(&opened, opened.plan().vm, runtime.path());
+    let entry = Boxes::new(state).create(None, Record { remove: true, ..record })?;
+    Started::new(Setup {
+        opened: &opened,
+        size: opened.plan().vm,
+        program,
+        device: Path::new(DEVICE),
+        receipts: &Receipts::new(state),
+        trust: Trust::Receipts,
+        runtime,
+        agent_socket: None,
+        console: None,
+        logs: entry.logs()?,
+        agent_output: &mut Route::Nowhere,
+        signals,
+        started: Instant::now(),
+        startup_timeout: Duration::from_secs(5),
+        enforced_total: None,
+        jail: Policy::Require,
+        watch: &(),
+    })
+}

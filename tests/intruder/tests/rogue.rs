@@ -1,0 +1,250 @@
+//! A supervisor whose VMM is hostile: whatever that sends, writes or leaves undone, the supervisor stays small, does not
+//! crash, keeps its files within their limits, and ends when it is asked to.
+//!
+//! A test that says where it fails was seen to fail there.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use box_image::wire::Follow;
+use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::client::Client;
+use boxlaunch::output::Route;
+use boxlaunch::signals::StopSignals;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use testkit::test_box::{TestBox, config};
+
+/// The most memory that a supervisor may have, in KiB.
+const MEMORY: u64 = 64 << 10;
+/// The grace of the harness, and what a machine may take to power off after it, with a wide margin.
+const WITHIN_GRACE: Duration = Duration::from_secs(20);
+/// How long a run may take that ends by itself.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A supervisor that runs.
+struct Supervised {
+    process: Child,
+    state: TempDir,
+    _made: TestBox,
+}
+
+/// A supervisor that has ended.
+struct Ended {
+    /// The line that says how.
+    how: String,
+    state: TempDir,
+}
+
+impl Supervised {
+    fn start(misbehaviour: &str) -> Self {
+        let (made, state) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        let program = state.path().join(misbehaviour);
+        symlink(env!("CARGO_BIN_EXE_rogue"), &program).unwrap();
+        let mut command = Command::new("env");
+        command.args(["--default-signal", env!("CARGO_BIN_EXE_rogue"), "supervise"]);
+        command.args([&program, made.path(), state.path()]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { process: command.spawn().unwrap(), state, _made: made }
+    }
+
+    /// Waits until the box runs, and returns its record.
+    fn running(&self) -> Record {
+        self.record(State::Running)
+    }
+
+    fn record(&self, state: State) -> Record {
+        let (boxes, until) = (Boxes::new(self.state.path()), Instant::now() + WITHIN_GRACE);
+        loop {
+            match boxes.find("rogue") {
+                Ok(record) if record.state == state => return record,
+                found => assert!(Instant::now() < until, "{found:?}"),
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn interrupt(&self) {
+        let pid = i32::try_from(self.process.id()).unwrap();
+        kill(Pid::from_raw(pid), Signal::SIGINT).unwrap();
+    }
+
+    /// Waits for the end, and checks what every end has in common.
+    fn end_within(self, patience: Duration) -> Ended {
+        let Self { mut process, state, _made } = self;
+        let until = Instant::now() + patience;
+        while process.try_wait().unwrap().is_none() {
+            if Instant::now() > until {
+                process.kill().unwrap();
+                panic!("it still runs after {patience:?}");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let Output { status, stdout, stderr } = process.wait_with_output().unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8(stdout).unwrap(), String::from_utf8_lossy(&stderr));
+        assert!(status.success(), "it has crashed: {status}\n{stderr}");
+        let (how, peak) = stdout.trim().rsplit_once("\npeak ").unwrap();
+        assert!(peak.parse::<u64>().unwrap() < MEMORY, "{how}: {peak} KiB");
+        bounded(state.path());
+        Ended { how: how.to_owned(), state }
+    }
+}
+
+impl Ended {
+    fn status(&self) -> Option<u8> {
+        Boxes::new(self.state.path()).find("rogue").unwrap().status
+    }
+
+    fn console(&self) -> String {
+        fs::read_to_string(self.state.path().join("console.txt")).unwrap()
+    }
+}
+
+/// Checks the sizes of all files of a supervisor's state: console, logs and record.
+fn bounded(directory: &Path) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let data = entry.metadata().unwrap();
+        if data.is_dir() {
+            bounded(&entry.path());
+        } else {
+            assert!(data.len() <= (4 << 20) + (64 << 10), "{entry:?} has {} bytes", data.len());
+        }
+    }
+}
+
+/// Starts a run of each misbehaviour beside the others.
+fn beside<T: Send + 'static>(
+    names: &[&'static str],
+    run: impl Fn(&'static str) -> T + Send + Copy + 'static,
+) -> Vec<T> {
+    let threads: Vec<JoinHandle<T>> =
+        names.iter().copied().map(|name| thread::spawn(move || run(name))).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Fails where messages that have arrived are handled before a signal is looked for, or the log is read before the
+/// control channel.
+#[test]
+fn ctrl_c_ends_a_machine_that_ignores_everything() {
+    beside(&["silent", "deaf", "output-99", "events-99", "lines-99", "line-99"], |name| {
+        let run = Supervised::start(name);
+        match name {
+            "silent" => drop(run.record(State::Starting)),
+            _ => drop(run.running()),
+        }
+        run.interrupt();
+        let ended = run.end_within(WITHIN_GRACE);
+        assert_ne!(ended.status(), Some(42), "{name}: {}", ended.how);
+    });
+}
+
+#[test]
+fn a_client_stops_a_machine_that_ignores_everything() {
+    beside(&["deaf", "output-99", "events-99", "lines-99", "line-99"], |name| {
+        let run = Supervised::start(name);
+        let record = run.running();
+        let signals = StopSignals::block().unwrap();
+        let mut client = Client::connect(&record, Follow::Nothing, &signals).unwrap();
+        client.give_up_after(WITHIN_GRACE);
+        client.ask_to_stop(Duration::from_secs(1));
+        client.wait_for_end(&mut Route::Nowhere).unwrap();
+        assert_ne!(run.end_within(WITHIN_GRACE).status(), Some(42), "{name}");
+    });
+}
+
+/// Fails where `Events` takes the end of the log for the end of the process, and waits for that.
+#[test]
+fn a_machine_that_closes_its_log_and_lives_on_is_killed() {
+    let ends = beside(&["hidden", "hidden_early"], |name| {
+        let ended = Supervised::start(name).end_within(WITHIN_GRACE);
+        (ended.how.clone(), ended.status())
+    });
+    let how = "failed: the VMM process closed its log and did not end, so it was killed";
+    assert_eq!(ends, [(how.to_owned(), None), (how.to_owned(), None)]);
+}
+
+#[test]
+fn ctrl_c_does_not_wait_for_a_machine_that_has_closed_its_log() {
+    let run = Supervised::start("hidden");
+    run.running();
+    thread::sleep(Duration::from_millis(400));
+    run.interrupt();
+    run.end_within(WITHIN_GRACE);
+}
+
+#[test]
+fn a_million_mutated_frames_are_read_and_harmless() {
+    let ended = Supervised::start("mutated").end_within(PATIENCE);
+    assert_eq!((ended.how.as_str(), ended.status()), ("ended", Some(42)));
+}
+
+#[test]
+fn a_malformed_frame_ends_the_run_and_nothing_else() {
+    for seed in 0..100 {
+        let run = Supervised::start(&format!("malformed-{seed}"));
+        let how = run.end_within(PATIENCE).how;
+        assert!(how == "ended" || how.starts_with("failed: "), "{seed}: {how}");
+    }
+}
+
+/// Fails where `Frames` believes the length of a frame.
+#[test]
+fn a_frame_of_four_gibibytes_is_refused() {
+    let how = Supervised::start("length").end_within(PATIENCE).how;
+    assert_eq!(how, "failed: the control channel was misused: a frame of 4294967295 bytes");
+}
+
+/// Fails where `Nonce::matches` looks at the length alone.
+#[test]
+fn only_the_nonce_proves_that_init_is_there() {
+    let said = beside(&["greeting-wrong", "greeting-late", "greeting-again"], |name| {
+        Supervised::start(name).end_within(PATIENCE).how
+    });
+    let misused = |what: &str| format!("failed: the control channel was misused: it got {what}");
+    let expected = [
+        "a greeting without this boot's nonce",
+        "a message before the greeting",
+        "a second greeting",
+    ];
+    assert_eq!(said, expected.map(misused));
+}
+
+/// A connection that says nothing more is the start that is interrupted.
+#[test]
+fn half_a_greeting_is_waited_for_like_none() {
+    let run = Supervised::start("greeting-half");
+    run.record(State::Starting);
+    run.interrupt();
+    assert_eq!(run.end_within(WITHIN_GRACE).how, "failed: stopped by SIGINT");
+}
+
+/// Fails where the listener is not dropped with the first connection.
+#[test]
+fn a_second_connection_finds_nobody() {
+    let ended = Supervised::start("twice").end_within(PATIENCE);
+    assert_eq!((ended.how.as_str(), ended.status()), ("ended", Some(42)));
+    assert_eq!(ended.console(), "accepted 0 more\n");
+}
+
+/// Ten seconds of whatever fills memory or disk where it is kept. Fails where the console or the logs have no limit.
+#[test]
+fn no_flood_fills_memory_or_disk() {
+    let ends = beside(&["output-10", "events-10", "lines-10", "line-10"], |name| {
+        let ended = Supervised::start(name).end_within(PATIENCE);
+        (ended.how.clone(), ended.status())
+    });
+    for end in ends {
+        assert_eq!(end, ("ended".to_owned(), Some(42)));
+    }
+    let how = Supervised::start("words-10").end_within(PATIENCE).how;
+    assert!(how.starts_with("failed: the guest failed to ssss"), "{how}");
+}

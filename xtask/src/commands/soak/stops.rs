@@ -1,0 +1,120 @@
+//! Stops of a box whose agent is deaf to SIGTERM, many times.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use testkit::deaf::{self, Stop};
+use testkit::prerequisites::with_busybox;
+use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
+
+use super::{AT_ONCE, shifted};
+use crate::commands::{Outcome, setup};
+use crate::say;
+
+/// The box in the virtual host.
+const BOX: &str = "/deaf";
+/// The real time that one start of the virtual host may take.
+const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// The stops so far.
+#[derive(Debug, Default)]
+struct Tally {
+    asked: u32,
+    stops: Vec<Stop>,
+}
+
+pub(super) fn run(times: u32) -> Outcome {
+    let workspace = Workspace::find();
+    let (guest, kernel) = (setup::for_demo(&workspace)?, setup::for_virtual_host(&workspace)?);
+    let programs = say::step("compiling", || Artefacts::build(&workspace))?;
+    let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
+    let bundle =
+        say::step("building the box", || build(&workspace, &programs, &guest, scratch.path()))?;
+    let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
+    let host = host.disk(&bundle, BOX).time_limit(TIME_LIMIT);
+    let mut tally = Tally::default();
+    for round in 0..times.div_ceil(AT_ONCE.into()) {
+        let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
+        match host.run(&["sh", "-c", &deaf::script(BOX, AT_ONCE.into())]) {
+            Ok(output) => {
+                let failed = tally.failed();
+                tally.add(&String::from_utf8_lossy(&output.stdout));
+                if tally.failed() > failed {
+                    let said = [output.stdout, output.stderr].concat();
+                    say::note(&format!("run {round}:\n{}", String::from_utf8_lossy(&said)));
+                }
+            }
+            Err(error) => {
+                tally.add("");
+                say::note(&format!("run {round} failed: {error}"));
+            }
+        }
+        say::note(&tally.line());
+    }
+    say::result(&tally.line());
+    Ok(if tally.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Builds the box, and returns its directory.
+fn build(
+    workspace: &Workspace,
+    programs: &Artefacts,
+    kernel: &Path,
+    folder: &Path,
+) -> Result<PathBuf> {
+    hello::write_images(&programs.hello_agent, &folder.join("images"))?;
+    let (example, boxfile) = (workspace.path("examples/hello/Boxfile"), folder.join("Boxfile"));
+    let text = fs::read_to_string(&example).map_err(KitError::file("read", &example))?;
+    fs::write(&boxfile, deaf::boxfile(&text)).map_err(KitError::file("write", &boxfile))?;
+    let bundle = folder.join("deaf.box");
+    let mut boxbuild = Command::new(&programs.boxbuild);
+    boxbuild.arg("build").arg("-f").arg(boxfile).arg("-o").arg(&bundle);
+    boxbuild.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
+    boxbuild.arg("--store").arg(folder.join("store"));
+    program::run(&mut boxbuild)?;
+    Ok(bundle)
+}
+
+impl Tally {
+    /// Counts the stops of one run, whose script printed this.
+    fn add(&mut self, output: &str) {
+        self.asked += u32::from(AT_ONCE);
+        self.stops.extend(deaf::stops(output));
+    }
+
+    fn good(&self) -> impl Iterator<Item = &Stop> {
+        self.stops.iter().filter(|stop| stop.is_good())
+    }
+
+    fn failed(&self) -> u32 {
+        self.asked.saturating_sub(u32::try_from(self.good().count()).unwrap_or(u32::MAX))
+    }
+
+    fn line(&self) -> String {
+        let taken = || self.stops.iter().map(|stop| stop.taken_ms);
+        let (least, most) = (taken().min().unwrap_or(0), taken().max().unwrap_or(0));
+        let incomplete = self.stops.iter().filter(|stop| !stop.is_complete).count();
+        format!(
+            "{} stops, {least} to {most} ms of virtual time, {incomplete} logs not complete; {} failed",
+            self.stops.len(),
+            self.failed()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_the_extremes_and_what_is_missing_has_failed() {
+        let mut tally = Tally::default();
+        tally.add(&format!("1 2\n{}1400 1 3\n", "1010 1 2\n".repeat(22)));
+        assert_eq!(
+            tally.line(),
+            "23 stops, 1010 to 1400 ms of virtual time, 1 logs not complete; 3 failed"
+        );
+    }
+}
