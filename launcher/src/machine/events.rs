@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::coop::consume_budget;
+use tokio::task::yield_now;
 use tokio::time::{sleep_until, timeout};
 
 use crate::LaunchError;
@@ -189,7 +190,11 @@ impl Events {
                     self.note_end();
                 }
                 said = said(&mut self.log, &mut self.control, &mut chunk) => match said {
-                    Said::InLog(length) => self.keep(length, &chunk)?,
+                    Said::InLog(length) => {
+                        self.keep(length, &chunk)?;
+                        // A chunk may be thousands of lines: clients are served between any two.
+                        yield_now().await;
+                    }
                     Said::InControl(progress) => {
                         if let Some(event) = self.follow(progress?)? {
                             return Ok(event);
