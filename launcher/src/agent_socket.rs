@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nix::unistd::{AccessFlags, access};
@@ -30,6 +32,8 @@ use crate::vmm::AGENT_SOCKET;
 const MAX_CLIENTS: usize = 512;
 /// How much may wait for a client, in bytes.
 const MAX_WAITING: usize = 8 << 20;
+/// How much may wait for all of them.
+const MAX_ALL: usize = 32 << 20;
 /// How long a client may take nothing of what waits for it.
 const STALLED: Duration = Duration::from_secs(10);
 /// How long libkrun may have no place for a connection: it takes five at a time, and none before its machine runs.
@@ -121,13 +125,13 @@ impl Drop for AgentSocket {
 
 /// Accepts clients, and carries each one's connection.
 async fn accept(listener: UnixListener, inner: PathBuf) {
-    let mut clients = JoinSet::new();
+    let (mut clients, all) = (JoinSet::new(), Arc::default());
     loop {
         let accepted = listener.accept().await;
         while clients.try_join_next().is_some() {}
         match accepted {
             Ok((client, _)) if clients.len() < MAX_CLIENTS => {
-                clients.spawn(carry(client, inner.clone()));
+                clients.spawn(carry(client, inner.clone(), Backlog::of(&all)));
             }
             // One too many is hung up on.
             Ok(_) => {}
@@ -138,7 +142,7 @@ async fn accept(listener: UnixListener, inner: PathBuf) {
 }
 
 /// Carries a connection until the agent, or its client, is done.
-async fn carry(client: UnixStream, inner: PathBuf) {
+async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
     let Some(agent) = connect(&inner).await else { return };
     let ((mut from_client, to_client), (from_agent, mut to_agent)) =
         (client.into_split(), agent.into_split());
@@ -150,7 +154,7 @@ async fn carry(client: UnixStream, inner: PathBuf) {
     };
     tokio::select! {
         () = upwards => {}
-        () = pass_down(from_agent, to_client) => {}
+        () = pass_down(from_agent, to_client, backlog) => {}
     }
 }
 
@@ -166,28 +170,63 @@ async fn connect(inner: &Path) -> Option<UnixStream> {
     }
 }
 
+/// What waits for a client.
+#[derive(Debug)]
+struct Backlog {
+    bytes: VecDeque<u8>,
+    /// How much waits for all clients.
+    all: Arc<AtomicUsize>,
+}
+
+impl Backlog {
+    /// Returns an empty one among all.
+    fn of(all: &Arc<AtomicUsize>) -> Self {
+        Self { bytes: VecDeque::new(), all: Arc::clone(all) }
+    }
+
+    /// Adds bytes; returns `false` where that would be too much.
+    fn push(&mut self, data: &[u8]) -> bool {
+        let all = self.all.fetch_add(data.len(), Ordering::Relaxed) + data.len();
+        self.bytes.extend(data);
+        self.bytes.len() <= MAX_WAITING && all <= MAX_ALL
+    }
+
+    /// Removes the first bytes.
+    fn remove(&mut self, length: usize) {
+        self.bytes.drain(..length);
+        self.all.fetch_sub(length, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
 /// Passes on what the agent sends, which is always read, until its end or that of the client's patience.
-async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
-    let (mut waiting, mut chunk) = (VecDeque::new(), vec![0; CHUNK]);
+async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut waiting: Backlog) {
+    let mut chunk = vec![0; CHUNK];
     let (mut taken, mut has_ended) = (Instant::now(), false);
-    while !has_ended || !waiting.is_empty() {
+    while !has_ended || !waiting.bytes.is_empty() {
         tokio::select! {
             read = from.read(&mut chunk), if !has_ended => match read {
-                Ok(length @ 1..) if waiting.len() + length <= MAX_WAITING => {
-                    taken = if waiting.is_empty() { Instant::now() } else { taken };
-                    waiting.extend(&chunk[..length]);
+                Ok(length @ 1..) => {
+                    taken = if waiting.bytes.is_empty() { Instant::now() } else { taken };
+                    if !waiting.push(&chunk[..length]) {
+                        return;
+                    }
                 }
-                Ok(1..) => return,
                 Ok(0) | Err(_) => has_ended = true,
             },
-            written = to.write(waiting.as_slices().0), if !waiting.is_empty() => match written {
+            written = to.write(waiting.bytes.as_slices().0), if !waiting.bytes.is_empty() => match written {
                 Ok(length @ 1..) => {
-                    waiting.drain(..length);
+                    waiting.remove(length);
                     taken = Instant::now();
                 }
                 Ok(0) | Err(_) => return,
             },
-            () = sleep_until(taken + STALLED), if !waiting.is_empty() => return,
+            () = sleep_until(taken + STALLED), if !waiting.bytes.is_empty() => return,
         }
     }
 }
@@ -267,6 +306,19 @@ mod tests {
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
         assert_eq!(answer, [7; 100_000]);
+    }
+
+    #[test]
+    fn all_clients_together_have_a_bound() {
+        let all = Arc::default();
+        let part = vec![0; MAX_WAITING];
+        let mut held: Vec<_> = (0..MAX_ALL / MAX_WAITING).map(|_| Backlog::of(&all)).collect();
+        assert!(held.iter_mut().all(|it| it.push(&part)));
+        assert!(!Backlog::of(&all).push(&[0]), "as if nobody else had anything");
+        held[0].remove(1);
+        assert!(Backlog::of(&all).push(&[0]));
+        drop(held);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! [`Machine::start`] returns when the agent is ready or its budget is used up; what comes after that is the
 //! [`supervisor`](crate::supervisor)'s. Dropping a machine kills it, and removes its sockets.
 
-mod confine;
+pub(crate) mod confine;
 pub(crate) mod events;
 mod unready;
 
@@ -27,7 +27,7 @@ use crate::console::Console;
 use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
-use crate::jail::{Missing, Policy};
+use crate::jail::{Missing, Policy, Report};
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
@@ -87,11 +87,13 @@ pub struct Setup<'a> {
 
 /// How far a start is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum Progress<'a> {
     /// The box's files are verified now, which takes seconds where large ones have to be hashed.
     Verifying,
     /// They had to be hashed, which took this long.
     Hashed(Duration),
+    /// The machine's process is confined, without these layers of the jail; its guest has not started.
+    Confined(&'a [Missing]),
     /// The machine was started; this much of the start's time has passed.
     Starting(Duration),
     /// The start has ended, well or not.
@@ -101,12 +103,12 @@ pub enum Progress {
 /// Sees how far a start is, to show it to a person.
 pub trait Watch: std::fmt::Debug {
     /// Is called at each step, and about once a second while the machine starts.
-    fn see(&self, progress: Progress);
+    fn see(&self, progress: Progress<'_>);
 }
 
 /// Nobody watches.
 impl Watch for () {
-    fn see(&self, _: Progress) {}
+    fn see(&self, _: Progress<'_>) {}
 }
 
 /// A started machine.
@@ -123,7 +125,6 @@ pub struct Machine {
     agent_spoke: bool,
     pub(crate) agent_window: Window,
     pub(crate) logs: Logs,
-    jail: Policy,
     /// The facts of the run so far.
     pub facts: RunFacts,
 }
@@ -139,7 +140,7 @@ impl Machine {
     pub async fn start(mut setup: Setup<'_>) -> Result<Self, RunFailure> {
         check_enforced(setup.opened)?;
         let prepared = prepare(&mut setup).inspect_err(|_| setup.watch.see(Progress::Ended));
-        let Prepared { verification, events, agent_socket } = prepared?;
+        let Prepared { verification, events, agent_socket, jail } = prepared?;
         let plan = setup.opened.plan();
         setup.started += verification.hashing;
         let (limits, signals) = (Limits::of(&setup), WatchedSignals::new(setup.signals)?);
@@ -153,8 +154,7 @@ impl Machine {
             agent_spoke: false,
             agent_window: Window::default(),
             logs: setup.logs,
-            jail: setup.jail,
-            facts: RunFacts::new(verification),
+            facts: RunFacts::new(verification, jail),
         };
         let ready = machine.await_ready(limits, watch, output, &signals).await;
         watch.see(Progress::Ended);
@@ -179,7 +179,7 @@ impl Machine {
             let deadline = next_look.min(started + limits.first());
             match self.events.next(Some(deadline), Some(signals)).await? {
                 Event::Message(GuestMessage::Ready(timing)) => {
-                    self.ready_after(started.elapsed(), &timing)?;
+                    self.ready_after(started.elapsed(), &timing);
                     return Ok(());
                 }
                 Event::Message(message) => self.starting(message, output, signals.signals)?,
@@ -187,7 +187,6 @@ impl Machine {
                     let taken = started.elapsed();
                     if taken >= limits.first() {
                         self.facts.phases = clock::unready(taken);
-                        self.facts.jail = self.events.take_report().unwrap_or_default();
                         self.facts.unready = self.why_unready(output, signals).await?;
                         return limits.judge(taken, self.facts.unready.clone());
                     }
@@ -198,15 +197,10 @@ impl Machine {
     }
 
     /// Notes what the start has taken.
-    fn ready_after(&mut self, taken: Duration, timing: &Timing) -> Result<(), LaunchError> {
-        // It was written before the guest's first instruction.
-        let report = self.events.take_report();
-        self.facts.jail =
-            report.ok_or_else(|| LaunchError::Protocol("the VMM has named no jail".to_owned()))?;
+    fn ready_after(&mut self, taken: Duration, timing: &Timing) {
         let jail = Duration::from_nanos(self.facts.jail.taken_ns);
         self.facts.phases = clock::phases(taken, jail, timing);
         self.facts.is_ready = true;
-        Ok(())
     }
 
     /// Handles a message that comes before the agent is ready.
@@ -273,18 +267,7 @@ impl Machine {
         let mut said = Vec::new();
         let error = explain_end(&mut self.events, event, when, &mut |it| said.push(it)).await;
         self.take_rest(said, output);
-        match self.lacking() {
-            Some(missing) if matches!(error, LaunchError::VmmEnded { .. }) => {
-                LaunchError::Jail(missing)
-            }
-            _ => error,
-        }
-    }
-
-    /// Returns the layers that a VMM process was not to start without.
-    fn lacking(&mut self) -> Option<Vec<Missing>> {
-        let missing = self.events.take_report()?.missing;
-        (self.jail == Policy::Require && !missing.is_empty()).then_some(missing)
+        error
     }
 
     /// Keeps what the agent has written while the machine was about to end.
@@ -390,6 +373,8 @@ struct Prepared {
     verification: Verification,
     events: Events,
     agent_socket: Option<AgentSocket>,
+    /// Empty where the process has ended, as the events say.
+    jail: Report,
 }
 
 /// Verifies the box and starts the VMM process, with the same open files.
@@ -400,7 +385,8 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
     let verification = verified(setup)?;
     let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
-    let terms = confine::terms(setup.opened, setup.device, runtime, setup.jail, &mut vmm)?;
+    let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
+    let terms = confine::terms(blobs, setup.device, runtime, setup.jail, &mut vmm)?;
     let nonce = Nonce::random()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
@@ -410,12 +396,14 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         agent: agent_socket.as_ref().map(|socket| socket.port),
         jail: terms,
     })?;
-    // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
-    confine::join_group(setup.size, &setup.runtime, setup.jail, &mut vmm)?;
-    vmm.go();
+    let jail = confine::finish(setup.size, runtime, setup.jail, &mut vmm, setup.signals)?;
+    if let Some(jail) = &jail {
+        setup.watch.see(Progress::Confined(&jail.missing));
+        vmm.go();
+    }
     let console = Console::new(setup.console.take());
     let events = Events::new(vmm, listener, nonce, console)?;
-    Ok(Prepared { verification, events, agent_socket })
+    Ok(Prepared { verification, events, agent_socket, jail: jail.unwrap_or_default() })
 }
 
 /// Verifies the blobs of a box before it is started.

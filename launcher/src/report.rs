@@ -58,9 +58,9 @@ pub struct RunFacts {
 }
 
 impl RunFacts {
-    /// Returns those of a machine that has not started.
-    pub fn new(verification: Verification) -> Self {
-        let (phases, jail) = (Phases::default(), Report::default());
+    /// Returns those of a machine that has not started, but has a jail.
+    pub fn new(verification: Verification, jail: Report) -> Self {
+        let phases = Phases::default();
         let (unready, agent_status) = (None, None);
         Self { verification, phases, jail, is_ready: false, unready, agent_status }
     }
@@ -183,7 +183,7 @@ mod tests {
         Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
 
     fn facts(verification: Verification, phases: Phases) -> RunFacts {
-        RunFacts { phases, is_ready: true, ..RunFacts::new(verification) }
+        RunFacts { phases, is_ready: true, ..RunFacts::new(verification, Report::default()) }
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 use crate::wall_clock::WallClock;
-use clients::{Clients, FromClient};
+use clients::{Clients, FromClient, MAX_CLIENTS};
 use programs::{AGENT, BUSINESS, Programs};
 
 /// The name of the socket in a box's runtime directory, on which its supervisor listens.
@@ -350,13 +350,18 @@ impl Supervisor {
 
     fn serve_client(&mut self, message: FromClient) -> Flow {
         match message {
-            FromClient::Connected(stream) => self.clients.welcome(stream, Follow::Nothing),
+            FromClient::Connected(stream) => {
+                let why = format!("it has {MAX_CLIENTS} clients");
+                self.clients.welcome_or(stream, &failed("serve another client", &why));
+            }
             FromClient::Greeted { client, follow } => {
                 self.clients.follow(client, follow);
                 if let (Some(exit), Follow::End | Follow::Output) = (self.agent, follow) {
                     self.clients.send(client, &GuestMessage::Exited(exit), None);
                 }
             }
+            // It was told that nothing is done for it.
+            FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
             FromClient::Asked { client, message } => {
                 return self.ask(client, message).unwrap_or_else(|reason| {
                     self.clients.send(client, &failed("do that", &reason), None);

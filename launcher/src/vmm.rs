@@ -19,7 +19,6 @@ use box_image::plan::{CONTROL_PORT, INIT_PATH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -27,6 +26,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, close, dup2_stdout, getppid};
 use rustix::process::{PidfdFlags, pidfd_open};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -35,7 +35,7 @@ use crate::jail::control_group::ControlGroup;
 use crate::jail::process::{self, Process, Program, Started};
 use crate::jail::{Jail, Missing, Report, Terms, fd_path};
 use crate::krun::{self, PortMode, Vm};
-use crate::signals;
+use crate::signals::{self, StopSignals};
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
@@ -47,7 +47,7 @@ pub(crate) const AGENT_SOCKET: &str = "agent.sock";
 /// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
 const STACK: &str = "RUST_MIN_STACK=524288";
 /// The longest report of a jail, in bytes.
-const MAX_REPORT: u64 = 16 << 10;
+const MAX_REPORT: usize = 16 << 10;
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
 const PROGRAM: u32 = 0o100_755;
 /// A regular file that only root may read (`S_IFREG | 0400`).
@@ -111,8 +111,19 @@ impl Vmm {
     /// When the process cannot be started.
     pub fn spawn(program: &Path, opened: &OpenBox) -> Result<Self, LaunchError> {
         let files = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
-        let program =
-            Program { path: program, argument: SUBCOMMAND, environment: &[STACK], files: &files };
+        Self::spawn_as(program, SUBCOMMAND, &files)
+    }
+
+    /// Starts `program` with an argument, as a process that the jail is put up around, with some files open.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub(crate) fn spawn_as(
+        program: &Path,
+        argument: &str,
+        files: &[RawFd],
+    ) -> Result<Self, LaunchError> {
+        let program = Program { path: program, argument, environment: &[STACK], files };
         let started =
             process::start(&program).map_err(LaunchError::system("start the VMM process"))?;
         let Started { process, stdin, stdout, stderr, missing } = started;
@@ -134,7 +145,7 @@ impl Vmm {
     ///
     /// # Errors
     /// When the process is gone, or has been started.
-    pub(crate) fn configure(&mut self, config: &VmmConfig) -> Result<(), LaunchError> {
+    pub(crate) fn configure(&mut self, config: &impl Serialize) -> Result<(), LaunchError> {
         let action = "configure the VMM process";
         let json = serde_json::to_vec(config).map_err(LaunchError::system(action))?;
         match &mut self.stdin {
@@ -168,23 +179,41 @@ impl Vmm {
         self.log.take().map(OwnedFd::from)
     }
 
-    /// Returns what the process has said of its jail, once, after its guest has started or it has ended. Waits for
-    /// nothing.
-    pub(crate) fn take_report(&mut self) -> Option<Report> {
-        fcntl(self.report.as_ref()?, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).ok()?;
-        self.await_report()
-    }
-
-    /// Waits until the process has said what its jail is, which it does before its guest starts, or has ended.
-    pub(crate) fn await_report(&mut self) -> Option<Report> {
-        let report = self.report.take()?;
-        let mut text = Vec::new();
-        // More than that was never written before the start.
-        drop(report.take(MAX_REPORT).read_to_end(&mut text));
-        let mut report: Report =
-            serde_json::Deserializer::from_slice(&text).into_iter().next()?.ok()?;
-        report.missing.append(&mut self.missing);
-        Some(report)
+    /// Waits until the process has said what its jail is, once: it does so before [`Vmm::go`]. `None` where it has ended
+    /// instead.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`], and the kernel's.
+    pub(crate) fn await_report(
+        &mut self,
+        signals: &StopSignals,
+    ) -> Result<Option<Report>, LaunchError> {
+        let Some(pipe) = self.report.take() else { return Ok(None) };
+        let action = "wait for the VMM process";
+        let mut text = [0; MAX_REPORT];
+        let mut length = 0;
+        loop {
+            let mut fds =
+                [pipe.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            match poll(&mut fds, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) => continue,
+                polled => polled.map_err(LaunchError::system(action))?,
+            };
+            if let Some(signal) = signals.next()? {
+                return Err(LaunchError::Signal(signal));
+            }
+            if fds[0].any() == Some(true) {
+                match (&pipe).read(&mut text[length..]).map_err(LaunchError::system(action))? {
+                    0 => break,
+                    more => length += more,
+                }
+            }
+        }
+        let report: Option<Report> = serde_json::from_slice(&text[..length]).ok();
+        Ok(report.map(|mut report| {
+            report.missing.append(&mut self.missing);
+            report
+        }))
     }
 
     /// Kills the process.
@@ -223,10 +252,7 @@ pub fn enter(config: impl Read) -> LaunchError {
 /// When the configuration is malformed, libkrun refuses it, or the jail lacks a layer that is required.
 pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let mut input = config;
-    let config = serde_json::Deserializer::from_reader(&mut input).into_iter().next();
-    let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
-    let config: VmmConfig =
-        config.map_err(LaunchError::system("read the configuration from standard input"))?;
+    let config: VmmConfig = configuration(&mut input)?;
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
     close_all_but(&[kernel, init, rootfs])?;
     let init_bytes = read_init(&config.blobs)?;
@@ -247,14 +273,25 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
         vm.add_vsock_port(port.into(), &socket(AGENT_SOCKET), PortMode::HostConnects)?;
     }
     jail.close(report_stream()?)?;
-    // The supervisor hangs up when the process is in its control group.
-    let waited = io::copy(&mut input, &mut io::sink());
-    waited.map_err(LaunchError::system("wait for the supervisor"))?;
+    await_go(&mut input)?;
     Ok(vm)
 }
 
+/// Reads the configuration that the supervisor has written, after which [`await_go`] can wait.
+pub(crate) fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, LaunchError> {
+    let config = serde_json::Deserializer::from_reader(input).into_iter().next();
+    let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
+    config.map_err(LaunchError::system("read the configuration from standard input"))
+}
+
+/// Waits until the supervisor hangs up, which has the report on the jail then.
+pub(crate) fn await_go(input: &mut impl Read) -> Result<(), LaunchError> {
+    let waited = io::copy(input, &mut io::sink());
+    waited.map(drop).map_err(LaunchError::system("wait for the supervisor"))
+}
+
 /// Returns the stream for the report on the jail. Standard output belongs to the log afterwards.
-fn report_stream() -> Result<File, LaunchError> {
+pub(crate) fn report_stream() -> Result<File, LaunchError> {
     let action = "report the jail";
     let stream = io::stdout().as_fd().try_clone_to_owned().map_err(LaunchError::system(action))?;
     dup2_stdout(io::stderr()).map_err(LaunchError::system(action))?;
@@ -367,7 +404,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use nix::fcntl::FdFlag;
+    use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
     use crate::jail::{Layer, Policy};
     use testkit::test_box::{TestBox, config};

@@ -1,5 +1,7 @@
 //! `boxlaunch doctor`: what this host offers to boxes.
 
+mod jail;
+mod row;
 mod rows;
 
 use std::path::Path;
@@ -8,19 +10,20 @@ use box_image::{ErrorCode, exit};
 use boxlaunch::host::Facts;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
+use boxlaunch::jail::Policy;
 use error_report::Problem;
 use serde::Serialize;
 
 use super::error::CommandError;
 use super::paths::{self, SELF};
 use super::terminal::{is_quiet, json_line, notice, painted, print};
-use rows::{Row, State};
+use row::{Row, State};
 
 /// Shows what this host offers to boxes, and how to get what it lacks.
 ///
-/// Boots a small guest under KVM, applies Landlock and makes namespaces, each in a process or thread of
-/// its own, and looks for programs. A thing that only a later version will use stops no box today. Exits
-/// with 1 if no box can start on this host, neither with KVM nor by emulation with QEMU.
+/// Boots a small guest under KVM, puts the jail up around a process, and looks for programs. A thing that
+/// only a later version will use stops no box today. Exits with 1 if no box can start on this host, neither
+/// with KVM nor by emulation with QEMU.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch doctor --json | jq -r .boots")]
 pub(crate) struct DoctorArgs {
@@ -44,12 +47,15 @@ struct Report {
     /// `None` where no box can start.
     boots: Option<Boots>,
     rows: Vec<Row>,
+    /// Whether a run for which no `--jail` is chosen is refused for a missing layer.
+    #[serde(skip)]
+    is_refused: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
 }
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
-    let facts = Facts::gather(Path::new(SELF), &paths::programs());
+    let facts = Facts::gather(Path::new(SELF), &paths::programs(), &paths::runtime_base());
     if let Ok(state) = paths::state() {
         // A repaired KVM need not be tried again by the next run.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
@@ -72,7 +78,9 @@ fn report(facts: &Facts) -> Report {
         Err(_) => facts.emulates().then_some(Boots::Emulated),
     };
     let errors = if boots.is_some() { Vec::new() } else { vec![nothing_works()] };
-    Report { boots, rows: rows::of(facts), errors }
+    let lacks_any = facts.jail.as_ref().is_ok_and(|jail| !jail.missing.is_empty());
+    let is_refused = lacks_any && Policy::default_of(facts.is_root) == Policy::Require;
+    Report { boots, rows: rows::of(facts), is_refused, errors }
 }
 
 fn nothing_works() -> Problem {
@@ -93,15 +101,19 @@ fn text(report: &Report, problems_only: bool) -> String {
             text += &format!("{gap}{}:\n", row.needed_for);
             above = row.needed_for;
         }
-        text += &format!("  {:<16} {:<8} {}\n", row.title, row.state.name(), row.fact);
+        text += &format!("  {:<17} {:<8} {}\n", row.title, row.state.name(), row.fact);
         if let Some(help) = &row.help {
-            text += &format!("  {:>27} {help}\n", "= help:");
+            text += &format!("  {:>28} {help}\n", "= help:");
         }
     }
     if problems_only {
         return text;
     }
     text + match report.boots {
+        Some(Boots::Kvm) if report.is_refused => {
+            "\nboxes start on this host without a complete jail only: `boxlaunch run --jail \
+             best-effort BOX`\n"
+        }
         Some(Boots::Kvm) => "\nboxes start on this host: `boxlaunch run BOX`\n",
         Some(Boots::Emulated) => {
             "\nboxes start on this host by emulation only: `boxlaunch run --emulated BOX`\n"
@@ -114,10 +126,10 @@ fn text(report: &Report, problems_only: bool) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use boxlaunch::host::isolation::{Cgroups, Landlock};
+    use boxlaunch::host::isolation::{Cgroups, Switch};
     use boxlaunch::host::kvm_error::KvmError;
-    use boxlaunch::host::namespaces::{Namespaces, Switch};
     use boxlaunch::host::programs::Tool;
+    use boxlaunch::jail::{Layer, Missing};
 
     use super::*;
 
@@ -131,9 +143,10 @@ mod tests {
         Facts {
             kvm: Ok(()),
             emulator: tool("qemu-system-x86_64", "QEMU emulator version 10.0.2"),
-            landlock: Landlock::Works(7),
+            jail: Ok(boxlaunch::jail::Report { landlock_abi: Some(7), ..Default::default() }),
+            is_root: false,
             cgroups: Cgroups::Unified { controllers, delegated: true },
-            namespaces: Namespaces { refused: None, forbidden_by: Vec::new() },
+            forbidden_by: Vec::new(),
             network: tool("passt", "passt 0.0~git20250503"),
         }
     }
@@ -145,17 +158,16 @@ mod tests {
             forbids: "1",
             allows: "0",
         };
-        let refused =
-            "cannot make a mount namespace in the user namespace: EPERM: Operation not permitted";
+        let lacking = |layer| Missing::new(layer, "EPERM: Operation not permitted");
+        let missing = [Layer::ControlGroup, Layer::UserNamespace, Layer::Landlock, Layer::UserId];
+        let missing = missing.map(lacking).to_vec();
         Facts {
             kvm: Err(KvmError::Unusable(reason.to_owned())),
             emulator: None,
-            landlock: Landlock::Disabled,
+            jail: Ok(boxlaunch::jail::Report { missing, ..Default::default() }),
+            is_root: false,
             cgroups: Cgroups::Legacy,
-            namespaces: Namespaces {
-                refused: Some(refused.to_owned()),
-                forbidden_by: vec![switch],
-            },
+            forbidden_by: vec![switch],
             network: None,
         }
     }
@@ -164,18 +176,16 @@ mod tests {
     fn a_good_host_is_a_short_table() {
         insta::assert_snapshot!(text(&report(&good()), false), @"
         to start boxes:
-          KVM              ok       a test guest ran to its end
+          KVM               ok       a test guest ran to its end
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
-          QEMU             ok       QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64
+          QEMU              ok       QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
-          Landlock         ok       its ABI is version 7
-          cgroups          ok       version 2, delegated to this user; controllers: cpu, memory, pids
-          user namespaces  ok       made one, and a mount namespace in it
+          jail              ok       put up, with all of its 13 layers; Landlock's ABI is version 7
 
         for the networks of a later version; no box needs it today:
-          passt            ok       passt 0.0~git20250503, at /usr/bin/passt
+          passt             ok       passt 0.0~git20250503, at /usr/bin/passt
 
         boxes start on this host: `boxlaunch run BOX`
         ");
@@ -187,24 +197,28 @@ mod tests {
         let report = report(&bad());
         insta::assert_snapshot!(text(&report, false), @"
         to start boxes:
-          KVM              missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-                              = help: use a machine whose KVM is backed by the processor's virtualization
+          KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
+                               = help: use a machine whose KVM is backed by the processor's virtualization
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
-          QEMU             missing  there is no qemu-system-x86_64 in PATH
-                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+          QEMU              missing  there is no qemu-system-x86_64 in PATH
+                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
-          Landlock         missing  the kernel was started without it
-                              = help: put `landlock` first in the kernel's parameter `lsm=`, and boot again
-          cgroups          limited  version 1
-                              = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
-          user namespaces  missing  cannot make a mount namespace in the user namespace: EPERM: Operation not permitted; kernel.apparmor_restrict_unprivileged_userns is 1
-                              = help: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`
+          jail              limited  put up, with 9 of its 13 layers
+                               = help: for a box that you trust: `boxlaunch run --jail best-effort BOX`
+          control-group     missing  EPERM: Operation not permitted
+                               = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
+          user-namespace    missing  EPERM: Operation not permitted
+                               = help: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`
+          landlock          missing  EPERM: Operation not permitted
+                               = help: use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`
+          user-id           missing  EPERM: Operation not permitted
+                               = help: open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`
 
         for the networks of a later version; no box needs it today:
-          passt            missing  there is no passt in PATH
-                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+          passt             missing  there is no passt in PATH
+                               = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
         insta::assert_snapshot!(error_report::text(&report.errors), @"
         error: nothing was found on this host that boxes can start with
@@ -220,7 +234,7 @@ mod tests {
         let report = report(&facts);
         assert_eq!(report.boots, None);
         let text = text(&report, true);
-        let row = "QEMU             missing  QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6); \
+        let row = "QEMU              missing  QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6); \
                    version 7.2 or later is needed";
         assert!(text.contains(row), "{text}");
     }
@@ -230,54 +244,45 @@ mod tests {
         let mut facts = good();
         facts.kvm = Err(KvmError::Unknown("a test guest did not end within 1 s".to_owned()));
         facts.emulator.as_mut().unwrap().version = None;
-        facts.cgroups = Cgroups::Unified { controllers: vec!["pids".to_owned()], delegated: false };
-        let switch = Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" };
-        facts.namespaces.forbidden_by = vec![switch];
+        facts.jail = Err("there is no /dev/kvm".to_owned());
         facts.network = None;
         insta::assert_snapshot!(text(&report(&facts), true), @"
         to start boxes:
-          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
-                              = help: try again when the machine is less busy
+          KVM               limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
+                               = help: try again when the machine is less busy
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
-          QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
-                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+          QEMU              limited  `/usr/bin/qemu-system-x86_64 --version` fails
+                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
-          cgroups          limited  version 2, not delegated to this user
-                              = help: start in a group of your own: `systemd-run --user --scope -p Delegate=yes boxlaunch ...`
-          user namespaces  limited  this user may make them; others may not, as user.max_user_namespaces is 0
-                              = help: `sudo sysctl user.max_user_namespaces=10000`
+          jail              missing  not tried: there is no /dev/kvm
+                               = help: mend KVM first
 
         for the networks of a later version; no box needs it today:
-          passt            missing  there is no passt in PATH
-                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+          passt             missing  there is no passt in PATH
+                               = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
-        facts.cgroups = Cgroups::Missing;
-        facts.namespaces.refused = Some("EPERM".to_owned());
-        facts.namespaces.forbidden_by.clear();
-        facts.landlock = Landlock::Missing;
-        insta::assert_snapshot!(text(&report(&facts), true), @"
-        to start boxes:
-          KVM              limited  it is not known whether this host's KVM can run a guest: a test guest did not end within 1 s
-                              = help: try again when the machine is less busy
+    }
 
-        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
-          QEMU             limited  `/usr/bin/qemu-system-x86_64 --version` fails
-                              = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
-
-        for the jail of the process that runs a box (`boxlaunch run --jail`):
-          Landlock         missing  the kernel does not have it
-                              = help: use a kernel from 5.13 on, built with CONFIG_SECURITY_LANDLOCK
-          cgroups          missing  none are mounted at /sys/fs/cgroup
-                              = help: `sudo mount -t cgroup2 none /sys/fs/cgroup`
-          user namespaces  missing  EPERM
-                              = help: in a container, allow them in its seccomp profile: `docker run --security-opt seccomp=FILE`
-
-        for the networks of a later version; no box needs it today:
-          passt            missing  there is no passt in PATH
-                              = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
-        ");
+    #[test]
+    fn the_help_fits_who_asks() {
+        let report = |cgroups, is_root| {
+            let facts = Facts { cgroups, is_root, ..bad() };
+            report(&facts).rows.into_iter().filter_map(|row| row.help).collect::<Vec<_>>()
+        };
+        let unified = || Cgroups::Unified { controllers: Vec::new(), delegated: false };
+        let of_user = report(unified(), false);
+        assert!(of_user.iter().any(|it| it.contains("systemd-run --user")), "{of_user:?}");
+        assert!(of_user.iter().any(|it| it.contains("sudo sysctl")), "{of_user:?}");
+        let of_root = report(unified(), true);
+        assert!(of_root.iter().any(|it| it.contains("--cgroupns=host")), "{of_root:?}");
+        assert!(!of_root.iter().any(|it| it.contains("sudo sysctl")), "{of_root:?}");
+        let of_root =
+            |is_root| text(&super::report(&Facts { kvm: Ok(()), is_root, ..bad() }), false);
+        assert!(of_root(true).contains("\nboxes start on this host without a complete jail only"));
+        assert!(of_root(false).contains("\nboxes start on this host: "), "by best effort");
+        assert!(report(Cgroups::Missing, true).iter().any(|it| it.contains("mount -t cgroup2")));
     }
 
     #[test]
@@ -302,23 +307,9 @@ mod tests {
               "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
             },
             {
-              "name": "landlock",
+              "name": "jail",
               "state": "ok",
-              "fact": "its ABI is version 7",
-              "help": null,
-              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
-            },
-            {
-              "name": "cgroups",
-              "state": "ok",
-              "fact": "version 2, delegated to this user; controllers: cpu, memory, pids",
-              "help": null,
-              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
-            },
-            {
-              "name": "user-namespaces",
-              "state": "ok",
-              "fact": "made one, and a mount namespace in it",
+              "fact": "put up, with all of its 13 layers; Landlock's ABI is version 7",
               "help": null,
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
@@ -351,24 +342,38 @@ mod tests {
               "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
             },
             {
-              "name": "landlock",
-              "state": "missing",
-              "fact": "the kernel was started without it",
-              "help": "put `landlock` first in the kernel's parameter `lsm=`, and boot again",
+              "name": "jail",
+              "state": "limited",
+              "fact": "put up, with 9 of its 13 layers",
+              "help": "for a box that you trust: `boxlaunch run --jail best-effort BOX`",
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
-              "name": "cgroups",
-              "state": "limited",
-              "fact": "version 1",
+              "name": "control-group",
+              "state": "missing",
+              "fact": "EPERM: Operation not permitted",
               "help": "boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`",
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {
-              "name": "user-namespaces",
+              "name": "user-namespace",
               "state": "missing",
-              "fact": "cannot make a mount namespace in the user namespace: EPERM: Operation not permitted; kernel.apparmor_restrict_unprivileged_userns is 1",
+              "fact": "EPERM: Operation not permitted",
               "help": "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`",
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
+            },
+            {
+              "name": "landlock",
+              "state": "missing",
+              "fact": "EPERM: Operation not permitted",
+              "help": "use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`",
+              "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
+            },
+            {
+              "name": "user-id",
+              "state": "missing",
+              "fact": "EPERM: Operation not permitted",
+              "help": "open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`",
               "needed_for": "for the jail of the process that runs a box (`boxlaunch run --jail`)"
             },
             {

@@ -37,7 +37,7 @@ use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::clock::process_start;
 use boxlaunch::floor::{self, Floor};
-use boxlaunch::host::{guest, namespaces};
+use boxlaunch::host::{guest, jail};
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
 use cli_manual::{CompletionsArgs, ManArgs};
@@ -177,7 +177,7 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
             let supervisor = env::args().nth(2).and_then(|pid| pid.parse().ok());
             Some(Err(guest::enter(supervisor)))
         }
-        namespaces::SUBCOMMAND => Some(namespaces::enter()),
+        jail::SUBCOMMAND => Some(jail::enter(io::stdin().lock())),
         floor::SUBCOMMAND => Some(measure_floor()),
         virtual_host::FOLLOW => {
             let arguments: Vec<_> = env::args_os().skip(2).collect();

@@ -1,5 +1,6 @@
 //! Shows how far a start is: while it lasts on a terminal, and once what the hashing took.
 
+use box_image::text::shown;
 use boxlaunch::machine::{Progress, Watch};
 use boxlaunch::report::shown_duration;
 
@@ -18,12 +19,12 @@ pub(crate) struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// Shows the start of the box with this name.
     pub(crate) fn new(screen: &'a Screen, name: &str, is_quiet: bool) -> Self {
-        Self { screen, name: box_image::text::shown(name), is_quiet }
+        Self { screen, name: shown(name), is_quiet }
     }
 }
 
 impl Watch for Shown<'_> {
-    fn see(&self, progress: Progress) {
+    fn see(&self, progress: Progress<'_>) {
         let name = &self.name;
         if self.is_quiet {
             return;
@@ -34,6 +35,12 @@ impl Watch for Shown<'_> {
                 "boxlaunch: verified {name} in {}, before its start\n",
                 shown_duration(time)
             )),
+            Progress::Confined([]) => {}
+            Progress::Confined(missing) => {
+                let missing: Vec<_> = missing.iter().map(|it| shown(&it.to_string())).collect();
+                self.screen
+                    .notice(&format!("boxlaunch: this host's jail lacks {}\n", missing.join(", ")));
+            }
             Progress::Starting(time) => {
                 self.screen.show_status(&format!("starting {name}… {} s", time.as_secs()));
             }

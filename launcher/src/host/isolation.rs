@@ -2,18 +2,24 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 
-use landlock::{AccessFs, LandlockStatus, Ruleset, RulesetAttr};
+use landlock::LandlockStatus;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
 /// Where control groups are mounted.
 pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
 
+/// The settings that can forbid user namespaces.
+const SWITCHES: [Switch; 3] = [
+    Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" },
+    Switch { name: "kernel.unprivileged_userns_clone", forbids: "0", allows: "1" },
+    Switch { name: "kernel.apparmor_restrict_unprivileged_userns", forbids: "1", allows: "0" },
+];
+
 /// The kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Landlock {
+pub(crate) enum Landlock {
     /// A process restricted itself with it; the version of its interface.
     Works(i32),
     /// The kernel has it, and was started without it.
@@ -38,15 +44,6 @@ pub enum Cgroups {
     Missing,
 }
 
-/// Restricts a thread with Landlock, and lets it end.
-pub fn landlock() -> Landlock {
-    let tried = thread::spawn(|| {
-        let rules = Ruleset::default().handle_access(AccessFs::Execute).ok()?;
-        rules.create().ok()?.restrict_self().ok().map(|done| done.landlock)
-    });
-    tried.join().ok().flatten().map_or(Landlock::Missing, Landlock::from)
-}
-
 impl From<LandlockStatus> for Landlock {
     fn from(status: LandlockStatus) -> Self {
         match status {
@@ -64,7 +61,7 @@ impl Landlock {
     ///
     /// # Errors
     /// Why there is none, for people.
-    pub const fn version(self) -> Result<i32, &'static str> {
+    pub(crate) const fn version(self) -> Result<i32, &'static str> {
         match self {
             Self::Works(version) => Ok(version),
             Self::Disabled => Err("the kernel was started without it"),
@@ -99,6 +96,31 @@ fn group_of(text: &str) -> PathBuf {
     Path::new(CGROUPS).join(path.trim_start_matches('/'))
 }
 
+/// A setting of the kernel (sysctl(8)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// Its name.
+    pub name: &'static str,
+    /// The value that forbids something.
+    pub forbids: &'static str,
+    /// A value that allows it.
+    pub allows: &'static str,
+}
+
+/// Returns those that forbid them to ordinary users.
+pub(super) fn forbidden() -> Vec<Switch> {
+    forbidden_by(Path::new("/proc/sys"))
+}
+
+/// Returns the settings below a directory that forbid user namespaces.
+fn forbidden_by(settings: &Path) -> Vec<Switch> {
+    let forbids = |switch: &Switch| {
+        let value = fs::read_to_string(settings.join(switch.name.replace('.', "/")));
+        value.is_ok_and(|text| text.trim() == switch.forbids)
+    };
+    SWITCHES.into_iter().filter(forbids).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,12 +134,15 @@ mod tests {
     }
 
     #[test]
-    fn trying_landlock_leaves_this_thread_alone() {
-        let tried = landlock();
-        assert!(std::process::Command::new("/bin/true").status().unwrap().success());
-        assert_eq!(landlock(), tried);
-        if let Landlock::Works(version) = tried {
-            assert!(version >= 1);
+    fn settings_that_forbid_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(forbidden_by(root.path()), []);
+        for directory in ["user", "kernel"] {
+            fs::create_dir(root.path().join(directory)).unwrap();
         }
+        for switch in SWITCHES {
+            fs::write(root.path().join(switch.name.replace('.', "/")), "0\n").unwrap();
+        }
+        assert_eq!(forbidden_by(root.path()), SWITCHES[..2]);
     }
 }

@@ -1,13 +1,13 @@
 //! Finds out what this host offers to boxes.
 //!
-//! Nothing is looked up that can be tried: a guest is booted, Landlock is applied, namespaces are made.
+//! Nothing is looked up that can be tried: a guest is booted, and a jail is put up.
 
 pub mod guest;
 pub mod isolation;
+pub mod jail;
 pub mod kvm;
 pub mod kvm_error;
 pub mod memory;
-pub mod namespaces;
 pub mod policy;
 pub mod programs;
 
@@ -15,12 +15,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use isolation::{Cgroups, Landlock};
+use isolation::{Cgroups, Switch};
 use kvm_error::KvmError;
 use memory::Memory;
-use namespaces::Namespaces;
+use nix::unistd::geteuid;
 use programs::Tool;
 pub use virtual_host::{EMULATOR, is_supported};
+
+use crate::jail::Report;
 
 /// The program that carries a box's network, in a later version.
 pub const NETWORK: &str = "passt";
@@ -32,12 +34,14 @@ pub struct Facts {
     pub kvm: Result<(), KvmError>,
     /// [`EMULATOR`], if it is installed.
     pub emulator: Option<Tool>,
-    /// Its Landlock.
-    pub landlock: Landlock,
+    /// The jail that it gives, or why it was not tried.
+    pub jail: Result<Report, String>,
+    /// Whether this is root.
+    pub is_root: bool,
     /// The control groups of this process.
     pub cgroups: Cgroups,
-    /// Its user namespaces.
-    pub namespaces: Namespaces,
+    /// The settings that forbid user namespaces to ordinary users.
+    pub forbidden_by: Vec<Switch>,
     /// [`NETWORK`], if it is installed.
     pub network: Option<Tool>,
 }
@@ -50,15 +54,18 @@ impl Facts {
     }
 
     /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
-    /// process of its own; `path` is the `PATH` in which programs are looked for.
-    pub fn gather(program: &Path, path: &OsStr) -> Self {
+    /// process of its own; `path` is the `PATH` in which programs are looked for, and `base` is where the directories
+    /// of runs are.
+    pub fn gather(program: &Path, path: &OsStr, base: &Path) -> Self {
         Self {
             kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
             emulator: programs::find(EMULATOR, path),
-            landlock: isolation::landlock(),
-            cgroups: isolation::cgroups(),
-            namespaces: namespaces::examine(program),
             network: programs::find(NETWORK, path),
+            is_root: geteuid().is_root(),
+            cgroups: isolation::cgroups(),
+            forbidden_by: isolation::forbidden(),
+            // The last one: its signals stay blocked.
+            jail: jail::try_jail(program, Path::new(kvm::DEVICE), base),
         }
     }
 }

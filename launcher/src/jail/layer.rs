@@ -73,6 +73,13 @@ pub enum Policy {
     Trace,
 }
 
+impl Policy {
+    /// Returns that of a run for which none was chosen.
+    pub const fn default_of(is_root: bool) -> Self {
+        if is_root { Self::Require } else { Self::BestEffort }
+    }
+}
+
 /// The report of a VMM process on its jail, before the guest's first instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {

@@ -5,22 +5,22 @@ use std::mem;
 use std::path::Path;
 
 use box_image::Vm as Size;
-use box_layout::OpenBox;
 use nix::sys::prctl;
 use nix::unistd::geteuid;
 
 use crate::LaunchError;
 use crate::jail::control_group::ControlGroup;
-use crate::jail::{Ids, Layer, Missing, Policy, Terms};
+use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
 use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
 use crate::vmm::{CONTROL_SOCKET, Vmm};
 
 /// Decides on the jail of a VMM process that has no configuration yet.
 ///
 /// # Errors
 /// When the kernel refuses what every host gives.
-pub(super) fn terms(
-    opened: &OpenBox,
+pub(crate) fn terms<'a>(
+    blobs: impl IntoIterator<Item = &'a File>,
     device: &Path,
     runtime: &RuntimeDir,
     policy: Policy,
@@ -31,7 +31,7 @@ pub(super) fn terms(
     prctl::set_dumpable(false).map_err(LaunchError::system("hide the memory"))?;
     let mut missing = mem::take(&mut vmm.missing);
     let device = File::open(device).map_err(LaunchError::file("open", device))?;
-    let ids = Ids::choose(&device, opened.boot_blobs().map(|blob| &blob.file));
+    let ids = Ids::choose(&device, blobs);
     // Where root is that of a user namespace, there may be no other user in it.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| runtime.give_away(CONTROL_SOCKET, ids.id));
@@ -45,24 +45,27 @@ pub(super) fn terms(
     Ok(Terms { policy, runtime, is_root, ids, missing })
 }
 
-/// Puts a VMM process into a control group of its own.
+/// Puts a VMM process that has its configuration into a control group of its own, and waits until it has confined
+/// itself. `None` where it has ended instead.
 ///
 /// # Errors
-/// When the host gives no group, and the policy requires one.
-pub(super) fn join_group(
+/// [`LaunchError::Jail`] where the policy requires a layer that is missing, and [`LaunchError::Signal`].
+pub(crate) fn finish(
     size: Size,
     runtime: &RuntimeDir,
     policy: Policy,
     vmm: &mut Vmm,
-) -> Result<(), LaunchError> {
+    signals: &StopSignals,
+) -> Result<Option<Report>, LaunchError> {
+    // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
     let group = ControlGroup::create(runtime.path(), size);
-    let Err(reason) = group.and_then(|group| vmm.join(group)) else { return Ok(()) };
-    vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
-    if policy != Policy::Require {
-        return Ok(());
+    if let Err(reason) = group.and_then(|group| vmm.join(group)) {
+        vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }
-    // All that is missing is named at once. The process waits, and so does its guest.
-    let report = vmm.await_report();
-    let missing = report.map_or_else(|| mem::take(&mut vmm.missing), |report| report.missing);
-    Err(LaunchError::Jail(missing))
+    match vmm.await_report(signals)? {
+        Some(report) if policy == Policy::Require && !report.missing.is_empty() => {
+            Err(LaunchError::Jail(report.missing))
+        }
+        report => Ok(report),
+    }
 }

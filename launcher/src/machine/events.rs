@@ -18,7 +18,6 @@ use tokio::time::{sleep_until, timeout};
 use crate::LaunchError;
 use crate::console::Console;
 use crate::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, SEND, SETTLE, check_peer};
-use crate::jail::Report;
 use crate::signals::{SIGNAL_SIZE, StopSignals};
 use crate::vmm::Vmm;
 
@@ -128,11 +127,6 @@ impl Events {
     /// Returns the VMM's process id.
     pub(crate) fn vmm_pid(&self) -> u32 {
         self.vmm.pid()
-    }
-
-    /// Returns what the VMM process says of its jail, once.
-    pub(crate) fn take_report(&mut self) -> Option<Report> {
-        self.vmm.take_report()
     }
 
     /// Returns the protocol that init speaks.

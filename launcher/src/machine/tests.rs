@@ -6,6 +6,7 @@ use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
 use super::*;
+use crate::jail::Policy;
 use crate::output::Outlet;
 use testkit::test_box::{TestBox, config};
 
@@ -39,8 +40,10 @@ fn machine(made: &TestBox) -> Machine {
         agent_spoke: false,
         agent_window: Window::default(),
         logs: Logs::nowhere(),
-        jail: Policy::BestEffort,
-        facts: RunFacts::new(Verification { verified: Verified::Receipt, hashing: Duration::ZERO }),
+        facts: RunFacts::new(
+            Verification { verified: Verified::Receipt, hashing: Duration::ZERO },
+            Report::default(),
+        ),
     }
 }
 

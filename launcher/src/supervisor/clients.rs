@@ -32,6 +32,8 @@ const LINGER: Duration = Duration::from_secs(1);
 const MAX_QUEUED: usize = 1 << 20;
 /// From how much on a client is told nothing that it can do without.
 const BEHIND: usize = 128 << 10;
+/// How many clients may be connected.
+pub(super) const MAX_CLIENTS: usize = 512;
 /// How many messages of clients may wait.
 const MAX_ASKED: usize = 64;
 /// How long no connection is accepted after that has failed.
@@ -115,8 +117,18 @@ impl Clients {
         std::mem::swap(&mut self.writers, &mut self.first);
     }
 
+    /// Takes a connection of a client that only reads why it is one too many, where it is.
+    pub(super) fn welcome_or(&mut self, stream: UnixStream, refusal: &GuestMessage) {
+        let is_full = self.connected.len() >= MAX_CLIENTS;
+        self.welcome(stream, Follow::Nothing);
+        if is_full {
+            self.send(self.next, refusal, None);
+            self.remove(self.next);
+        }
+    }
+
     /// Takes a new connection.
-    pub(super) fn welcome(&mut self, stream: UnixStream, follow: Follow) {
+    fn welcome(&mut self, stream: UnixStream, follow: Follow) {
         while self.writers.try_join_next().is_some() {}
         let (reader, writer) = stream.into_split();
         let (queue, frames) = unbounded_channel();
@@ -126,6 +138,11 @@ impl Clients {
         self.next += 1;
         self.connected.insert(self.next, Client { follow, queue, queued, writer });
         drop(tokio::spawn(read(reader, self.next, self.asked.clone())));
+    }
+
+    /// Returns whether a client is connected, and not forgotten.
+    pub(super) fn knows(&self, client: u64) -> bool {
+        self.connected.contains_key(&client)
     }
 
     /// Returns whether a client reads too slowly to be told what it can do without.

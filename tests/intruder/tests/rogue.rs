@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
@@ -17,6 +18,7 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::output::Route;
 use boxlaunch::signals::StopSignals;
+use boxlaunch::supervisor::SOCKET;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
@@ -159,6 +161,32 @@ fn a_client_stops_a_machine_that_ignores_everything() {
         client.wait_for_end(&mut Route::Nowhere).unwrap();
         assert_ne!(run.end_within(WITHIN_GRACE).status(), Some(42), "{name}");
     });
+}
+
+/// Fails where `Clients` accepts any number, and where it still does what one asks for that it has refused.
+#[test]
+fn one_client_too_many_is_told_so() {
+    let run = Supervised::start("deaf");
+    let record = run.running();
+    let socket = record.runtime.join(SOCKET);
+    let all: Vec<_> = (0..512).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    let signals = StopSignals::block().unwrap();
+    let ask_to_stop = || {
+        let mut client = Client::connect(&record, Follow::Nothing, &signals).unwrap();
+        client.give_up_after(WITHIN_GRACE);
+        client.ask_to_stop(Duration::ZERO);
+        client.wait_for_end(&mut Route::Nowhere).map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        ask_to_stop(),
+        Err("the box's supervisor cannot serve another client: it has 512 clients".to_owned())
+    );
+    assert_eq!(run.running().state, State::Running);
+    drop(all);
+    while ask_to_stop().is_err() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_ne!(run.end_within(WITHIN_GRACE).status(), Some(42));
 }
 
 /// Fails where `Events` takes the end of the log for the end of the process, and waits for that.

@@ -114,8 +114,8 @@ impl RunArgs {
         match self.jail {
             Some(JailPolicy::Require) => Policy::Require,
             Some(JailPolicy::Trace) => Policy::Trace,
-            None if geteuid().is_root() => Policy::Require,
-            Some(JailPolicy::BestEffort) | None => Policy::BestEffort,
+            Some(JailPolicy::BestEffort) => Policy::BestEffort,
+            None => Policy::default_of(geteuid().is_root()),
         }
     }
 

@@ -70,7 +70,6 @@ impl Run<'_> {
             entry.update(|record| record.error = Some(why))?;
         }
         let record = entry.record.clone();
-        self.say_missing(&record);
         let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
         if args.detached && over.is_none() {
             if !args.json {
@@ -189,19 +188,6 @@ impl Run<'_> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
     }
 
-    /// Says which layers of the jail are missing.
-    fn say_missing(&self, record: &Record) {
-        let missing: Vec<_> = record.jail_missing.iter().map(|it| it.layer.name()).collect();
-        if self.args.json || is_quiet() || missing.is_empty() {
-            return;
-        }
-        self.screen.notice(&format!(
-            "boxlaunch: this host's jail lacks {}; `boxlaunch inspect {}` says why\n",
-            missing.join(", "),
-            record.name
-        ));
-    }
-
     /// Says that the business application's own program has ended, and where its words are.
     fn say_business_ended(&self, name: &str, status: u8) {
         // A terminal is the command's alone.
@@ -299,6 +285,7 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
+    use boxlaunch::jail::Report;
     use boxlaunch::verify::{Verification, Verified};
 
     use super::*;
@@ -306,7 +293,7 @@ mod tests {
     #[test]
     fn a_start_over_its_budget_says_what_the_health_check_said() {
         let verification = Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
-        let mut facts = RunFacts::new(verification);
+        let mut facts = RunFacts::new(verification, Report::default());
         let silent = "the box's budget was used up before the agent was ready";
         assert_eq!(over_budget_reason(&facts), silent);
         facts.unready = Some("port 80: no answer".to_owned());

@@ -7,6 +7,7 @@ use std::thread;
 
 use box_image::wire::{Exited, GuestMessage, Hello, Output, PROTOCOL, Stream, Timing};
 use boxlaunch::jail::Report;
+use nix::unistd::close;
 use serde_json::Value;
 
 /// A VMM that has read its configuration.
@@ -18,11 +19,15 @@ pub(crate) struct Peer {
 impl Peer {
     /// Reads the configuration, and names a jail that lacks nothing.
     pub(crate) fn configured() -> Self {
-        let config: Value = serde_json::from_reader(io::stdin().lock()).unwrap();
+        // Its end comes only after the report.
+        let config = serde_json::Deserializer::from_reader(io::stdin().lock()).into_iter().next();
+        let config: Value = config.unwrap().unwrap();
         let runtime = PathBuf::from(config["jail"]["runtime"].as_str().unwrap());
         let nonce = config["nonce"].as_str().unwrap().to_owned();
         serde_json::to_writer(io::stdout(), &Report::default()).unwrap();
         io::stdout().flush().unwrap();
+        // The report ends, as an honest process's does.
+        close(1).unwrap();
         Self { nonce, socket: runtime.join("vmm/control.sock") }
     }
 

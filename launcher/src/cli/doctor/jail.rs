@@ -1,0 +1,84 @@
+//! The rows of the jail: one for the whole, and one for each layer that is missing.
+
+use boxlaunch::host::Facts;
+use boxlaunch::host::isolation::{Cgroups, Switch};
+use boxlaunch::jail::{Layer, Missing, Report};
+
+use super::row::{Finding, Row};
+
+const JAIL: &str = "for the jail of the process that runs a box (`boxlaunch run --jail`)";
+/// What mends most layers where the kernel is not too old.
+const ALLOW: &str = "in a container, allow it in the seccomp profile: `docker run --security-opt \
+                     seccomp=FILE`";
+
+/// Judges the jail that was put up.
+pub(super) fn of(facts: &Facts) -> Vec<Row> {
+    let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
+    let mut rows = vec![whole(&facts.jail).row("jail", "jail", JAIL)];
+    rows.extend(missing.iter().map(|it| layer(it, facts)));
+    rows
+}
+
+fn whole(found: &Result<Report, String>) -> Finding {
+    let all = Layer::ALL.len();
+    match found {
+        Err(reason) => Finding::missing(format!("not tried: {reason}"), "mend KVM first"),
+        Ok(Report { missing, landlock_abi, .. }) if missing.is_empty() => {
+            let abi = landlock_abi.unwrap_or_default();
+            Finding::ok(format!(
+                "put up, with all of its {all} layers; Landlock's ABI is version {abi}"
+            ))
+        }
+        Ok(Report { missing, .. }) => Finding::limited(
+            format!("put up, with {} of its {all} layers", all - missing.len()),
+            "for a box that you trust: `boxlaunch run --jail best-effort BOX`",
+        ),
+    }
+}
+
+fn layer(Missing { layer, reason }: &Missing, facts: &Facts) -> Row {
+    Finding::missing(reason, help(*layer, facts)).row(layer.name(), layer.name(), JAIL)
+}
+
+fn help(layer: Layer, facts: &Facts) -> String {
+    match layer {
+        Layer::ControlGroup => cgroups(facts).to_owned(),
+        Layer::UserId => {
+            "open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`"
+                .to_owned()
+        }
+        Layer::Landlock => {
+            "use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`".to_owned()
+        }
+        Layer::SystemCalls | Layer::Capabilities | Layer::ResourceLimits => ALLOW.to_owned(),
+        Layer::UserNamespace
+        | Layer::PidNamespace
+        | Layer::IpcNamespace
+        | Layer::NetworkNamespace
+        | Layer::UtsNamespace
+        | Layer::CgroupNamespace
+        | Layer::MountNamespace => namespaces(facts),
+    }
+}
+
+fn cgroups(facts: &Facts) -> &'static str {
+    match facts.cgroups {
+        Cgroups::Unified { .. } if facts.is_root => {
+            "in a container, give it those of the host: `docker run --cgroupns=host --privileged`"
+        }
+        Cgroups::Unified { .. } => {
+            "start in a group of your own: `systemd-run --user --scope -p Delegate=yes boxlaunch ...`"
+        }
+        Cgroups::Legacy => {
+            "boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`"
+        }
+        Cgroups::Missing => "`sudo mount -t cgroup2 none /sys/fs/cgroup`",
+    }
+}
+
+/// Returns the commands that change the settings which forbid them to ordinary users, until the next boot.
+fn namespaces(facts: &Facts) -> String {
+    let command = |it: &Switch| format!("`sudo sysctl {}={}`", it.name, it.allows);
+    let commands: Vec<_> = facts.forbidden_by.iter().map(command).collect();
+    if facts.is_root || commands.is_empty() { ALLOW.to_owned() } else { commands.join(", ") }
+}

@@ -1,0 +1,57 @@
+//! Which layers of the jail this host gives: by putting one up around a process that then ends.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use box_image::Vm as Size;
+
+use super::kvm;
+use crate::LaunchError;
+use crate::control::Listener;
+use crate::jail::{Jail, Policy, Report, Terms};
+use crate::machine::confine;
+use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
+use crate::vmm::{self, CONTROL_SOCKET, Vmm};
+
+/// The hidden subcommand as which that process is started.
+pub const SUBCOMMAND: &str = "jail-trial";
+/// The size of the machine that is never started.
+const SIZE: Size = Size { cpus: 1, memory_mib: 64 };
+
+/// Puts up the jail around a process of `program`, which is boxlaunch, with a run's directory in `base`.
+///
+/// # Errors
+/// The reason why there was none, for people.
+pub fn try_jail(program: &Path, device: &Path, base: &Path) -> Result<Report, String> {
+    kvm::open(device).map_err(|error| error.to_string())?;
+    let report = report(program, device, base).map_err(|error| error.to_string())?;
+    report.ok_or_else(|| "the process that tried it ended early".to_owned())
+}
+
+fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, LaunchError> {
+    let signals = StopSignals::block()?;
+    let runtime = RuntimeDir::create(base)?;
+    let _socket = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
+    let mut process = Vmm::spawn_as(program, SUBCOMMAND, &[])?;
+    let policy = Policy::BestEffort;
+    let blobs: [&File; 0] = [];
+    let terms = confine::terms(blobs, device, &runtime, policy, &mut process)?;
+    process.configure(&terms)?;
+    confine::finish(SIZE, &runtime, policy, &mut process, &signals)
+}
+
+/// Reads the terms of a jail, puts it up around this process, and reports it.
+///
+/// # Errors
+/// When the process is left in a state in which no machine could start.
+pub fn enter(terms: impl Read) -> Result<(), LaunchError> {
+    let mut input = terms;
+    let terms: Terms = vmm::configuration(&mut input)?;
+    vmm::close_all_but(&[])?;
+    vmm::confine()?;
+    let jail = Jail::enter(terms, &[])?;
+    jail.close(vmm::report_stream()?)?;
+    vmm::await_go(&mut input)
+}
