@@ -24,10 +24,15 @@ vm memory="256MiB"
 
 /// Builds a small box around an init.
 pub(crate) fn build(directory: &Path, init: &Path, bundle: &Path) {
+    build_from(BOXFILE, directory, init, bundle);
+}
+
+/// Like [`build`], from another Boxfile.
+pub(crate) fn build_from(boxfile: &str, directory: &Path, init: &Path, bundle: &Path) {
     let layer = Layer::new().dir("/empty", 0o755).file("/none", 0o755, "");
     let image = Image::new(Config::default()).with(layer.to_tar());
     image.write_layout(&directory.join("agent"), "latest", Compression::None).unwrap();
-    fs::write(directory.join("Boxfile"), BOXFILE).unwrap();
+    fs::write(directory.join("Boxfile"), boxfile).unwrap();
     bake(&directory.join("Boxfile"), init, bundle);
 }
 

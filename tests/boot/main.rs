@@ -25,6 +25,7 @@ mod listing;
 mod merged;
 mod page;
 mod plans;
+mod ports;
 mod running;
 mod scenario;
 #[path = "../show/schema.rs"]

@@ -117,7 +117,7 @@ fn swapped(plan: &str, place: Place) -> Vec<u8> {
 }
 
 /// Copies a box; of its blobs nothing is changed.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.join("blobs/sha256")).unwrap();
     for file in ["oci-layout", "index.json"] {
         fs::copy(from.join(file), to.join(file)).unwrap();
@@ -130,7 +130,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Changes the plan of a box, in its config and in its rootfs, whose bytes stay where they are: a shorter plan is padded
 /// with blanks.
-fn change_plan(bundle: &Path, change: impl FnOnce(&mut Value)) {
+pub(crate) fn change_plan(bundle: &Path, change: impl FnOnce(&mut Value)) {
     let config: BoxConfig = read_json(&blob(bundle, &manifest(bundle).config));
     let old = serde_json::to_string(&config.plan).unwrap();
     let mut plan = json!(config.plan);

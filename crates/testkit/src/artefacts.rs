@@ -53,6 +53,8 @@ pub struct Artefacts {
     pub intruder: PathBuf,
     /// box-init, which finds another rootfs than the launcher has checked; static.
     pub swap_init: PathBuf,
+    /// An init that looks for another way to the host; static.
+    pub port_init: PathBuf,
     /// A hostile workload; static.
     pub red_team: PathBuf,
 }
@@ -73,6 +75,7 @@ impl Artefacts {
             list_init: anywhere("list-init"),
             intruder: anywhere("intruder"),
             swap_init: anywhere("swap-init"),
+            port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
         }
     }
