@@ -161,7 +161,12 @@ impl Vmm {
 
     /// Returns the process's id.
     pub fn pid(&self) -> u32 {
-        self.process.pid().as_raw().unsigned_abs()
+        self.id().as_raw().unsigned_abs()
+    }
+
+    /// Returns the process's id, as calls of the kernel take it.
+    pub(crate) const fn id(&self) -> Pid {
+        self.process.pid()
     }
 
     /// Returns a descriptor that is readable once the process has ended.

@@ -57,6 +57,22 @@ su me -c 'sh /tmp/home/script'
 vmm=$(cat /tmp/home/vmm)
 sh /tmp/audit $$ $vmm >&2; sed -n 's/^[UG]id:\t//p' /proc/$vmm/status | tr '\t' '\n' | sort -u >&2
 "#;
+/// The same user with a control group, handed over as service managers do that: shows the groups in it, how many processes
+/// each has, and their memory.
+const DELEGATED: &str = r#"
+mine=/sys/fs/cgroup/mine; mkdir $mine
+echo '+cpu +memory +pids' >/sys/fs/cgroup/cgroup.subtree_control
+chown me $mine $mine/cgroup.procs $mine/cgroup.subtree_control
+start="su me -c 'XDG_RUNTIME_DIR=/tmp/home exec boxlaunch run --name limited --jail require /hello'"
+sh -c "echo \$\$ >$mine/cgroup.procs; exec $start" 2>/tmp/limited &
+until grep -qE 'ready|error' /tmp/limited; do sleep 0.1; done
+cat /tmp/limited >&2
+cd $mine
+for group in . *-* supervisor; do
+    echo ${group%-*} $(wc -l <$group/cgroup.procs) $(cat $group/memory.max)
+done
+kill $!; wait
+"#;
 /// Users of the host at all sockets of a box, of root's and of another user's. Who owns them can use them.
 const OTHERS: &str = r#"
 echo 'other:x:1002:1002::/tmp:/bin/sh' >>/etc/passwd
@@ -105,6 +121,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "audit", AUDIT)
         .script(20, "root", ROOT)
         .script(30, "user", USER)
+        .script(20, "delegated", DELEGATED)
         .script(30, "others", OTHERS)
         .script(
             60,
@@ -140,6 +157,13 @@ fn roots_machines_have_ids_and_limits_of_their_own() {
 fn a_user_is_told_what_the_host_lacks() {
     let step = &STEPS["user"];
     insta::assert_snapshot!(format!("{}\n--\n{}", step.stdout, step.stderr));
+}
+
+/// Fails where a process stays in the group that was handed over.
+#[test]
+fn a_group_that_is_handed_over_limits_the_machine() {
+    let step = &STEPS["delegated"];
+    assert_eq!(step.stdout, ". 0 max\nboxlaunch 1 536870912\nsupervisor 1 max\n", "{step:?}");
 }
 
 /// Fails where the runtime directory can be entered by others.

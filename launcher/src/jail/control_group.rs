@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_image::Vm;
+use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 use rustix::fs::getxattr;
 
@@ -32,13 +33,13 @@ pub(crate) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Makes the group of a machine that has a size, with the name of the run's own directory.
+    /// Makes the group of a machine that has a size, with the name of the run's own directory, for a process `vmm`.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) fn create(runtime: &Path, size: Vm) -> Result<Self, String> {
+    pub(crate) fn create(runtime: &Path, size: Vm, vmm: Pid) -> Result<Self, String> {
         let name = runtime.file_name().ok_or("the run has no directory")?;
-        let parent = parent()?;
+        let parent = parent(vmm)?;
         let made = Self { path: parent.join(name) };
         fs::create_dir(&made.path).map_err(|error| failed("make a control group", &error))?;
         let memory = (u64::from(size.memory_mib) << 20) + OWN_MEMORY;
@@ -63,7 +64,7 @@ impl ControlGroup {
     /// # Errors
     /// Why that is not possible.
     pub(crate) fn take(&self, process: Pid) -> Result<(), String> {
-        fs::write(self.path.join("cgroup.procs"), process.to_string())
+        enter(&self.path, &process.to_string())
             .map_err(|error| failed("enter the control group", &error))
     }
 }
@@ -88,24 +89,54 @@ fn failed(what: &str, error: &io::Error) -> String {
 }
 
 /// Returns the group in which the machines' groups are made, with all controllers for them.
-fn parent() -> Result<PathBuf, String> {
+fn parent(vmm: Pid) -> Result<PathBuf, String> {
     let Cgroups::Unified { delegated, .. } = cgroups() else {
         return Err("the host has no control groups of version 2".to_owned());
     };
-    let own = own_group();
-    if geteuid().is_root() && !is_marked(&own) {
-        return below(Path::new(CGROUPS));
-    }
-    if !delegated {
+    let (own, is_root) = (own_group(), geteuid().is_root());
+    if !is_root && !delegated {
         return Err("no control group is delegated to this user".to_owned());
     }
-    // A group whose members are limited by controllers has no processes itself (cgroups(7), "no internal processes").
-    let beside = own.join(SUPERVISOR);
-    make(&beside)?;
-    let moved = fs::write(beside.join("cgroup.procs"), "0");
-    moved.map_err(|error| failed("move to another control group", &error))?;
-    enable(&own)?;
-    Ok(own)
+    let group = match handed_over(&own) {
+        Some(group) => group.to_owned(),
+        None if is_root => return below(Path::new(CGROUPS)),
+        None => own,
+    };
+    vacate(&group, vmm)?;
+    enable(&group)?;
+    Ok(group)
+}
+
+/// Returns the group that the service manager has handed over to what runs in `own`, or in the one above, of which `own`
+/// is made for supervisors.
+fn handed_over(own: &Path) -> Option<&Path> {
+    let above = own.parent().filter(|_| own.ends_with(SUPERVISOR));
+    [Some(own), above].into_iter().flatten().find(|group| is_marked(group))
+}
+
+/// Moves the processes of a group to one below it: a group whose members are limited by controllers has none itself
+/// (cgroups(7), "no internal processes").
+fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
+    let below = group.join(SUPERVISOR);
+    make(&below)?;
+    // In a group that is all its own, others than these two may be of the same service, such as the one that waits for
+    // `run --detach`.
+    let processes = match fs::read_to_string(group.join("cgroup.procs")) {
+        Ok(all) if is_marked(group) => all,
+        _ => format!("0\n{vmm}"),
+    };
+    for process in processes.lines() {
+        match enter(&below, process) {
+            // It has ended.
+            Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {}
+            moved => moved.map_err(|error| failed("move to another control group", &error))?,
+        }
+    }
+    Ok(())
+}
+
+fn enter(group: &Path, process: &str) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), process)
 }
 
 /// Returns whether the service manager has handed a group over (systemd.resource-control(5), `Delegate=`). Root may write

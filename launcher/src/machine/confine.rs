@@ -58,7 +58,7 @@ pub(crate) fn finish(
     signals: &StopSignals,
 ) -> Result<Option<Report>, LaunchError> {
     // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
-    let group = ControlGroup::create(runtime.path(), size);
+    let group = ControlGroup::create(runtime.path(), size, vmm.id());
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }
