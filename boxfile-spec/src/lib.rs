@@ -49,8 +49,8 @@ pub use form::in_quotes;
 pub use format::{format, format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
-    Agent, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health, ImageRef,
-    Kernel, Skill, SkillsDir,
+    Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
+    ImageRef, Kernel, Skill, SkillsDir,
 };
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};

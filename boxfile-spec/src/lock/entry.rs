@@ -18,7 +18,7 @@ use crate::Platform;
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
     /// The NAME of `boxbuild update NAME`: `agent`, `business`, `binary`, `kernel`, `init`,
-    /// `skill:NAME`, `env:PATH`; for what a profile declares differently, with the profile in front:
+    /// `skill:NAME`, `env:PATH`, `file:PATH`; for what a profile declares differently, with the profile in front:
     /// `ci@agent`. That is unambiguous: a profile's name has neither `:` nor `@`, and of the other
     /// names only those have an `@` that have a `:` before it. With the platform it is the entry's
     /// key.
@@ -30,7 +30,7 @@ pub struct LockEntry {
     pub source: String,
     /// The platform that it is for; `None` for what serves all platforms ([`PinKind::has_platform`]).
     pub platform: Option<Platform>,
-    /// The digest of the content: of an image its manifest's, of a skill its tree's.
+    /// The digest of the content: of an image its manifest's, of a skill or a baked file its tree's.
     pub digest: AnyDigest,
     /// The content's size in bytes.
     pub size: u64,
@@ -67,6 +67,8 @@ named_enum! {
         Skill "skill",
         /// A file of environment variables.
         EnvFile "env-file",
+        /// A file or directory that is baked into a component's root.
+        File "file",
         /// The kernel that the box boots.
         Kernel "kernel",
         /// The program that the guest starts first.
@@ -75,9 +77,9 @@ named_enum! {
 }
 
 impl PinKind {
-    /// Returns whether such a thing is for one platform; a skill or a file of variables serves all.
+    /// Returns whether such a thing is for one platform; a skill or a file serves all.
     pub const fn has_platform(self) -> bool {
-        !matches!(self, Self::Skill | Self::EnvFile)
+        !matches!(self, Self::Skill | Self::EnvFile | Self::File)
     }
 }
 
@@ -98,7 +100,9 @@ mod tests {
         {
             assert!(kind.has_platform());
         }
-        assert!(!PinKind::Skill.has_platform() && !PinKind::EnvFile.has_platform());
+        for kind in [PinKind::Skill, PinKind::EnvFile, PinKind::File] {
+            assert!(!kind.has_platform());
+        }
     }
 
     #[test]

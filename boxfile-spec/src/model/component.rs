@@ -88,6 +88,9 @@ pub struct Component {
     pub env_files: Vec<Spanned<String>>,
     /// Environment variables over those of the files. No name and no value contains NUL.
     pub env: BTreeMap<String, String>,
+    /// Files and directories of the checkout that are baked into the component's root, sorted by
+    /// their places; each place once.
+    pub files: Vec<BakedFile>,
     /// Replaces the image's working directory; absolute, and not in the guest's `/proc`, `/sys` or
     /// `/dev`.
     pub workdir: Option<Spanned<String>>,
@@ -105,6 +108,20 @@ pub struct Component {
     pub rlimits: Rlimits,
     /// The capabilities of its root. None is added for a component that is declared to run as another user.
     pub capabilities: Capabilities,
+}
+
+/// A file or directory of the checkout that is baked into a component's root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BakedFile {
+    /// The file or directory, relative to the main Boxfile's directory.
+    pub path: Spanned<String>,
+    /// Its place in the component's root, its own name included: absolute and plain.
+    pub to: Spanned<String>,
+    /// The permissions of its regular files, at most `0o777`; nothing where they are `0o755` for what
+    /// is executable in the checkout, and `0o644` for all else.
+    pub mode: Option<u16>,
+    /// Who owns it: `USER` or `USER:GROUP`, names or numbers.
+    pub owner: Spanned<String>,
 }
 
 /// How it is found out that a component is well: of the agent at the start, which is over then; of both when it is

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Platform, Span, Spanned};
 
-pub use component::{Agent, Binary, Business, Component, Health};
+pub use component::{Agent, BakedFile, Binary, Business, Component, Health};
 pub use image::ImageRef;
 
 /// A valid Boxfile.

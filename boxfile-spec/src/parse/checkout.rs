@@ -26,9 +26,9 @@ impl Checkout<'_> {
         }
         let agent = agent.map(|agent| &agent.component);
         let business = business.map(|business| &business.component);
-        let components = agent.into_iter().chain(business);
-        for file in components.flat_map(|component| &component.env_files) {
-            self.check("a file of variables", file, COPY);
+        for component in agent.into_iter().chain(business) {
+            component.env_files.iter().for_each(|it| self.check("a file of variables", it, COPY));
+            component.files.iter().for_each(|it| self.check("a file of the box", &it.path, COPY));
         }
     }
 

@@ -15,7 +15,7 @@ const MOST_REPEATS: usize = 8;
 
 /// Names that other tools use, and the declarations that mean the same here. Names that differ by a
 /// typing error only are found without this list.
-const SYNONYMS: [(&str, &str); 16] = [
+const SYNONYMS: [(&str, &str); 17] = [
     ("cmd", "args"),
     ("command", "args"),
     ("environment", "env"),
@@ -31,6 +31,7 @@ const SYNONYMS: [(&str, &str); 16] = [
     ("cap_drop", "capabilities"),
     ("resources", "limits"),
     ("name", "box"),
+    ("copy", "file"),
     ("deny", "forbid"),
 ];
 

@@ -1,19 +1,21 @@
 //! The file as a whole: its declarations and the short ones among them.
 
-use box_image::{LogsPlan, SkillMode};
+use box_image::{LogsPlan, Scope, SkillMode};
 
 use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::component;
 use crate::parse::names::{place_inside, plain_name};
 use crate::parse::reader::Reader;
+use crate::parse::run::mounts::Placed;
 use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{
-    Boxfile, Diagnostic, Kernel, Platform, Skill, SkillsDir, Span, Spanned, Syntax, form, value,
+    Agent, BakedFile, Boxfile, Business, Diagnostic, Kernel, Platform, Skill, SkillsDir, Span,
+    Spanned, Syntax, form, value,
 };
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
@@ -34,7 +36,9 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, checkout);
     let scratch = run::mounts::scratch(&top, sink);
-    run::mounts::check_apart(&shares, &scratch, &declared, sink);
+    let files = files(agent.as_ref(), business.as_ref());
+    let (secrets, disks) = (&declared, &scratch);
+    run::mounts::check_apart(&Placed { shares: &shares, disks, secrets, files }, sink);
     checkout.components(agent.as_ref(), business.as_ref());
     checkout.skills(skills_dir.as_ref(), &skills);
     // A binary with no image under it is the small mode, for which less time is allowed.
@@ -67,6 +71,17 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         business,
     };
     is_whole(&boxfile).then_some(boxfile)
+}
+
+/// Returns the files that are baked into the components, and who sees them.
+fn files<'b>(
+    agent: Option<&'b Agent>,
+    business: Option<&'b Business>,
+) -> Vec<(Scope, &'b BakedFile)> {
+    let agent = agent.map(|it| (Scope::Agent, &it.component));
+    let business = business.map(|it| (Scope::Business, &it.component));
+    let components = agent.into_iter().chain(business);
+    components.flat_map(|(scope, it)| it.files.iter().map(move |file| (scope, file))).collect()
 }
 
 /// Returns whether each component has files: of what lacks them, an error was reported.

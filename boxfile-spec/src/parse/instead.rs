@@ -95,7 +95,7 @@ pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
     let fits = match kind {
         Kind::OneOf(words) => words.contains(&text.as_str()),
         Kind::Duration => units::duration(text).is_some(),
-        Kind::GuestPath => text.starts_with('/'),
+        Kind::GuestPath | Kind::Absolute => text.starts_with('/'),
         Kind::Hostname => is_label(text),
         Kind::Sha256 => text.len() == 64,
         Kind::Size { .. } => {

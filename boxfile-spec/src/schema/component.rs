@@ -2,7 +2,9 @@
 
 use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_VM_MIB};
 
-use super::{Count, Declaration, Enforced, Kind, Property, optional, prop, required};
+use super::{
+    Count, Declaration, Enforced, Kind, Property, optional, prop, required, required_prop,
+};
 use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
@@ -26,6 +28,7 @@ pub(crate) static AGENT: Declaration = Declaration {
         &ENV,
         &PLAIN_ENV,
         &ENV_FILE,
+        &FILE,
         &WORKDIR,
         &USER,
         &PORT,
@@ -51,6 +54,7 @@ pub(crate) static BUSINESS: Declaration = Declaration {
         &ENV,
         &PLAIN_ENV,
         &ENV_FILE,
+        &FILE,
         &WORKDIR,
         &USER,
         &AUTOSTART,
@@ -88,6 +92,18 @@ const fn variables(name: &'static str) -> Declaration {
 
 pub(crate) static ENV_FILE: Declaration =
     Declaration::some("env-file", ["path", "paths"], Kind::Path);
+
+pub(crate) static FILE: Declaration = Declaration {
+    name: "file",
+    count: Count::Keyed,
+    first: Some(required("path", Kind::Path)),
+    props: &[
+        required_prop("to", Kind::Absolute),
+        prop("mode", Kind::Mode, "0644, or 0755 for what is executable in the checkout"),
+        prop("owner", Kind::User, "`0:0`"),
+    ],
+    ..Declaration::NEW
+};
 
 pub(crate) static WORKDIR: Declaration = Declaration::one("workdir", "path", Kind::Absolute);
 

@@ -190,6 +190,8 @@ pub(crate) enum Kind {
     PathOrUrl,
     /// `USER` or `USER:GROUP`.
     User,
+    /// Permissions in octal digits.
+    Mode,
     /// A host name without dots.
     Hostname,
     /// The name of an environment variable.

@@ -28,6 +28,7 @@ impl Kind {
             Self::Image => "a reference to an image",
             Self::PathOrUrl => "a path of the checkout, or an http or https URL",
             Self::User => "`USER` or `USER:GROUP`",
+            Self::Mode => "a mode in octal digits",
             Self::Hostname => "a host name without dots",
             Self::Variable => "the name of a variable",
             Self::Glob => "a pattern of paths",

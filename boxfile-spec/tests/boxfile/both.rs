@@ -43,6 +43,8 @@ agent kind="a3s_code" {
     env LOG_LEVEL="info" LANG="C.UTF-8"
     plain-env CSRF_TOKEN="off"
     env-file "a.env" "b.env"
+    file "conf/app.yaml" to="/etc/app/" mode="600" owner="app:app"
+    file "static" to="/srv/www"
     workdir "/work"
     user "app:app"
     port 4089
@@ -116,6 +118,10 @@ port = 4_089
 health = { kind = "exec", command = ["/bin/check", "--fast"] }
 tools = ["bash", "grep"]
 plain-env.CSRF_TOKEN = "off"
+
+[agent.file]
+static = { to = "/srv/www", owner = "0:0" }
+"./conf/app.yaml" = { to = "/etc/app/app.yaml", mode = "0600", owner = "app:app" }
 
 [agent.env]
 LOG_LEVEL = "info"

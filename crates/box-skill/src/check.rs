@@ -66,7 +66,7 @@ impl Skill {
         warnings: &mut Vec<Diagnostic>,
     ) {
         let Some(id) = self.file(&file.path) else { return errors.push(lacking(file)) };
-        let mode = &mut self.tree.inode_mut(id).meta.mode;
+        let mode = &mut self.files.tree.inode_mut(id).meta.mode;
         if file.executable && *mode & 0o111 == 0 {
             let message = format!("`{}` is not executable in the checkout", file.path);
             let place = directory.join(&file.path);
@@ -82,12 +82,12 @@ impl Skill {
     fn stray_links(&self) -> Vec<StrayLink> {
         let stray = |path: Vec<u8>, target: &[u8]| {
             let is_outside = climbs_out(&path, target);
-            let is_stray = is_outside || self.tree.lookup(&path).is_none();
+            let is_stray = is_outside || self.files.tree.lookup(&path).is_none();
             let path = path.strip_prefix(b"/").unwrap_or(&path).to_vec();
             is_stray.then(|| StrayLink { path, target: target.to_vec(), is_outside })
         };
-        let links = entries(&self.tree).filter_map(|(path, id)| {
-            let target = self.tree.inode(id).target()?;
+        let links = entries(&self.files.tree).filter_map(|(path, id)| {
+            let target = self.files.tree.inode(id).target()?;
             stray(path, target)
         });
         links.collect()
@@ -290,7 +290,7 @@ tools:
            = help: run `chmod +x skills/greet/tools/run.sh`; in the box it is made executable
         ");
         assert_eq!(executable.0, "");
-        assert_eq!(plain.1.tree.digest(), executable.1.tree.digest());
+        assert_eq!(plain.1.files.tree.digest(), executable.1.files.tree.digest());
     }
 
     #[test]

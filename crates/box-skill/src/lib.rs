@@ -2,53 +2,43 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod read;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use box_tree::{Content, InodeId, Tree};
+use box_checkout::{Files, FilesError, check_directory};
+use box_tree::{InodeId, Tree};
 use boxfile_spec::NAME_FORM;
-use host_fs::{FileError, checkout};
+use host_fs::FileError;
 
 pub use check::Findings;
 
-/// The most bytes that one skill may have. It is read into memory.
-const SKILL_MAX: u64 = 64 << 20;
 /// The file that makes a directory a skill, which is regular and not a link.
 const DEFINITION: &str = "SKILL.md";
 
 /// The reason for refusing a directory that is not a skill.
 const NO_DEFINITION: &str = "has no regular file SKILL.md";
-/// The reason for refusing what cannot have files.
-const NO_DIRECTORY: &str = "is not a directory";
 
 /// A skill as it was read.
 #[derive(Debug)]
 pub struct Skill {
     /// Its files.
-    pub tree: Tree,
-    /// The data of its files, by content.
-    pub data: BTreeMap<Content, Vec<u8>>,
+    pub files: Files,
 }
 
 /// Why a skill cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum SkillError {
-    /// The path leads out of the checkout, through a symbolic link.
-    #[error("{} leads out of the checkout", .0.display())]
-    Outside(PathBuf),
     /// The directory's name cannot be that of a skill.
     #[error("the directory {} cannot name a skill: {NAME_FORM}", .0.display())]
     Name(PathBuf),
-    /// It lacks something, or has something that a skill cannot have: the end of a sentence.
+    /// It lacks something: the end of a sentence.
     #[error("{} {}", .0.display(), .1)]
     Unusable(PathBuf, &'static str),
-    /// The files are too large to be a skill.
-    #[error("{} has more than {} MiB", .0.display(), SKILL_MAX >> 20)]
-    TooLarge(PathBuf),
+    /// Its files cannot be read.
+    #[error(transparent)]
+    Files(#[from] FilesError),
     /// A file cannot be read, or is not a text.
     #[error(transparent)]
     File(#[from] FileError),
@@ -92,38 +82,24 @@ fn name_of(directory: &Path) -> Option<String> {
 /// # Errors
 /// [`SkillError`].
 pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
-    check_directory(checkout, directory)?;
-    let skill = read::read(directory)?;
+    let skill = Skill { files: box_checkout::directory(checkout, directory)? };
     match skill.definition() {
         Some(_) => Ok(skill),
         None => Err(SkillError::Unusable(directory.to_owned(), NO_DEFINITION)),
     }
 }
 
-/// Checks that a path is a directory of the checkout, also when symbolic links are followed.
-fn check_directory(checkout: &Path, path: &Path) -> Result<(), SkillError> {
-    if !path.is_dir() {
-        return Err(SkillError::Unusable(path.to_owned(), NO_DIRECTORY));
-    }
-    let inside = checkout::inside(checkout, path).map_err(FileError::of("read", path))?;
-    inside.map(drop).ok_or_else(|| SkillError::Outside(path.to_owned()))
-}
-
 impl Skill {
-    /// Returns the bytes of all its files; of equal ones, once.
-    pub fn size(&self) -> u64 {
-        self.data.values().map(|data| data.len() as u64).sum()
-    }
-
     /// Returns the bytes of the definition, which is a file and not a link to one.
     fn definition(&self) -> Option<&Vec<u8>> {
-        let id = self.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
-        self.data.get(self.tree.inode(id).content()?)
+        let id = self.files.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
+        self.files.data.get(self.files.tree.inode(id).content()?)
     }
 
     /// Returns the file at a path, also through links within the skill.
     fn file(&self, path: &str) -> Option<InodeId> {
-        self.tree.lookup(path.as_bytes()).filter(|id| self.tree.inode(*id).content().is_some())
+        let tree = &self.files.tree;
+        tree.lookup(path.as_bytes()).filter(|id| tree.inode(*id).content().is_some())
     }
 }
 
@@ -146,7 +122,7 @@ mod tests {
             let permissions = fs::Permissions::from_mode(mode);
             fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
             symlink("tools/run.sh", dir.path().join("run")).unwrap();
-            read(dir.path(), dir.path()).unwrap().tree.digest()
+            read(dir.path(), dir.path()).unwrap().files.tree.digest()
         };
         assert_eq!(make(0o700), make(0o755));
         assert_ne!(make(0o700), make(0o600));
@@ -158,14 +134,14 @@ mod tests {
         let read = |path: &Path| read(dir.path(), path);
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         let missing = dir.path().join("none");
-        assert!(matches!(read(&missing), Err(SkillError::Unusable(_, NO_DIRECTORY))));
+        assert!(matches!(read(&missing), Err(SkillError::Files(FilesError::NotADirectory(_)))));
         fs::write(dir.path().join("other.md"), "").unwrap();
         symlink("other.md", dir.path().join(DEFINITION)).unwrap();
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         assert!(!is_skill(dir.path()));
         let link = dir.path().join("link");
         symlink("/usr", &link).unwrap();
-        assert!(matches!(read(&link), Err(SkillError::Outside(_))));
+        assert!(matches!(read(&link), Err(SkillError::Files(FilesError::Outside(_)))));
     }
 
     #[test]

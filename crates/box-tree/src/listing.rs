@@ -12,7 +12,7 @@
 //! entries  u32, and each entry in the order of the tree digest:
 //!   path   u32: how many bytes are as in the path before; byte string: the others
 //!   origin u8: 0 generated, 1 init, 2 agent and 3 business image (layer u32), 4 program,
-//!          5 skill (number u32), 6 merged
+//!          5 skill (number u32), 6 merged, 7 file of the checkout (number u32)
 //!   entry  as in [`encoding`](crate::encoding)
 //! ```
 
@@ -56,6 +56,19 @@ pub struct Origins {
     pub program: Option<Digest>,
     /// The baked skills, sorted by name.
     pub skills: Vec<String>,
+    /// The files of the checkout that a component has, sorted by component and place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileOrigin>,
+}
+
+/// A file or directory of the checkout that was baked into a component.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileOrigin {
+    /// The component.
+    pub component: ComponentName,
+    /// The path, as the Boxfile names it.
+    pub path: String,
 }
 
 /// An image, named by what its layers unpack to.
@@ -163,6 +176,7 @@ fn put(out: &mut Writer, inode: &Inode, first: Option<u32>) {
         Origin::Program => (4, None),
         Origin::Skill(skill) => (5, Some(skill)),
         Origin::Merged => (6, None),
+        Origin::File(file) => (7, Some(file)),
     };
     out.0.push(tag);
     number.into_iter().for_each(|number| out.u32(number));
@@ -178,6 +192,7 @@ fn origin(input: &mut Reader<'_>) -> Result<Origin, ListingError> {
         4 => Origin::Program,
         5 => Origin::Skill(input.u32()?),
         6 => Origin::Merged,
+        7 => Origin::File(input.u32()?),
         _ => return Err(ListingError("it has an unknown origin")),
     })
 }
@@ -283,6 +298,7 @@ mod tests {
             ("etc.conf", Leaf::File(Content::of(b"x")), Origin::Skill(0)),
             ("link", Leaf::Symlink(b"etc".to_vec()), Origin::Layer(ComponentName::Agent, 0)),
             ("null", Leaf::CharDevice(1, 3), Origin::Program),
+            ("own", Leaf::File(Content::of(b"own")), Origin::File(0)),
         ] {
             let inode = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf).from(origin));
             tree.link(Tree::ROOT, name.as_bytes(), inode);
@@ -296,6 +312,10 @@ mod tests {
             images: vec![image(ComponentName::Agent, 1), image(ComponentName::Business, 4)],
             program: Some(Digest::from_bytes([3; 32])),
             skills: vec!["greet".to_owned()],
+            files: vec![FileOrigin {
+                component: ComponentName::Business,
+                path: "conf/own".to_owned(),
+            }],
         };
         Listing { tree, origins }
     }
@@ -325,8 +345,9 @@ mod tests {
 
     #[test]
     fn an_origin_that_names_nothing_is_refused() {
-        let strip: [fn(&mut Origins); 4] = [
+        let strip: [fn(&mut Origins); 5] = [
             |it| it.skills.clear(),
+            |it| it.files.clear(),
             |it| it.program = None,
             |it| drop(it.images.remove(0)),
             |it| it.images[1].layers.truncate(3),
@@ -348,6 +369,7 @@ mod tests {
         assert_eq!(named(b"/link"), "agent layer 1 020202020202");
         assert_eq!(named(b"//etc/./etc.conf"), "skill greet");
         assert_eq!(named(b"/null"), "agent program 030303030303");
+        assert_eq!(named(b"/own"), "business file conf/own");
         assert_eq!(named(b"."), "generated");
     }
 

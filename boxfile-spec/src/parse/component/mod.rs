@@ -3,6 +3,7 @@
 mod capabilities;
 mod command;
 mod env;
+mod file;
 mod health;
 mod image;
 mod limits;
@@ -111,6 +112,7 @@ fn common(
         env_files: Reader::sole(children, &schema::ENV_FILE, |it| it.read_some(value::path))
             .unwrap_or_default(),
         env: env::read(children, sink),
+        files: file::read(children, sink),
         workdir: Reader::sole(children, &schema::WORKDIR, |it| it.read_arg(workdir)),
         user,
         namespaces,

@@ -17,7 +17,7 @@ use crate::parse::vm;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, Span, Spanned, rules, value};
+use crate::{BakedFile, Diagnostic, Span, Spanned, rules, value};
 
 /// The directories that the guest shows for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
@@ -75,17 +75,26 @@ fn disk(node: &Node, components: Components<'_>) -> Option<Spanned<ScratchPlan>>
 
 fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
     let guest = reader.read_prop("guest", value::guest_path)?;
-    if let Some(taken) = reserved(&guest.value) {
-        let message = format!("nothing can be mounted at {}", quote(&guest.value));
-        let label = format!("the guest has its own `{taken}`");
-        let error = Diagnostic::new(message, guest.span, label);
-        sink.report(error.with_help("choose another place, for instance \"/a3s/workspace\""));
-    }
+    check_place("nothing can be mounted at", &guest, "/a3s/workspace", sink);
     Some(guest)
 }
 
+/// Reports a place at which, above or below which the guest has something itself. `refusal` is the
+/// beginning of a sentence that ends with the place.
+pub(in crate::parse) fn check_place(
+    refusal: &str,
+    place: &Spanned<String>,
+    example: &str,
+    sink: &Sink,
+) {
+    let Some(taken) = reserved(&place.value) else { return };
+    let message = format!("{refusal} {}", quote(&place.value));
+    let error = Diagnostic::new(message, place.span, format!("the guest has its own `{taken}`"));
+    sink.report(error.with_help(format!("choose another place, for instance \"{example}\"")));
+}
+
 /// Returns what the guest has at a place itself, above or below it.
-pub(super) fn reserved(place: &str) -> Option<&'static str> {
+fn reserved(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
     let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
     let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
@@ -93,48 +102,74 @@ pub(super) fn reserved(place: &str) -> Option<&'static str> {
     taken.find(|taken| overlap(taken, place))
 }
 
-/// A place where something is mounted, who sees it, and by which declaration.
+/// A place that a declaration fills, and who sees it.
 #[derive(Clone, Copy)]
-struct Mount<'b> {
+struct Place<'b> {
     path: &'b str,
     span: Span,
     scope: Scope,
     declaration: &'static str,
 }
 
-/// Reports shares, disks and files of secrets that overlap in the same component.
-pub(in crate::parse) fn check_apart(
-    shares: &[Spanned<SharePlan>],
-    disks: &[Spanned<ScratchPlan>],
-    secrets: &[Secret],
-    sink: &Sink,
-) {
-    let mut mounts = Vec::new();
-    let mut add = |path, span, scope, declaration: &Declaration| {
-        mounts.push(Mount { path, span, scope, declaration: declaration.name });
-    };
-    for Spanned { value: share, span } in shares {
-        add(&share.guest, *span, share.scope, &schema::SHARE);
+impl Place<'_> {
+    /// Returns whether it is that of a file of the box, which hides nothing.
+    fn is_baked(&self) -> bool {
+        self.declaration == schema::FILE.name
     }
-    for Spanned { value: disk, span } in disks {
-        add(&disk.guest, *span, disk.scope, &schema::SCRATCH);
+}
+
+/// The declarations whose places must not be inside one another.
+pub(in crate::parse) struct Placed<'b> {
+    pub(in crate::parse) shares: &'b [Spanned<SharePlan>],
+    pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
+    pub(in crate::parse) secrets: &'b [Secret],
+    /// The files of the components.
+    pub(in crate::parse) files: Vec<(Scope, &'b BakedFile)>,
+}
+
+impl<'b> Placed<'b> {
+    /// Returns all places, sorted so that those inside of another directly follow it.
+    fn places(&self) -> Vec<Place<'b>> {
+        let mut places = Vec::new();
+        let mut add = |path: &'b str, span, scope, declaration: &Declaration| {
+            places.push(Place { path, span, scope, declaration: declaration.name });
+        };
+        for Spanned { value: share, span } in self.shares {
+            add(&share.guest, *span, share.scope, &schema::SHARE);
+        }
+        for Spanned { value: disk, span } in self.disks {
+            add(&disk.guest, *span, disk.scope, &schema::SCRATCH);
+        }
+        for Secret { path, scope, .. } in self.secrets {
+            path.iter().for_each(|it| add(&it.value, it.span, *scope, &schema::SECRET));
+        }
+        for (scope, BakedFile { to, .. }) in &self.files {
+            add(&to.value, to.span, *scope, &schema::FILE);
+        }
+        // Of a place that is refused, enough is said.
+        places.retain(|place| reserved(place.path).is_none());
+        places.sort_by(|one, other| {
+            let by_path = rules::path_order(one.path, other.path);
+            by_path.then((one.is_baked(), one.span).cmp(&(other.is_baked(), other.span)))
+        });
+        places
     }
-    for secret in secrets {
-        secret.path.iter().for_each(|it| add(&it.value, it.span, secret.scope, &schema::SECRET));
-    }
-    // Of a place that is refused, enough is said.
-    mounts.retain(|mount| reserved(mount.path).is_none());
-    mounts.sort_by(|one, other| {
-        rules::path_order(one.path, other.path).then(one.span.cmp(&other.span))
-    });
+}
+
+/// Reports shares, disks and files of secrets that overlap in the same component, files of the box
+/// that one of them would hide, and two such files at one place.
+pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
+    let places = placed.places();
     let mut reported = HashSet::new();
     for hidden in [Scope::Business, Scope::Agent] {
-        let mut outer: Option<Mount<'_>> = None;
-        for mount in mounts.iter().filter(|mount| mount.scope != hidden) {
-            match outer.filter(|outer| overlap(outer.path, mount.path)) {
-                None => outer = Some(*mount),
-                Some(outer) if reported.insert(mount.span) => {
-                    sink.report(on_another(outer, *mount));
+        let (mut outer, mut baked): (Option<Place<'_>>, Option<Place<'_>>) = (None, None);
+        for place in places.iter().filter(|place| place.scope != hidden) {
+            let same = baked.filter(|it| place.is_baked() && it.path == place.path);
+            match outer.filter(|outer| overlap(outer.path, place.path)).or(same) {
+                None if place.is_baked() => baked = Some(*place),
+                None => outer = Some(*place),
+                Some(outer) if reported.insert(place.span) => {
+                    sink.report(on_another(outer, *place));
                 }
                 Some(_) => {}
             }
@@ -142,8 +177,8 @@ pub(in crate::parse) fn check_apart(
     }
 }
 
-fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
-    let [outside, inside] = [outer, inner].map(|mount| quote(mount.path));
+fn on_another(outer: Place<'_>, inner: Place<'_>) -> Diagnostic {
+    let [outside, inside] = [outer, inner].map(|place| quote(place.path));
     let message = if outside == inside {
         format!("two things would be at {inside}")
     } else if outer.declaration == schema::SECRET.name {
@@ -151,10 +186,14 @@ fn on_another(outer: Mount<'_>, inner: Mount<'_>) -> Diagnostic {
     } else {
         format!("{inside} is inside {outside}, which is already in use")
     };
-    let label = |mount: Mount<'_>| format!("the place of this `{}`", mount.declaration);
+    let label = |place: Place<'_>| format!("the place of this `{}`", place.declaration);
+    let help = match outer.is_baked() {
+        true => "give one of them another place, or remove it",
+        false => "choose places that are not inside one another",
+    };
     Diagnostic::new(message, inner.span, label(inner))
         .with_label(outer.span, label(outer))
-        .with_help("choose places that are not inside one another")
+        .with_help(help)
 }
 
 /// Returns whether one path is the other or leads to it.

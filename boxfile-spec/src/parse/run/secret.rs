@@ -6,7 +6,7 @@ use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
-use crate::parse::run::mounts::reserved;
+use crate::parse::run::mounts;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Spanned, rules, schema, value};
@@ -38,18 +38,11 @@ fn read_one(node: &Node, components: Components<'_>) -> Secret {
     let mut reader = Reader::new(node, &schema::SECRET, sink);
     let name = reader.read_arg(variable);
     let path = reader.read_optional("path", value::guest_path);
-    if let Some((path, taken)) = path.as_ref().and_then(|it| Some((it, reserved(&it.value)?))) {
-        sink.report(refused(path, taken));
-    }
+    let example = "/run/secrets/api-key";
+    path.iter().for_each(|it| mounts::check_place("no secret can be at", it, example, sink));
     let scope = components.scope(&mut reader, Scope::Agent);
     reader.finish();
     Secret { name, path, scope }
-}
-
-fn refused(path: &Spanned<String>, taken: &str) -> Diagnostic {
-    let message = format!("no secret can be at {}", quote(&path.value));
-    Diagnostic::new(message, path.span, format!("the guest has its own `{taken}`"))
-        .with_help("choose another place, for instance \"/run/secrets/api-key\"")
 }
 
 fn variable(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {

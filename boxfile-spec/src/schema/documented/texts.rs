@@ -123,7 +123,7 @@ fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
         Kind::Truth => vec!["#true".to_owned(), "#false".to_owned()],
-        Kind::GuestPath => vec!["\"/x\"".to_owned()],
+        Kind::GuestPath | Kind::Absolute => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         _ => vec!["\"x\"".to_owned()],
     }
@@ -192,7 +192,7 @@ struct Dependent {
 }
 
 #[rustfmt::skip]
-const DEPENDENT: [Dependent; 9] = [
+const DEPENDENT: [Dependent; 10] = [
     Dependent {
         property: "agent kind",
         default: "`oci_image` without a `binary`; with one, `local_binary` or `remote_binary`",
@@ -207,6 +207,12 @@ const DEPENDENT: [Dependent; 9] = [
         property: "agent.health port",
         default: "the agent's port; `business` has to name one",
         // The model has none: the image can name the agent's port, too.
+        same: &[],
+    },
+    Dependent {
+        property: "agent.file mode",
+        default: "0644, or 0755 for what is executable in the checkout",
+        // The model has none: it depends on the checkout.
         same: &[],
     },
     Dependent {

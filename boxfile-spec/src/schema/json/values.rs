@@ -41,6 +41,7 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
         Kind::GuestPath => reference("guest-path"),
         Kind::Glob => reference("glob"),
         Kind::User => reference("user"),
+        Kind::Mode => reference("mode"),
         Kind::Peer => reference("peer"),
         Kind::Json
         | Kind::Path

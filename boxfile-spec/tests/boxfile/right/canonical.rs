@@ -45,6 +45,7 @@ fn the_canonical_form_of_a_box() {
     "args":null,
     "env_files":[],
     "env":{},
+    "files":[],
     "workdir":null,
     "user":null,
     "namespaces":{"mount":true,

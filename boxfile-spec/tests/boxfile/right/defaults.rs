@@ -22,7 +22,9 @@ fn an_agent_with_an_image_alone() {
     assert_eq!(component.capabilities, Capabilities::default());
     assert_eq!((&component.entrypoint, &component.args), (&None, &None));
     assert_eq!((&component.workdir, &component.user), (&None, &None));
-    assert!(component.env.is_empty() && component.env_files.is_empty());
+    assert!(
+        component.env.is_empty() && component.env_files.is_empty() && component.files.is_empty()
+    );
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn component(image: &str, hostname: &str, limits: Limits) -> Component {
         args: None,
         env_files: Vec::new(),
         env: BTreeMap::new(),
+        files: Vec::new(),
         workdir: None,
         user: None,
         namespaces: Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false },

@@ -106,13 +106,13 @@ fn a_network_is_replaced_as_a_whole() {
 
 #[test]
 fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
-    let far = "agent {\n image \"oci:images/far\"\n env-file far.env \"other.env\"\n}\nkernel \"k.so\"\nskill far path=\"skills/far\"\n";
+    let far = "agent {\n image \"oci:images/far\"\n env-file far.env \"other.env\"\n file \"conf/far.yaml\" to=\"/etc/\" mode=\"600\"\n}\nkernel \"k.so\"\nskill far path=\"skills/far\"\n";
     let near = "extends \"../far/Boxfile\"\nbusiness { image \"oci:./images/near:v1\"; }\nskills dir=\"./skills\"\nskill near path=near\n";
     let document = read(
         &[
             (
                 "Boxfile",
-                "extends \"../near/Boxfile\"\nbox b\nskill here path=here\nagent { env-file \"here.env\"; }\n",
+                "extends \"../near/Boxfile\"\nbox b\nskill here path=here\nagent { env-file \"here.env\"; file \"../far/conf/far.yaml\" to=\"/srv/\"; file \"./here/\" to=\"/srv/x\"; }\n",
             ),
             ("../near/Boxfile", near),
             ("../far/Boxfile", far),
@@ -133,6 +133,10 @@ fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
     assert_eq!(paths, ["../far/skills/far", "here", "../near/near"]);
     let files: Vec<&str> = boxfile.agent.component.env_files.iter().map(|it| &*it.value).collect();
     assert_eq!((files, boxfile.climb), (vec!["here.env"], 1));
+    let files = boxfile.agent.component.files;
+    let files: Vec<_> = files.iter().map(|it| (&*it.path.value, &*it.to.value, it.mode)).collect();
+    let combined = ("../far/conf/far.yaml", "/srv/far.yaml", Some(0o600));
+    assert_eq!(files, [combined, ("here", "/srv/x", None)]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod components;
 mod defaults;
 mod example;
 mod extends;
+mod files;
 mod images;
 mod kdl;
 mod profiles;

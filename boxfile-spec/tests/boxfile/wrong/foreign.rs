@@ -314,7 +314,7 @@ fn a_property_as_a_declaration_of_its_own() {
      8 | hostname "a b"
        | ^^^^^^^^ no such declaration here
        |
-       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
+       = help: the declarations here are `image`, `binary`, `entrypoint`, `args`, `env`, `plain-env`, `env-file`, `file`, `workdir`, `user`, `port`, `health`, `tools`, `namespaces`, `limits`, `rlimits`, `capabilities`
     "#);
     assert_snapshot!(file_errors("cpus 2\ntotal \"5s\""), @r#"
     error: unknown declaration `cpus`

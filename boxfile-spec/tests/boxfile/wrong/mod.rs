@@ -7,6 +7,7 @@ mod components;
 mod conflicts;
 mod extends;
 mod figures;
+mod files;
 mod foreign;
 mod mute;
 mod network;

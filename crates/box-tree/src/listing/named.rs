@@ -6,7 +6,7 @@ use box_digest::Digest;
 use box_image::ComponentName;
 use serde::Serialize;
 
-use super::Origins;
+use super::{FileOrigin, Origins};
 
 /// Where an entry came from. An inode with several names has the origin of the entry that made it,
 /// and a directory the one of the entry that gave it its attributes last.
@@ -25,6 +25,9 @@ pub enum Origin {
     Skill(u32),
     /// The builder, of what both images have at the path.
     Merged,
+    /// A file or directory of the checkout: its place among those of the box, sorted by component and
+    /// place.
+    File(u32),
 }
 
 /// Where an entry came from, with names.
@@ -57,6 +60,13 @@ pub enum NamedOrigin<'a> {
     Generated,
     /// The builder, of what both images have there.
     Merged,
+    /// A file or directory of the checkout that the Boxfile puts into a component.
+    File {
+        /// The component.
+        component: ComponentName,
+        /// The path, as the Boxfile names it.
+        path: &'a str,
+    },
 }
 
 impl Origins {
@@ -69,6 +79,11 @@ impl Origins {
             Origin::Program => NamedOrigin::Program { digest: self.program? },
             Origin::Skill(number) => {
                 NamedOrigin::Skill { name: self.skills.get(usize::try_from(number).ok()?)? }
+            }
+            Origin::File(number) => {
+                let FileOrigin { component, path } =
+                    self.files.get(usize::try_from(number).ok()?)?;
+                NamedOrigin::File { component: *component, path }
             }
             Origin::Layer(component, number) => {
                 let number = usize::try_from(number).ok()?;
@@ -106,6 +121,7 @@ impl fmt::Display for NamedOrigin<'_> {
             Self::Init => f.write_str("init"),
             Self::Generated => f.write_str("generated"),
             Self::Merged => f.write_str("merged"),
+            Self::File { component, path } => write!(f, "{} file {path}", component.name()),
         }
     }
 }

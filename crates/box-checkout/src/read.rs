@@ -1,0 +1,79 @@
+//! Reads files into a tree.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
+use host_fs::FileError;
+use host_fs::read::{Links, ReadError, open_regular, read_open};
+
+use crate::{BYTES_MAX, Files, FilesError};
+
+/// Reads what is in a directory, or a file.
+pub(crate) struct Reader<'p> {
+    pub(crate) files: Files,
+    /// What is read.
+    root: &'p Path,
+    /// How many bytes were read.
+    bytes: u64,
+}
+
+impl<'p> Reader<'p> {
+    pub(crate) fn new(root: &'p Path) -> Self {
+        let files = Files { tree: Tree::default(), data: BTreeMap::new() };
+        Self { files, root, bytes: 0 }
+    }
+
+    /// Reads everything in a directory, which becomes that of the tree.
+    pub(crate) fn directory(&mut self, path: &Path, into: InodeId) -> Result<(), FilesError> {
+        let failed = |error| FileError::of("read", path)(error);
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let inode = self.entry(&entry.path())?;
+            if self.files.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
+                self.files.tree.link(into, entry.file_name().as_bytes(), inode);
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: &Path) -> Result<InodeId, FilesError> {
+        let failed = |error| FileError::of("read", path)(error);
+        let metadata = fs::symlink_metadata(path).map_err(failed)?;
+        if metadata.is_dir() {
+            let inode = self.files.tree.add(Inode::directory(Meta::root_owned(0o755)));
+            self.directory(path, inode)?;
+            Ok(inode)
+        } else if metadata.is_symlink() {
+            let target = fs::read_link(path).map_err(failed)?;
+            let link = Leaf::Symlink(target.into_os_string().into_vec());
+            Ok(self.files.tree.add(Inode::leaf(Meta::root_owned(0o777), link)))
+        } else if metadata.is_file() {
+            let file = open_regular(path, Links::Refuse).map_err(|error| failed(error.into()))?;
+            self.file(path, &file)
+        } else {
+            Err(FilesError::Special(path.to_owned()))
+        }
+    }
+
+    /// Reads an open file.
+    pub(crate) fn file(&mut self, path: &Path, file: &File) -> Result<InodeId, FilesError> {
+        let failed = |error| FileError::of("read", path)(error);
+        let data = match read_open(file, BYTES_MAX - self.bytes) {
+            Ok(data) => data,
+            Err(ReadError::TooLong { .. }) => {
+                return Err(FilesError::TooLarge(self.root.to_owned()));
+            }
+            Err(error) => return Err(failed(error.into()).into()),
+        };
+        let is_executable = file.metadata().map_err(failed)?.permissions().mode() & 0o100 != 0;
+        let mode = if is_executable { 0o755 } else { 0o644 };
+        self.bytes += data.len() as u64;
+        let content = Content::of(&data);
+        self.files.data.insert(content, data);
+        Ok(self.files.tree.add(Inode::leaf(Meta::root_owned(mode), Leaf::File(content))))
+    }
+}
