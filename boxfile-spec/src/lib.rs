@@ -55,7 +55,7 @@ pub use model::{
 pub use parse::{Document, MAX_SOURCE, parse, read};
 pub use platform::{Platform, UnknownPlatform};
 pub use recognize::{likely_syntax, looks_like_boxfile};
-pub use rules::{NAME_FORM, intended_name, is_name};
+pub use rules::{NAME_FORM, intended_name, is_name, reserved_place};
 pub use schema::{json_schema, reference};
 pub use sink::MOST_KEPT;
 pub use sources::{Source, Sources, Syntax};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use box_cache::StoreError;
+use box_checkout::FilesError;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::plan::PlanError;
@@ -78,6 +79,7 @@ pub enum Cause {
     },
     Layer(#[from] LayerError),
     Skill(#[from] SkillError),
+    Files(#[from] FilesError),
     Binary(#[from] BinaryError),
     Url(#[from] UrlError),
     Fetch(#[from] FetchError),
@@ -96,6 +98,15 @@ pub enum Cause {
     Store(#[from] StoreError),
     #[error("a document of the box is malformed")]
     Document(#[from] serde_json::Error),
+}
+
+impl Cause {
+    const fn further_span(&self) -> Option<Span> {
+        match self {
+            Self::Compose(source) => source.further_span(),
+            _ => None,
+        }
+    }
 }
 
 impl<E: Into<Cause>> From<E> for BuildError {
@@ -137,13 +148,14 @@ impl BuildError {
     }
 
     /// Returns the place in the Boxfile that is to blame, and a further one that has to do with it.
-    pub const fn spans(&self) -> [Option<Span>; 2] {
+    pub fn spans(&self) -> [Option<Span>; 2] {
         match self {
             Self::SkillClash { first, second, .. } => [Some(*second), Some(*first)],
             Self::NoInterpreter { span, .. }
             | Self::PinGone { span, .. }
             | Self::PinMismatch { span, .. } => [Some(*span), None],
-            Self::Unusable { span, .. } | Self::WrongFile { span, .. } => [*span, None],
+            Self::Unusable { span, source, .. } => [*span, source.further_span()],
+            Self::WrongFile { span, .. } => [*span, None],
             _ => [None, None],
         }
     }

@@ -33,7 +33,7 @@ pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause};
 pub use pipeline::{
     Build, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer, Preview,
-    PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
+    PreviewFile, PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

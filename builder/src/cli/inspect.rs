@@ -70,5 +70,6 @@ fn report(opened: &OpenBox, listing: &Listing) -> Value {
     report["entries"] = json!(entries(&listing.tree).count());
     report["images"] = json!(listing.origins.images);
     report["program"] = json!(listing.origins.program);
+    report["files"] = json!(listing.origins.files);
     report
 }

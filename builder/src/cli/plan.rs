@@ -4,7 +4,7 @@ use box_image::exit;
 use box_image::text::readable;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::PolicyUse;
-use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewImage};
+use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewFile, PreviewImage};
 use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
@@ -96,6 +96,10 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
         let (mode, size) = (skill.mode.name(), readable(skill.bytes));
         lines.push(("skill", format!("{}, mode {mode}, {size}", skill.name)));
     }
+    for PreviewFile { component, path, to, bytes } in &preview.files {
+        let (of, size) = (component.name(), readable(*bytes));
+        lines.push(("file", format!("{path}, at {to} of the {of}, {size}")));
+    }
     // One image has nothing to share a root with.
     if preview.images.len() > 1 {
         lines.extend(composition_lines(&preview.composition));
@@ -161,6 +165,7 @@ fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[Str
         "images": preview.images,
         "program": preview.program,
         "skills": preview.skills,
+        "files": preview.files,
         "layout": boxfile.layout,
         "composition": composition,
         "tree": root.map(|(digest, _)| digest),

@@ -3,7 +3,7 @@
 use std::io;
 
 use box_image::ComponentName;
-use box_tree::{Inode, Origin};
+use box_tree::{Inode, LookupError, Origin};
 use boxfile_spec::Span;
 
 /// Errors from composing images and declarations into a box. A `component` is the one whose image is to blame.
@@ -17,10 +17,12 @@ pub enum ComposeError {
     /// the noun: `config has …`.
     #[error("the {component} image's {found}")]
     Config { component: &'static str, found: String },
-    /// The component's user is not in the image's /etc/passwd or /etc/group.
-    #[error("the {component} component runs as {user:?}, but the image's {file} has no such name")]
+    /// A user is not in the image's /etc/passwd or /etc/group.
+    #[error("{whose} {user:?}, but the image's {file} has no such name")]
     UnknownUser {
         component: &'static str,
+        /// What the user is for: the beginning of a sentence.
+        whose: String,
         user: String,
         file: &'static str,
         /// The name that was probably meant.
@@ -44,15 +46,28 @@ pub enum ComposeError {
     #[error("cannot read {file} of the {component} image")]
     Unreadable { component: &'static str, file: &'static str, source: io::Error },
     /// The image has something where a mount would hide it, or cannot be made.
-    #[error("the {component} image has {found} at {path}, {mounted}")]
+    #[error("the {component} {holder} has {found} at {path}, {mounted}")]
     Hidden {
         component: &'static str,
+        /// What of the component has it: its image, or the component by a file of the checkout.
+        holder: &'static str,
         path: String,
         found: String,
         /// The mount there, as the end of a sentence.
         mounted: String,
         /// Where the Boxfile names the path, if it does.
         span: Option<Span>,
+    },
+    /// A file of the checkout cannot be where the Boxfile puts it.
+    #[error("{file} cannot be at {place} of the {component} component: {obstacle}")]
+    Unplaceable {
+        component: &'static str,
+        /// The path in the checkout.
+        file: String,
+        place: String,
+        obstacle: Obstacle,
+        /// Where the Boxfile names its place.
+        span: Span,
     },
     /// Two images that are to have one root have two C libraries.
     #[error(
@@ -63,6 +78,30 @@ pub enum ComposeError {
     /// The image's label says that it is for another component.
     #[error("the image of `{component}` says that it is for {found:?} (label `{label}`)")]
     WrongType { component: &'static str, found: String, label: &'static str },
+}
+
+/// Why nothing can be put at a place.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum Obstacle {
+    /// A file would replace a directory, with all that is in it.
+    #[error("there is a directory")]
+    Directory,
+    /// A directory, or one on the way, would replace something else.
+    #[error(transparent)]
+    Path(#[from] LookupError),
+    /// The guest has something of its own there. `path` is where links lead.
+    #[error("it is at {path}, and the guest has its own {taken}")]
+    Reserved { path: String, taken: &'static str },
+    /// Another file of the checkout is there.
+    #[error("{file} is there")]
+    File { file: String, span: Span },
+    /// The agent's program is there.
+    #[error("the agent's program is there")]
+    Program { span: Span },
+    /// The box has a file of its own there, which hides it.
+    #[error("the box has its own file there")]
+    System,
 }
 
 impl ComposeError {
@@ -76,6 +115,7 @@ impl ComposeError {
             | Self::NoSuchProgram { component, .. }
             | Self::Unreadable { component, .. }
             | Self::Hidden { component, .. }
+            | Self::Unplaceable { component, .. }
             | Self::WrongType { component, .. } => component,
         };
         let named = |it: &ComponentName| it.name() == name;
@@ -86,16 +126,28 @@ impl ComposeError {
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Hidden { span, .. } | Self::UnknownUser { span, .. } => *span,
-            Self::NoSuchProgram { span, .. } => Some(*span),
+            Self::NoSuchProgram { span, .. } | Self::Unplaceable { span, .. } => Some(*span),
+            _ => None,
+        }
+    }
+
+    /// Returns a further place in the Boxfile that has to do with it.
+    pub const fn further_span(&self) -> Option<Span> {
+        match self {
+            Self::Unplaceable {
+                obstacle: Obstacle::File { span, .. } | Obstacle::Program { span },
+                ..
+            } => Some(*span),
             _ => None,
         }
     }
 }
 
-/// Names the component whose image an entry of a component's root is from.
-pub(super) const fn owner(inode: &Inode, component: ComponentName) -> &'static str {
+/// Names the component that an entry of a component's root is from, and what of it has the entry.
+pub(super) const fn owner(inode: &Inode, component: ComponentName) -> (&'static str, &'static str) {
     match inode.origin {
-        Origin::Layer(component, _) => component.name(),
-        _ => component.name(),
+        Origin::Layer(component, _) => (component.name(), "image"),
+        Origin::File(_) => (component.name(), "component"),
+        _ => (component.name(), "image"),
     }
 }

@@ -2,6 +2,7 @@
 
 mod conventions;
 mod error;
+mod files;
 mod labels;
 pub mod merged;
 mod mounts;
@@ -15,7 +16,8 @@ use box_image::ComponentName;
 use box_tree::Tree;
 use oci_image::Config;
 
-pub use error::ComposeError;
+pub use error::{ComposeError, Obstacle};
+pub use files::{Baked, bake};
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
 pub(crate) use plan::image_words;

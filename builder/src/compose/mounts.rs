@@ -29,8 +29,10 @@ pub(super) fn check(
         if scope.includes(component)
             && let Some(Hidden { path, found, inode }) = in_the_way(tree, guest)
         {
+            let (whose, holder) = owner(inode, component);
             return Err(ComposeError::Hidden {
-                component: owner(inode, component),
+                component: whose,
+                holder,
                 path,
                 found,
                 mounted: format!("in the way of the {kind} `{name}`"),

@@ -12,7 +12,7 @@ use boxfile_spec::{Boxfile, Component, Skill};
 use super::conventions::Conventions;
 use super::labels::ImageConfig;
 use super::root::root_of;
-use super::user::resolve;
+use super::user::{Named, resolve};
 use super::{ComposeError, FlatImage};
 use crate::binary::AGENT_PATH;
 use crate::pack::PackReader;
@@ -142,7 +142,9 @@ fn component_plan(
         Some(user) => (Some(user.value.as_str()), Some(user.span)),
         None => (config.process.user().as_deref(), None),
     };
-    let account = resolve(name, user.unwrap_or_default(), span, &flat.tree, packs)?;
+    let whose = format!("the {name} component runs as");
+    let named = Named { user: user.unwrap_or_default(), whose: &whose, span };
+    let account = resolve(name, named, &flat.tree, packs)?;
     let files = env.get(&flat.component);
     let declared = [files, Some(&component.env)];
     let is_judged = |name: &str| declared.iter().flatten().any(|it| it.contains_key(name));

@@ -21,9 +21,10 @@ use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
 use super::error::owner;
+use super::files::check_visible;
 use super::mounts;
 use super::system::SKILLS_PLACE;
-use super::{ComposeError, FlatImage, System};
+use super::{Baked, ComposeError, FlatImage, System};
 
 /// The name of the root that both components have in the layout "merged".
 const MERGED: &str = "merged";
@@ -37,6 +38,8 @@ pub struct Parts<'a> {
     pub systems: Vec<System>,
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,
+    /// The files of the checkout that the components have.
+    pub files: &'a [Baked],
     /// The run plan's content.
     pub plan: Content,
 }
@@ -79,7 +82,7 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
 ///
 /// # Errors
 /// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts, or of a
-/// component's working directory.
+/// component's working directory; [`ComposeError::Unplaceable`] where the box hides a file of the checkout.
 pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<Tree, ComposeError> {
     let mut root = Tree::default();
     for path in KERNEL_DIRECTORIES.into_iter().chain([RUN_PATH]) {
@@ -88,6 +91,7 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<T
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
     for own in &parts.roots {
+        check_visible(own, &parts.systems, parts.files)?;
         for component in &own.components {
             check_skills(own.tree, *component, !parts.skills.is_empty())?;
             mounts::check(own.tree, *component, boxfile)?;
@@ -139,8 +143,10 @@ fn check_skills(
     let directory = tree.reach(SKILLS_PATH.as_bytes()).ok().filter(|_| has_skills);
     let names = directory.and_then(|id| tree.inode(id).names());
     let Some(in_the_way) = names.and_then(|names| names.values().next()) else { return Ok(()) };
+    let (whose, holder) = owner(tree.inode(*in_the_way), component);
     Err(ComposeError::Hidden {
-        component: owner(tree.inode(*in_the_way), component),
+        component: whose,
+        holder,
         path: SKILLS_PATH.to_owned(),
         found: "files".to_owned(),
         mounted: SKILLS_PLACE.to_owned(),
@@ -163,8 +169,10 @@ fn check_workdir(
         let Some(inode) = tree.lookup(&path).map(|id| tree.inode(id)) else { return Ok(()) };
         if inode.names().is_none() {
             let declared = boxfile.component(component).and_then(|it| it.workdir.as_ref());
+            let (whose, holder) = owner(inode, component);
             return Err(ComposeError::Hidden {
-                component: owner(inode, component),
+                component: whose,
+                holder,
                 path: String::from_utf8_lossy(&path).into_owned(),
                 found: format!("a {}", inode.type_name()),
                 mounted: format!("in the way of the working directory of the {}", component.name()),

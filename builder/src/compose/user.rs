@@ -8,11 +8,21 @@ use boxfile_spec::{Span, nearest};
 use super::ComposeError;
 use crate::pack::PackReader;
 
-/// Resolves the user that the Boxfile names at `span`, or an image's config.
+/// A user that is named, and what for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    /// The name, or the number.
+    pub(super) user: &'a str,
+    /// What the user is for: the beginning of a sentence that ends with the name.
+    pub(super) whose: &'a str,
+    /// Where the Boxfile names it; nothing for that of an image's config.
+    pub(super) span: Option<Span>,
+}
+
+/// Resolves a user by a component's image.
 pub(super) fn resolve(
     component: &'static str,
-    wanted: &str,
-    span: Option<Span>,
+    Named { user: wanted, whose, span }: Named<'_>,
     tree: &Tree,
     packs: &mut PackReader<'_>,
 ) -> Result<Account, ComposeError> {
@@ -21,7 +31,8 @@ pub(super) fn resolve(
     accounts::resolve(wanted, &passwd, &group).map_err(|Unknown { file, name, names }| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let near = nearest(&name, &names).map(str::to_owned);
-        ComposeError::UnknownUser { component, user: wanted.to_owned(), file, near, span }
+        let (whose, user) = (whose.to_owned(), wanted.to_owned());
+        ComposeError::UnknownUser { component, whose, user, file, near, span }
     })
 }
 
@@ -62,7 +73,8 @@ mod tests {
         tree.link(etc, b"passwd", inode);
         let mut map = ContentMap::default();
         map.add(store.put(text.as_bytes()).unwrap(), &index.contents);
-        resolve("agent", wanted, None, &tree, &mut map.reader(&store))
+        let named = Named { user: wanted, whose: "the agent runs as", span: None };
+        resolve("agent", named, &tree, &mut map.reader(&store))
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Sealed};
 use inputs::Inputs;
 pub use inputs::check;
-pub use preview::{Composition, LayerState, Preview, PreviewImage, PreviewSkill};
+pub use preview::{Composition, LayerState, Preview, PreviewFile, PreviewImage, PreviewSkill};
 use recall::{recall, record};
 pub use request::{InputError, InputFile, InputKind, NamedBy, Request};
 pub use resolved::{Build, Resolved};

@@ -19,7 +19,7 @@ use super::resolved::Resolved;
 use super::root::{Root, composed, flattened, merge};
 use crate::BuildError;
 use crate::compose::merged::MergeConflicts;
-use crate::compose::{FlatImage, MergeReport};
+use crate::compose::{Baked, FlatImage, MergeReport};
 
 /// The preview of a build.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Preview {
     pub program: Option<Digest>,
     /// The skills, sorted by name.
     pub skills: Vec<PreviewSkill>,
+    /// The files of the checkout that components have, as [`Origins::files`] has them.
+    pub files: Vec<PreviewFile>,
     /// The box, if it is in the store, so that a build would take it from there.
     pub known: Option<Digest>,
     /// The state of the images.
@@ -76,6 +78,26 @@ pub struct PreviewSkill {
     pub bytes: u64,
 }
 
+/// A file or directory of the checkout that a build reads.
+#[derive(Debug, Serialize)]
+pub struct PreviewFile {
+    /// Whose it is.
+    pub component: ComponentName,
+    /// Its path, as the Boxfile names it.
+    pub path: String,
+    /// Its place in the component's root.
+    pub to: String,
+    /// The bytes of its files.
+    pub bytes: u64,
+}
+
+impl PreviewFile {
+    fn of(Baked { component, declared, source }: &Baked) -> Self {
+        let [path, to] = [&declared.path, &declared.to].map(|it| it.value.clone());
+        Self { component: *component, path, to, bytes: source.files.size() }
+    }
+}
+
 fn mode_name<S: Serializer>(mode: &SkillMode, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(mode.name())
 }
@@ -107,7 +129,7 @@ impl Resolved<'_> {
         let images = inputs.images.iter().map(|(component, image)| look(*component, image, store));
         let images = images.collect::<Result<_, _>>()?;
         let skills = inputs.skills.iter().map(|SkillInput { name, mode, skill, .. }| {
-            let bytes = contents(&skill.tree).values().sum();
+            let bytes = skill.files.size();
             PreviewSkill { name: name.clone(), mode: *mode, bytes }
         });
         let (composition, root) = self.retry_damaged(|| compose(self))?;
@@ -126,6 +148,7 @@ impl Resolved<'_> {
             images,
             program: inputs.binary.as_ref().map(|binary| binary.sha256),
             skills: skills.collect(),
+            files: inputs.baked.iter().map(PreviewFile::of).collect(),
             known,
             composition,
             root,

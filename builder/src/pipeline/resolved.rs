@@ -3,12 +3,13 @@
 use std::fmt;
 
 use box_cache::Store;
-use box_tree::listing::{ImageOrigin, Origins};
+use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use boxfile_spec::{Diagnostic, Lock};
 
 use super::inputs::{self, ComponentImage, Inputs};
 use super::request::Request;
 use super::step::{Observer, Step};
+use crate::compose::Baked;
 use crate::compose::merged::Unused;
 use crate::{Report, Sealed};
 
@@ -77,10 +78,15 @@ impl Resolved<'_> {
             component: *component,
             layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
         };
+        let file = |Baked { component, declared, .. }: &Baked| FileOrigin {
+            component: *component,
+            path: declared.path.value.clone(),
+        };
         Origins {
             images: self.inputs.images.iter().map(image).collect(),
             program: self.inputs.binary.as_ref().map(|binary| binary.sha256),
             skills: self.inputs.baked_skills().map(|skill| skill.name.clone()).collect(),
+            files: self.inputs.baked.iter().map(file).collect(),
         }
     }
 }

@@ -19,8 +19,8 @@ use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, check_programs, compose,
-    plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, bake, check_programs,
+    compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -46,12 +46,19 @@ pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
     composed(resolved, flat, merge)
 }
 
-/// Decodes the layers and flattens the images.
+/// Decodes the layers, flattens the images, and puts the files of the checkout into them.
 pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError> {
     let decoded = decode_all(resolved)?;
     let mut contents = ContentMap::default();
     decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
-    let images = flat_images(&resolved.inputs, &decoded, resolved.request.boxfile, &mut contents)?;
+    let Resolved { request, store, inputs, .. } = resolved;
+    let mut images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
+    store_files(inputs, store, &mut contents)?;
+    let mut packs = contents.reader(store);
+    for flat in &mut images {
+        bake(flat, &inputs.baked, request.boxfile, &mut packs)
+            .map_err(|source| unfit(request.boxfile, source))?;
+    }
     Ok(Flattened { images, contents })
 }
 
@@ -103,15 +110,15 @@ pub(super) fn composed(
     let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
     let plan = plan(resolved, &images, &contents)?;
     let plan_content = contents.put(store, &serde_json::to_vec(&plan)?)?;
-    store_skills(inputs, store, &mut contents)?;
     let baked = inputs.baked_skills();
-    let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.tree)).collect();
+    let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.files.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
     let systems = systems(&roots, &plan).map_err(|source| unfit(boxfile, source))?;
     for data in systems.iter().flat_map(|it| &it.data) {
         contents.put(store, data)?;
     }
-    let parts = Parts { roots, systems, skills, plan: plan_content };
+    let files = inputs.baked.as_slice();
+    let parts = Parts { roots, systems, skills, files, plan: plan_content };
     let mut tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
     if merged.is_some() && images.len() > 1 {
         let images = images.iter().map(|image| (image.component, &image.tree));
@@ -209,15 +216,16 @@ fn flat(
     Ok(FlatImage { component, process: image.process.clone(), tree })
 }
 
-/// Puts the skills' data into the store, as packs like those of the layers.
-fn store_skills(
+/// Puts the data of skills and files into the store, as packs like those of the layers.
+fn store_files(
     inputs: &Inputs,
     store: &Store,
     contents: &mut ContentMap,
 ) -> Result<(), BuildError> {
-    for skill in &inputs.skills {
+    let skills = inputs.skills.iter().map(|it| &it.skill.files);
+    for files in skills.chain(inputs.baked.iter().map(|it| &it.source.files)) {
         let (mut pack, mut places) = (Vec::new(), Vec::new());
-        for (content, data) in &skill.skill.data {
+        for (content, data) in &files.data {
             places.push((*content, pack.len() as u64));
             pack.extend_from_slice(data);
         }

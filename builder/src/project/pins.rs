@@ -6,10 +6,12 @@ use std::path::Path;
 use box_image::ComponentName;
 use box_skill::is_skill;
 use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{Binary, Boxfile, Lock, Platform};
+use boxfile_spec::{BakedFile, Binary, Boxfile, Lock, Platform};
 
 /// The prefix of the names of files with variables.
 pub(crate) const ENV_FILE: &str = "env:";
+/// The prefix of the names of files that components have.
+pub(crate) const FILE: &str = "file:";
 /// The prefix of the names of skills.
 pub(crate) const SKILL: &str = "skill:";
 
@@ -84,6 +86,9 @@ pub(crate) fn declared(boxfile: &Boxfile) -> BTreeMap<String, (PinKind, String)>
                 format!("{ENV_FILE}{}", file.value),
                 (PinKind::EnvFile, file.value.clone()),
             );
+        }
+        for BakedFile { path, .. } in &component.files {
+            named.insert(format!("{FILE}{}", path.value), (PinKind::File, path.value.clone()));
         }
     }
     let binary = boxfile.agent.binary.as_ref().map(|binary| match binary {
@@ -162,11 +167,11 @@ mod tests {
 
     const BOXFILE: &str = r#"box "x"
 platform "linux/amd64" "linux/arm64"
-agent { image "oci:agent"; env-file "a.env"; }
+agent { image "oci:agent"; env-file "a.env"; file "conf" to="/etc/"; }
 skills dir="skills/"
 skill "own" path="own"
 profile "ci" {
-    agent { image "oci:other"; }
+    agent { image "oci:other"; file "ci.conf" to="/etc/"; }
     skill "own" path="ci/own"
 }
 "#;
@@ -194,6 +199,8 @@ profile "ci" {
             ("agent", "oci:other", "ci@agent"),
             ("env:a.env", "a.env", "env:a.env"),
             ("env:b.env", "b.env", "ci@env:b.env"),
+            ("file:conf", "conf", "file:conf"),
+            ("file:ci.conf", "ci.conf", "ci@file:ci.conf"),
             ("skill:own", "ci/own", "ci@skill:own"),
             ("skill:greet", "skills/greet", "skill:greet"),
             ("skill:greet", "more/greet", "ci@skill:greet"),
@@ -248,6 +255,8 @@ profile "ci" {
             ("agent", PinKind::Binary, "oci:agent", arm64, [false, false]),
             ("env:a.env", PinKind::EnvFile, "a.env", None, [true, true]),
             ("env:b.env", PinKind::EnvFile, "b.env", None, [false, false]),
+            ("file:conf", PinKind::File, "conf", None, [true, true]),
+            ("ci@file:ci.conf", PinKind::File, "ci.conf", None, [false, true]),
             ("skill:greet", PinKind::Skill, "skills/greet", None, [true, true]),
             ("skill:gone", PinKind::Skill, "skills/gone", None, [false, false]),
             ("skill:linked", PinKind::Skill, "skills/linked", None, [false, false]),

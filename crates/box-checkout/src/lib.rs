@@ -88,7 +88,10 @@ pub fn any(checkout: &Path, path: &Path) -> Result<Source, FilesError> {
     let file = checkout::open(checkout, path).map_err(FileError::of("read", path))?;
     let mut reader = Reader::new(path);
     let named = reader.file(path, &file)?;
-    reader.files.tree.link(Tree::ROOT, b"file", named);
+    let tree = &mut reader.files.tree;
+    tree.link(Tree::ROOT, b"file", named);
+    // No directory is read with this mode: one with a file of that name has another digest.
+    tree.inode_mut(Tree::ROOT).meta.mode = 0;
     Ok(Source { files: reader.files, named })
 }
 
@@ -133,6 +136,11 @@ mod tests {
             assert_eq!(named(checkout.path(), path).unwrap(), expected, "{path}");
         }
         assert_eq!(named(checkout.path(), "link").unwrap(), (0o755, 2), "what the link leads to");
+        fs::create_dir(at("alone")).unwrap();
+        fs::write(at("alone/file"), "a").unwrap();
+        let digest = |path: &str| any(checkout.path(), &at(path)).unwrap().files.tree.digest();
+        assert_ne!(digest("conf/a"), digest("alone"), "a file, and a directory with that file");
+        assert_eq!(digest("conf/a"), digest("alone/file"));
         let names = |files: Files| files.tree.inode(Tree::ROOT).names().unwrap().len();
         assert_eq!(names(directory(checkout.path(), &at("conf")).unwrap()), 2, "without `none`");
     }

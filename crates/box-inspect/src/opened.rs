@@ -10,7 +10,8 @@ use box_image::manifest::LISTING_TYPE;
 use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
 use box_tree::entries;
-use box_tree::listing::{LISTING_BYTES, Listing, ListingError};
+use box_tree::listing::{FileOrigin, LISTING_BYTES, Listing, ListingError};
+use boxfile_spec::shown;
 
 /// An error from opening a box or reading what it says about itself.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +118,10 @@ pub fn describe_origins(listing: &Listing) -> String {
     }
     if let Some(digest) = listing.origins.program {
         text += &format!("  agent program     {digest}\n");
+    }
+    for FileOrigin { component, path } in &listing.origins.files {
+        let name = format!("{} file", component.name());
+        text += &format!("  {name:<18}{}\n", shown(path));
     }
     text
 }

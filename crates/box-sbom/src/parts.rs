@@ -1,7 +1,7 @@
-//! The parts of a box: images, skills, a program, kernel and init.
+//! The parts of a box: images, skills, files of the checkout, a program, kernel and init.
 
 use box_image::ComponentName;
-use box_tree::listing::{ImageOrigin, NamedOrigin};
+use box_tree::listing::{FileOrigin, ImageOrigin, NamedOrigin};
 
 use super::Subject;
 use super::spdx::{Document, Item, item_id};
@@ -20,6 +20,9 @@ pub(super) fn add(document: &mut Document, subject: &Subject<'_>) {
     }
     for name in &origins.skills {
         document.contain(&whole, Item::new("skill", name));
+    }
+    for file in &origins.files {
+        document.contain(&whole, of_file(file));
     }
     if let Some(digest) = &origins.program {
         document.contain(&whole, Item::new("program", "agent").known_by(digest));
@@ -40,6 +43,17 @@ fn of_image(image: &ImageOrigin) -> Item {
     item
 }
 
+fn of_file(FileOrigin { component, path }: &FileOrigin) -> Item {
+    let mut item = Item::new("file", &of_component(*component, path));
+    item.source_info = format!("a file or directory of the checkout, in {}", component.name());
+    item
+}
+
+/// Names a file: both components may have one of the same path.
+fn of_component(component: ComponentName, path: &str) -> String {
+    format!("{} {path}", component.name())
+}
+
 /// Returns the identifier of the part that something came with: the box, if it is in none of the others.
 pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
     match origin {
@@ -47,6 +61,9 @@ pub(super) fn container(origin: Option<&NamedOrigin<'_>>) -> String {
             item_id("image", component.name())
         }
         Some(NamedOrigin::Skill { name }) => item_id("skill", name),
+        Some(NamedOrigin::File { component: Some(component), path }) => {
+            item_id("file", &of_component(*component, path))
+        }
         Some(NamedOrigin::Program { .. }) => item_id("program", "agent"),
         _ => box_id(),
     }

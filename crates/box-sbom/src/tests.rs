@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use box_digest::Digest;
 use box_image::{ComponentName, RunPlan};
-use box_tree::listing::{ImageOrigin, Origins};
+use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -62,6 +62,10 @@ impl Fixture {
 
     /// Writes the document of a box whose images have layers of these digests.
     fn bytes_of(&self, plan: &RunPlan, layers: [[u8; 2]; 2]) -> Vec<u8> {
+        self.bytes_with(plan, layers, Vec::new())
+    }
+
+    fn bytes_with(&self, plan: &RunPlan, layers: [[u8; 2]; 2], files: Vec<FileOrigin>) -> Vec<u8> {
         let digest = |byte| Digest::from_bytes([byte; 32]);
         let image = |(component, layers): (_, [u8; 2])| ImageOrigin {
             component,
@@ -71,6 +75,7 @@ impl Fixture {
             images: ComponentName::ALL.into_iter().zip(layers).map(image).collect(),
             program: None,
             skills: vec!["greet".to_owned()],
+            files,
         };
         let listing = Listing { tree: self.tree.clone(), origins };
         let subject = Subject {
@@ -262,6 +267,30 @@ fn python_and_npm() {
     pkg:pypi/old@0.1 NOASSERTION /roots/agent/usr/lib/python3/dist-packages/old.egg-info, from agent image layer 1
     ");
     insta::assert_snapshot!(fixture.comment(), @"The box has the tree blake3:0000000000000000000000000000000000000000000000000000000000000000. Left out: /roots/agent/app/node_modules/x/package.json: it has no name and version that a package can have; /roots/agent/usr/lib/python3/dist-packages/odd.egg-info/PKG-INFO: it has no name and version that a package can have.");
+}
+
+#[test]
+fn a_file_of_the_checkout_is_a_part_that_has_packages() {
+    let path = "/roots/agent/app/node_modules/pad/package.json";
+    let fixture =
+        Fixture::default().file(Origin::File(1), path, r#"{"name":"pad","version":"1.0.0"}"#);
+    let file = |component| FileOrigin { component, path: "app".to_owned() };
+    let files = ComponentName::ALL.into_iter().rev().map(file).collect();
+    let bytes = fixture.bytes_with(&plan(), [[0x11, 0x12], [0x21, 0x22]], files);
+    let document: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(
+        packages(&document),
+        [format!("pkg:npm/pad@1.0.0 NOASSERTION {path}, from agent file app")]
+    );
+    let relationships = document["relationships"].as_array().unwrap().iter();
+    let of = |it: &Value| it["spdxElementId"].as_str().unwrap().to_owned();
+    let pad = |it: &&Value| it["relatedSpdxElement"].as_str().unwrap().contains("npm-pad");
+    let within: Vec<String> = relationships.filter(pad).map(of).collect();
+    let parts = document["packages"].as_array().unwrap().iter();
+    let parts: Vec<&str> = parts.filter_map(|it| it["SPDXID"].as_str()).collect();
+    assert!(within.len() == 1 && within[0].starts_with("SPDXRef-file-agent-app-"), "{within:?}");
+    assert!(parts.contains(&within[0].as_str()));
+    assert_eq!(parts.iter().filter(|it| it.starts_with("SPDXRef-file-")).count(), 2);
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
-use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{Scope, ScratchPlan, SharePlan};
 
 use crate::diagnostic::quote;
@@ -14,13 +12,11 @@ use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::secret::Secret;
 use crate::parse::vm;
+use crate::rules::reserved_place;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{BakedFile, Diagnostic, Span, Spanned, rules, value};
-
-/// The directories that the guest shows for `task`, `logs` and `cap`.
-const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
 
 /// Reads all shares, and sorts them by name.
 pub(in crate::parse) fn shares(
@@ -87,19 +83,10 @@ pub(in crate::parse) fn check_place(
     example: &str,
     sink: &Sink,
 ) {
-    let Some(taken) = reserved(&place.value) else { return };
+    let Some(taken) = reserved_place(&place.value) else { return };
     let message = format!("{refusal} {}", quote(&place.value));
     let error = Diagnostic::new(message, place.span, format!("the guest has its own `{taken}`"));
     sink.report(error.with_help(format!("choose another place, for instance \"{example}\"")));
-}
-
-/// Returns what the guest has at a place itself, above or below it.
-fn reserved(place: &str) -> Option<&'static str> {
-    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
-    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
-    let mut taken = own.chain(plan).chain(SHOWN);
-    taken.find(|taken| overlap(taken, place))
 }
 
 /// A place that a declaration fills, and who sees it.
@@ -147,7 +134,7 @@ impl<'b> Placed<'b> {
             add(&to.value, to.span, *scope, &schema::FILE);
         }
         // Of a place that is refused, enough is said.
-        places.retain(|place| reserved(place.path).is_none());
+        places.retain(|place| reserved_place(place.path).is_none());
         places.sort_by(|one, other| {
             let by_path = rules::path_order(one.path, other.path);
             by_path.then((one.is_baked(), one.span).cmp(&(other.is_baked(), other.span)))
@@ -165,7 +152,7 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
         let (mut outer, mut baked): (Option<Place<'_>>, Option<Place<'_>>) = (None, None);
         for place in places.iter().filter(|place| place.scope != hidden) {
             let same = baked.filter(|it| place.is_baked() && it.path == place.path);
-            match outer.filter(|outer| overlap(outer.path, place.path)).or(same) {
+            match outer.filter(|outer| rules::overlap(outer.path, place.path)).or(same) {
                 None if place.is_baked() => baked = Some(*place),
                 None => outer = Some(*place),
                 Some(outer) if reported.insert(place.span) => {
@@ -194,9 +181,4 @@ fn on_another(outer: Place<'_>, inner: Place<'_>) -> Diagnostic {
     Diagnostic::new(message, inner.span, label(inner))
         .with_label(outer.span, label(outer))
         .with_help(help)
-}
-
-/// Returns whether one path is the other or leads to it.
-fn overlap(one: &str, other: &str) -> bool {
-    rules::is_inside(one, other) || rules::is_inside(other, one)
 }

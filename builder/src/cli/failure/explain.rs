@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io;
 
 use box_cache::StoreError;
+use box_checkout::FilesError;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::entry::shown_bytes;
@@ -13,7 +14,7 @@ use box_inspect::opened;
 use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
-use boxbuild::compose::ComposeError;
+use boxbuild::compose::{ComposeError, Obstacle};
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
@@ -104,6 +105,7 @@ impl Explain for Cause {
             ),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
+            Self::Files(source) => source.explain(),
             Self::Binary(source) => source.explain(),
             Self::Url(source) => source.explain(),
             Self::Fetch(source) => source.explain(),
@@ -152,8 +154,9 @@ impl Explain for ComposeError {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
                  on the same base"
             }
+            Self::Unplaceable { obstacle, .. } => return obstacle.explain(),
             Self::Hidden { span: None, .. } => "remove it from the image",
-            Self::Hidden { .. } => "choose another place, or remove it from the image",
+            Self::Hidden { .. } => "choose another place, or remove what is there",
             Self::WrongType { component, found, .. } => {
                 let other = format!("declare it as {found:?}, or rebuild it with the label");
                 return help(ImageUnusable, format!("{other} {component:?}"));
@@ -162,6 +165,39 @@ impl Explain for ComposeError {
             Self::Unreadable { source, .. } => return source.explain(),
         };
         help(ImageUnusable, text)
+    }
+}
+
+impl Explain for Obstacle {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Directory => help(
+                ImageUnusable,
+                "end `to` with a slash to put a file into that directory, or choose another place",
+            ),
+            Self::Path(_) => help(ImageUnusable, "choose another place, or remove what is there"),
+            Self::Reserved { .. } => help(BoxfileInvalid, "choose another place"),
+            Self::File { .. } | Self::Program { .. } => {
+                help(BoxfileInvalid, "give one of them another place, or remove it")
+            }
+            Self::System => help(
+                BoxfileInvalid,
+                "remove it: the names in a box follow from `hostname`, and it has no resolver",
+            ),
+        }
+    }
+}
+
+impl Explain for FilesError {
+    fn explain(&self) -> Explanation {
+        let text = match self {
+            Self::Outside(_) => "a file of the box is part of the checkout: copy it there",
+            Self::NotADirectory(_) | Self::Empty(_) => "correct the path, or remove it",
+            Self::Special(_) => "remove it, or name the files one by one",
+            Self::TooLarge(_) => return TooLarge.into(),
+            Self::File(source) => return source.explain(),
+        };
+        help(FileInvalid, text)
     }
 }
 
@@ -185,13 +221,16 @@ impl Explain for BinaryError {
 impl Explain for SkillError {
     fn explain(&self) -> Explanation {
         let text = match self {
-            Self::Outside(_) => "a skill is part of the checkout: copy it there",
+            Self::Files(FilesError::Outside(_)) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
-            Self::Unusable(..) => {
+            Self::Unusable(..)
+            | Self::Files(
+                FilesError::NotADirectory(_) | FilesError::Empty(_) | FilesError::Special(_),
+            ) => {
                 "a skill is a directory of the checkout with a file SKILL.md in it: docs/skills.md"
             }
-            Self::File(source) => return source.explain(),
-            Self::TooLarge(_) => return TooLarge.into(),
+            Self::File(source) | Self::Files(FilesError::File(source)) => return source.explain(),
+            Self::Files(FilesError::TooLarge(_)) => return TooLarge.into(),
         };
         help(SkillInvalid, text)
     }

@@ -6,10 +6,11 @@ use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Lock, Span};
 use oci_image::Image;
 
-use super::Inputs;
+use super::{Inputs, SkillInput};
 use crate::BuildError;
+use crate::compose::Baked;
 use crate::pipeline::request::Request;
-use crate::project::pins::{self, ENV_FILE, SKILL};
+use crate::project::pins::{self, ENV_FILE, FILE, SKILL};
 
 /// Writes down what was read.
 pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
@@ -39,9 +40,14 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock 
         let name = format!("{ENV_FILE}{}", file.path);
         set(&name, &file.path, PinKind::EnvFile, file.digest.into(), file.size, Vec::new());
     }
-    for skill in &inputs.skills {
-        let (name, digest) = (format!("{SKILL}{}", skill.name), skill.skill.tree.digest().into());
-        set(&name, &skill.source, PinKind::Skill, digest, skill.skill.size(), Vec::new());
+    for Baked { declared, source, .. } in &inputs.baked {
+        let path = &declared.path.value;
+        let (name, digest) = (format!("{FILE}{path}"), source.files.tree.digest().into());
+        set(&name, path, PinKind::File, digest, source.files.size(), Vec::new());
+    }
+    for SkillInput { name, source, skill, .. } in &inputs.skills {
+        let (name, digest) = (format!("{SKILL}{name}"), skill.files.tree.digest().into());
+        set(&name, source, PinKind::Skill, digest, skill.files.size(), Vec::new());
     }
     for (name, kind, tool) in
         [("kernel", PinKind::Kernel, &inputs.kernel), ("init", PinKind::Init, &inputs.init)]

@@ -10,8 +10,8 @@ use crate::pipeline::request::Request;
 
 impl Inputs {
     /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,
-    /// and the content of all that it names. Neither the names of the inputs nor how images are packed
-    /// and compressed makes a difference.
+    /// and the content of all that it names. Neither the names of the inputs, but for those of files that
+    /// are in the box's listing, nor how images are packed and compressed makes a difference.
     pub(in crate::pipeline) fn key(&self, request: &Request<'_>) -> ActionKey {
         let mut key = KeyHasher::new("box", FORMAT_EPOCH).part(request.builder.as_bytes());
         key = key.text(&nameless(request.boxfile).canonical()).text(request.platform.name());
@@ -27,7 +27,11 @@ impl Inputs {
         }
         for skill in &self.skills {
             key = key.text("skill").text(&skill.name).text(skill.mode.name());
-            key = key.part(skill.skill.tree.digest().as_bytes());
+            key = key.part(skill.skill.files.tree.digest().as_bytes());
+        }
+        // Their paths, places and owners are in the canonical form: the box names where they are from.
+        for file in &self.baked {
+            key = key.text("file").part(file.source.files.tree.digest().as_bytes());
         }
         key.part(self.init.sha256.as_bytes()).part(self.kernel.sha256.as_bytes()).finish()
     }

@@ -1,5 +1,6 @@
 //! Reads all inputs of a build, and their entries in the lock.
 
+mod baked;
 mod entries;
 mod files;
 mod image;
@@ -17,7 +18,7 @@ use oci_image::Image;
 
 use super::request::Request;
 use crate::binary::Binary;
-use crate::compose::Env;
+use crate::compose::{Baked, Env};
 use crate::{BuildError, Report};
 pub(super) use entries::lock;
 use files::Tool;
@@ -34,6 +35,9 @@ pub(super) struct Inputs {
     /// The agent's program, where it is not in an image.
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
+    /// The files of the checkout that components have: all of the agent's, then all of the business
+    /// application's.
+    pub(super) baked: Vec<Baked>,
     /// The variables of all files of a component, the later over the earlier.
     pub(super) env: Env,
     env_files: Vec<files::EnvFile>,
@@ -53,6 +57,7 @@ impl Inputs {
         let images = image::read(request, store)?;
         let mut warnings = Vec::new();
         let skills = skills::read(request, &mut warnings)?;
+        let baked = baked::read(request)?;
         let (env_files, env) = files::env(request)?;
         let binary = boxfile.agent.binary.as_ref();
         let binary = binary.map(|it| program::read(it, request, store)).transpose()?;
@@ -62,7 +67,7 @@ impl Inputs {
         let none = || Tool::new(Vec::new());
         let init = if built { files::init(request)? } else { none() };
         let kernel = if built { files::kernel(request)? } else { none() };
-        Ok(Self { images, binary, skills, env, env_files, init, kernel, warnings })
+        Ok(Self { images, binary, skills, baked, env, env_files, init, kernel, warnings })
     }
 
     /// Returns the warnings about images that changed since the lock was written.
@@ -76,13 +81,14 @@ impl Inputs {
     }
 }
 
-/// Checks what belongs to the checkout: skills, files with variables, the agent's own program. No
+/// Checks what belongs to the checkout: skills, files, those with variables, the agent's own program. No
 /// image, no kernel and no network is looked at. Returns the errors, and the warnings.
 pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Vec::new();
     let skills = skills::check(request, &mut warnings);
+    let baked = baked::check(request);
     let files = files::env(request).err();
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());
-    (skills.into_iter().chain(files).chain(program).collect(), warnings)
+    (skills.into_iter().chain(baked).chain(files).chain(program).collect(), warnings)
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_cache::ActionKey;
+use box_checkout::{Files, Source};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_image::SkillMode;
 use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::PinKind;
-use boxfile_spec::{Boxfile, Platform, Source, Span};
+use boxfile_spec::{Boxfile, Platform, Span};
 use download::fetch::FetchOptions;
 use oci_image::Config;
 use oci_layer::Compression;
@@ -19,7 +20,7 @@ use crate::pipeline::InputFile;
 use crate::project::{Pins, Variant};
 
 const BOXFILE: &str = r#"box "x"
-agent { image "oci:a"; env-file "a.env"; }
+agent { image "oci:a"; env-file "a.env"; file "a.conf" to="/etc/"; }
 business { image "oci:b"; }
 skill "greet" path="greet"
 profile "ci" {
@@ -29,7 +30,7 @@ profile "ci" {
 
 fn read(text: &str, profile: Option<&str>) -> Boxfile {
     let none = |_: &str| Err(String::new());
-    let document = boxfile_spec::read(Source::new("Boxfile", text), profile, none);
+    let document = boxfile_spec::read(boxfile_spec::Source::new("Boxfile", text), profile, none);
     document.boxfile.unwrap_or_else(|| panic!("{:?}", document.found))
 }
 
@@ -48,12 +49,23 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
     }
 }
 
-fn skill(content: &[u8]) -> Skill {
+fn files_of(content: &[u8]) -> Files {
     let mut tree = Tree::default();
     let leaf = Leaf::File(Content::of(content));
     let file = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf));
     tree.link(Tree::ROOT, b"SKILL.md", file);
-    Skill { tree, data: BTreeMap::from([(Content::of(content), content.to_vec())]) }
+    Files { tree, data: BTreeMap::from([(Content::of(content), content.to_vec())]) }
+}
+
+fn skill(content: &[u8]) -> Skill {
+    Skill { files: files_of(content) }
+}
+
+/// The file of [`BOXFILE`].
+fn baked(content: &[u8]) -> Baked {
+    let declared = read(BOXFILE, None).agent.component.files[0].clone();
+    let source = Source { files: files_of(content), named: Tree::ROOT };
+    Baked { component: ComponentName::Agent, declared, source }
 }
 
 fn digest(byte: u8) -> Digest {
@@ -74,6 +86,7 @@ fn inputs() -> Inputs {
             mode: SkillMode::Baked,
             skill: skill(b"greets"),
         }],
+        baked: vec![baked(b"conf")],
         env: BTreeMap::from([(ComponentName::Agent, variables)]),
         env_files: vec![files::EnvFile { path: "a.env".to_owned(), digest: digest(3), size: 4 }],
         init: files::Tool::new(b"init".to_vec()),
@@ -127,7 +140,7 @@ fn neither_packing_nor_compression_makes_another_box() {
 #[test]
 fn contents_and_declarations_make_another_box() {
     let key = key_of(BOXFILE, &inputs());
-    let changes: [fn(&mut Inputs); 12] = [
+    let changes: [fn(&mut Inputs); 13] = [
         |it| it.images[0].1.layers[0].diff_id = digest(7),
         |it| it.images[0].1.process = process("other"),
         |it| {
@@ -136,6 +149,7 @@ fn contents_and_declarations_make_another_box() {
         |it| it.images.truncate(1),
         |it| it.images.swap(0, 1),
         |it| it.skills[0].skill = skill(b"greets more"),
+        |it| it.baked[0] = baked(b"other conf"),
         |it| it.skills[0].mode = SkillMode::Mounted,
         |it| it.skills[0].name = "other".to_owned(),
         |it| it.init = files::Tool::new(b"other".to_vec()),
@@ -156,6 +170,11 @@ fn contents_and_declarations_make_another_box() {
     for (from, to) in [
         ("box \"x\"", "box \"y\""),
         ("a.env\";", "a.env\"; port 4090;"),
+        ("to=\"/etc/\"", "to=\"/srv/\""),
+        ("to=\"/etc/\"", "to=\"/etc/\" mode=\"600\""),
+        ("to=\"/etc/\"", "to=\"/etc/\" owner=\"1:1\""),
+        // The box's listing names it.
+        ("a.conf", "conf/a.conf"),
         ("box \"x\"", "box \"x\"\nvm cpus=3"),
     ] {
         keys.push(key_of(&BOXFILE.replace(from, to), &inputs()));
@@ -188,6 +207,7 @@ fn the_lock_has_an_entry_for_each_input() {
             "agent image \"oci:a\" linux/amd64 111",
             "business image \"oci:b\" linux/amd64 211",
             "env:a.env env-file \"a.env\" all 4",
+            "file:a.conf file \"a.conf\" all 4",
             "init init \"\" linux/amd64 4",
             "kernel kernel \"\" linux/amd64 6",
             "skill:greet skill \"greet\" all 6",

@@ -62,8 +62,9 @@ pub enum NamedOrigin<'a> {
     Merged,
     /// A file or directory of the checkout that the Boxfile puts into a component.
     File {
-        /// The component.
-        component: ComponentName,
+        /// The component; `None` where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        component: Option<ComponentName>,
         /// The path, as the Boxfile names it.
         path: &'a str,
     },
@@ -83,7 +84,7 @@ impl Origins {
             Origin::File(number) => {
                 let FileOrigin { component, path } =
                     self.files.get(usize::try_from(number).ok()?)?;
-                NamedOrigin::File { component: *component, path }
+                NamedOrigin::File { component: Some(*component), path }
             }
             Origin::Layer(component, number) => {
                 let number = usize::try_from(number).ok()?;
@@ -101,6 +102,7 @@ impl NamedOrigin<'_> {
     pub fn without_component(self) -> Self {
         match self {
             Self::Image { layer, diff_id, .. } => Self::Image { component: None, layer, diff_id },
+            Self::File { path, .. } => Self::File { component: None, path },
             other => other,
         }
     }
@@ -121,7 +123,10 @@ impl fmt::Display for NamedOrigin<'_> {
             Self::Init => f.write_str("init"),
             Self::Generated => f.write_str("generated"),
             Self::Merged => f.write_str("merged"),
-            Self::File { component, path } => write!(f, "{} file {path}", component.name()),
+            Self::File { component: Some(component), path } => {
+                write!(f, "{} file {path}", component.name())
+            }
+            Self::File { component: None, path } => write!(f, "file {path}"),
         }
     }
 }

@@ -1,0 +1,218 @@
+//! Puts files of the checkout into the roots of components.
+//!
+//! Each goes where a layer's entry of that path would: links of the image on the way are followed
+//! within its root, and what is missing on the way is made. Unlike a layer's, a file never takes the
+//! place of a directory or the other way round: that would be a mistake, with all that was in it gone.
+
+use box_checkout::Source;
+use box_image::{ComponentName, User};
+use box_tree::{
+    Follow, Inode, InodeId, Kind, Leaf, LookupError, Origin, Step, Tree, Walk, entries, path,
+};
+use boxfile_spec::{BakedFile, Boxfile, reserved_place};
+
+use super::error::Obstacle;
+use super::user::{Named, resolve};
+use super::{ComponentRoot, ComposeError, FlatImage, System};
+use crate::pack::PackReader;
+
+/// A file or directory of the checkout that a component gets.
+#[derive(Debug)]
+pub struct Baked {
+    /// Whose it is.
+    pub component: ComponentName,
+    /// The declaration.
+    pub declared: BakedFile,
+    /// Its content.
+    pub source: Source,
+}
+
+/// Puts the files of a component into its root. `files` are those of all components: an
+/// [`Origin::File`] is a place among them.
+///
+/// # Errors
+/// [`ComposeError::Unplaceable`], and [`ComposeError::UnknownUser`] where the image has no such owner.
+pub fn bake(
+    flat: &mut FlatImage,
+    files: &[Baked],
+    boxfile: &Boxfile,
+    packs: &mut PackReader<'_>,
+) -> Result<(), ComposeError> {
+    let own = (0u32..).zip(files).filter(|(_, file)| file.component == flat.component);
+    // All owners are those of the image, also where a file replaces its /etc/passwd.
+    let owned = own.map(|(number, file)| Ok((number, file, owner(file, &flat.tree, packs)?)));
+    for (number, file, owner) in owned.collect::<Result<Vec<_>, ComposeError>>()? {
+        let mut placer = Placer { root: &mut flat.tree, file, number, owner };
+        let placed = placer.put(file.declared.to.value.as_bytes(), file.source.named);
+        placed.map_err(|it| it.explain(file, files, boxfile))?;
+    }
+    Ok(())
+}
+
+/// Checks that the box has no file of its own where one of the checkout is, which it would hide.
+///
+/// # Errors
+/// [`ComposeError::Unplaceable`].
+pub(super) fn check_visible(
+    root: &ComponentRoot<'_>,
+    systems: &[System],
+    files: &[Baked],
+) -> Result<(), ComposeError> {
+    for System { tree, .. } in systems.iter().filter(|it| root.components.contains(&it.component)) {
+        for (path, _) in entries(tree).filter(|(_, id)| tree.inode(*id).names().is_none()) {
+            let hidden = root.tree.reach(&path).map(|id| root.tree.inode(id).origin);
+            if let Ok(Origin::File(number)) = hidden
+                && let Some(file) = get(files, number)
+            {
+                return Err(unplaceable(file, &path, Obstacle::System));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn get(files: &[Baked], number: u32) -> Option<&Baked> {
+    files.get(usize::try_from(number).ok()?)
+}
+
+/// Finds the owner of a file by the names of the image.
+fn owner(file: &Baked, image: &Tree, packs: &mut PackReader<'_>) -> Result<User, ComposeError> {
+    let BakedFile { path, owner, .. } = &file.declared;
+    let whose = format!("the {} component's {} belongs to", file.component.name(), path.value);
+    let named = Named { user: &owner.value, whose: &whose, span: Some(owner.span) };
+    Ok(resolve(file.component.name(), named, image, packs)?.user)
+}
+
+fn unplaceable(file: &Baked, place: &[u8], obstacle: Obstacle) -> ComposeError {
+    ComposeError::Unplaceable {
+        component: file.component.name(),
+        file: file.declared.path.value.clone(),
+        place: path::lossy(place),
+        obstacle,
+        span: file.declared.to.span,
+    }
+}
+
+/// Puts one of the files into a root.
+struct Placer<'a> {
+    root: &'a mut Tree,
+    file: &'a Baked,
+    /// Its place among the files of all components.
+    number: u32,
+    owner: User,
+}
+
+/// Why something cannot be at a place.
+struct Refused {
+    place: Vec<u8>,
+    why: Why,
+}
+
+enum Why {
+    Known(Obstacle),
+    /// An entry of this origin is there, which the Boxfile put there, too.
+    Taken(Origin),
+}
+
+impl Placer<'_> {
+    /// Puts what the checkout has at a place of the root, and all that is below it.
+    fn put(&mut self, place: &[u8], source: InodeId) -> Result<(), Refused> {
+        let source = self.file.source.files.tree.inode(source);
+        match &source.kind {
+            Kind::Leaf(leaf) => self.put_leaf(place, source.meta.mode, leaf),
+            Kind::Directory(names) => {
+                self.make_directory(place).map_err(|error| refused(place, error.into()))?;
+                names.iter().try_for_each(|(name, id)| self.put(&path::join(place, name), *id))
+            }
+        }
+    }
+
+    /// Makes a directory; one that is there stays as it is.
+    fn make_directory(&mut self, place: &[u8]) -> Result<(), LookupError> {
+        if self.root.find_directory(place)?.is_none() {
+            let directory = self.root.make_directories(place)?;
+            let made = self.dressed(Inode::directory(box_tree::Meta::root_owned(0o755)));
+            self.root.dress(directory, &made.meta, made.origin);
+        }
+        Ok(())
+    }
+
+    fn put_leaf(&mut self, place: &[u8], mode: u16, leaf: &Leaf) -> Result<(), Refused> {
+        let (directory, name) = path::split(place);
+        let directory =
+            self.root.make_directories(directory).map_err(|error| refused(place, error.into()))?;
+        self.check_free(place, self.root.child(directory, name), leaf)?;
+        let mode = match (leaf, self.file.declared.mode) {
+            (Leaf::File(_), Some(mode)) => mode,
+            _ => mode,
+        };
+        let inode = Inode::leaf(box_tree::Meta::root_owned(mode), leaf.clone());
+        let inode = self.root.add(self.dressed(inode));
+        self.root.link(directory, name, inode);
+        Ok(())
+    }
+
+    /// Gives an inode its owner and its origin.
+    fn dressed(&self, mut inode: Inode) -> Inode {
+        (inode.meta.uid, inode.meta.gid) = (self.owner.uid, self.owner.gid);
+        inode.from(Origin::File(self.number))
+    }
+
+    /// Checks that a leaf may be at a place, in the place of what is there. A link to a directory
+    /// counts as one, unless another link replaces it.
+    fn check_free(&self, place: &[u8], there: Option<InodeId>, leaf: &Leaf) -> Result<(), Refused> {
+        let path = path::lossy(&reached(self.root, place));
+        if let Some(taken) = reserved_place(&path) {
+            return Err(refused(place, Obstacle::Reserved { path, taken }));
+        }
+        let Some(there) = there.map(|id| self.root.inode(id)) else { return Ok(()) };
+        let end = self.root.lookup(place).map(|id| self.root.inode(id));
+        let is_directory = end.is_some_and(|it| it.names().is_some());
+        let is_link = there.target().is_some() && matches!(leaf, Leaf::Symlink(_));
+        match there.origin {
+            _ if is_directory && !is_link => Err(refused(place, Obstacle::Directory)),
+            origin @ (Origin::File(_) | Origin::Program) => {
+                Err(Refused { place: place.to_owned(), why: Why::Taken(origin) })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn refused(place: &[u8], obstacle: Obstacle) -> Refused {
+    Refused { place: place.to_owned(), why: Why::Known(obstacle) }
+}
+
+impl Refused {
+    /// Names what is in the way.
+    fn explain(self, file: &Baked, files: &[Baked], boxfile: &Boxfile) -> ComposeError {
+        let obstacle = match self.why {
+            Why::Known(obstacle) => obstacle,
+            Why::Taken(Origin::File(number)) => match get(files, number).map(|it| &it.declared) {
+                Some(BakedFile { path, to, .. }) => {
+                    Obstacle::File { file: path.value.clone(), span: to.span }
+                }
+                None => Obstacle::Directory,
+            },
+            Why::Taken(_) => Obstacle::Program {
+                span: boxfile
+                    .agent
+                    .binary
+                    .as_ref()
+                    .map(boxfile_spec::Binary::span)
+                    .unwrap_or_default(),
+            },
+        };
+        unplaceable(file, &self.place, obstacle)
+    }
+}
+
+/// Returns where a path leads whose directory is there, without following a link at its end.
+fn reached(root: &Tree, place: &[u8]) -> Vec<u8> {
+    let mut walk = Walk::new(root, Tree::ROOT, place, Follow::Parents);
+    while walk.step() == Ok(Step::Taken) {}
+    walk.path_ahead()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,40 @@
+//! The files of the checkout that components have.
+
+use box_image::ComponentName;
+use boxfile_spec::BakedFile;
+
+use crate::BuildError;
+use crate::compose::Baked;
+use crate::pipeline::request::Request;
+
+/// Reads the files of all components, in their order and that of the places.
+pub(super) fn read(request: &Request<'_>) -> Result<Vec<Baked>, BuildError> {
+    declared(request).map(|(component, file)| read_one(request, component, file)).collect()
+}
+
+/// Reads the files of all components, and returns everything that is wrong with them.
+pub(super) fn check(request: &Request<'_>) -> Vec<BuildError> {
+    let read = |(component, file)| read_one(request, component, file).err();
+    declared(request).filter_map(read).collect()
+}
+
+fn declared<'a>(
+    request: &Request<'a>,
+) -> impl Iterator<Item = (ComponentName, &'a BakedFile)> + use<'a> {
+    let boxfile = request.boxfile;
+    ComponentName::ALL.into_iter().flat_map(|component| {
+        let files = boxfile.component(component).map(|it| it.files.as_slice());
+        files.unwrap_or_default().iter().map(move |file| (component, file))
+    })
+}
+
+fn read_one(
+    request: &Request<'_>,
+    component: ComponentName,
+    declared: &BakedFile,
+) -> Result<Baked, BuildError> {
+    let path = request.base.join(&declared.path.value);
+    let source = box_checkout::any(&request.checkout, &path)
+        .map_err(|error| BuildError::at(Some(declared.path.span), error))?;
+    Ok(Baked { component, declared: declared.clone(), source })
+}
