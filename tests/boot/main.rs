@@ -16,6 +16,7 @@ mod cost;
 mod debian;
 mod emulated;
 mod erofs;
+mod files;
 mod hello;
 mod isolation;
 mod jail;

@@ -7,6 +7,7 @@ mod cat;
 #[allow(dead_code, reason = "the tests of the build use the rest")]
 mod checkout;
 mod diff;
+mod files;
 mod fixture;
 mod foreign;
 mod inspect;

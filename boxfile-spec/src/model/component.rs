@@ -120,7 +120,7 @@ pub struct BakedFile {
     /// The permissions of its regular files, at most `0o777`; nothing where they are `0o755` for what
     /// is executable in the checkout, and `0o644` for all else.
     pub mode: Option<u16>,
-    /// Who owns it: `USER` or `USER:GROUP`, names or numbers.
+    /// Its owner: `USER` or `USER:GROUP`, names or numbers.
     pub owner: Spanned<String>,
 }
 

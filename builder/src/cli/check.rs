@@ -18,8 +18,8 @@ use super::warnings::Warnings;
 
 /// Checks a Boxfile and the files of the checkout that it names, without building.
 ///
-/// Reads the Boxfile with all its profiles, what it extends, its skills and its files with
-/// variables. Images, the kernel and the network are not looked at, unless --images asks for it:
+/// Reads the Boxfile with all its profiles, what it extends, its skills, and the files of the
+/// checkout that it names. Images, the kernel and the network are not looked at, unless --images asks for it:
 /// then a program, health check, user or interpreter that an image lacks is an error, too.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Show type and permissions, owner, size, time (UTC) and the targets of links
     #[arg(short, long)]
     long: bool,
-    /// Show where each came from: image and layer, skill, program, init, generated or merged
+    /// Show where each came from: image and layer, skill, file, program, init, generated or merged
     #[arg(long)]
     origin: bool,
     /// Print JSON, also for errors (except usage errors)

@@ -21,7 +21,7 @@ pub enum ComposeError {
     #[error("{whose} {user:?}, but the image's {file} has no such name")]
     UnknownUser {
         component: &'static str,
-        /// What the user is for: the beginning of a sentence.
+        /// The beginning of a sentence that ends with the user.
         whose: String,
         user: String,
         file: &'static str,
@@ -49,7 +49,7 @@ pub enum ComposeError {
     #[error("the {component} {holder} has {found} at {path}, {mounted}")]
     Hidden {
         component: &'static str,
-        /// What of the component has it: its image, or the component by a file of the checkout.
+        /// The word for who has it: the component's image, or the component by a file of the checkout.
         holder: &'static str,
         path: String,
         found: String,

@@ -13,7 +13,7 @@ use crate::pack::PackReader;
 pub(super) struct Named<'a> {
     /// The name, or the number.
     pub(super) user: &'a str,
-    /// What the user is for: the beginning of a sentence that ends with the name.
+    /// The beginning of a sentence that ends with the name.
     pub(super) whose: &'a str,
     /// Where the Boxfile names it; nothing for that of an image's config.
     pub(super) span: Option<Span>,

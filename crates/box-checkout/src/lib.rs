@@ -28,7 +28,7 @@ pub struct Files {
 pub struct Source {
     /// The file, or those of the directory.
     pub files: Files,
-    /// What was named: the root of the tree, or the one file in it.
+    /// The root of the tree where a directory was named, and else the one file in it.
     pub named: InodeId,
 }
 

@@ -12,10 +12,10 @@ use host_fs::read::{Links, ReadError, open_regular, read_open};
 
 use crate::{BYTES_MAX, Files, FilesError};
 
-/// Reads what is in a directory, or a file.
+/// Reads a directory, or a file.
 pub(crate) struct Reader<'p> {
     pub(crate) files: Files,
-    /// What is read.
+    /// The path that was named.
     root: &'p Path,
     /// How many bytes were read.
     bytes: u64,

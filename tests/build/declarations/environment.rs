@@ -213,7 +213,7 @@ fn a_user_that_the_image_lacks() {
      5 |     user "nobody"
        |          ^^^^^^^^ named here
        |
-       = help: declare a `user` that the image has, or one by number, such as "1000:1000"
+       = help: name a user that the image has, or one by number, such as "1000:1000"
     "#);
     let config = Config { user: "nobody".to_owned(), ..Config::default() };
     let layer = Layer::new().file("/bin/agent", 0o755, "agent");
@@ -226,6 +226,6 @@ fn a_user_that_the_image_lacks() {
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: declare a `user` that the image has, or one by number, such as "1000:1000"
+       = help: name a user that the image has, or one by number, such as "1000:1000"
     "#);
 }

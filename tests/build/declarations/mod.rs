@@ -2,6 +2,7 @@
 
 mod carried;
 mod environment;
+mod files;
 mod labels;
 mod mounts;
 mod skills;

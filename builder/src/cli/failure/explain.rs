@@ -148,7 +148,7 @@ impl Explain for ComposeError {
                 return help(ImageUnusable, format!("did you mean {near:?}?"));
             }
             Self::UnknownUser { .. } => {
-                "declare a `user` that the image has, or one by number, such as \"1000:1000\""
+                "name a user that the image has, or one by number, such as \"1000:1000\""
             }
             Self::Libc { .. } => {
                 "declare layout \"split\", in which each image keeps its own, or build both images \
@@ -156,6 +156,9 @@ impl Explain for ComposeError {
             }
             Self::Unplaceable { obstacle, .. } => return obstacle.explain(),
             Self::Hidden { span: None, .. } => "remove it from the image",
+            Self::Hidden { holder: "image", .. } => {
+                "choose another place, or remove it from the image"
+            }
             Self::Hidden { .. } => "choose another place, or remove what is there",
             Self::WrongType { component, found, .. } => {
                 let other = format!("declare it as {found:?}, or rebuild it with the label");

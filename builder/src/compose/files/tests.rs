@@ -38,7 +38,7 @@ fn image() -> (Tree, &'static [u8]) {
     (tree, passwd)
 }
 
-/// What the checkout has: `file`, `run` (executable), and the directory `dir` with a file, one to run, a link and a
+/// The checkout: `file`, `run` (executable), and the directory `dir` with a file, one to run, a link and a
 /// further directory.
 fn source(path: &str) -> Source {
     let mut tree = Tree::default();

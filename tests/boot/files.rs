@@ -1,0 +1,60 @@
+//! Files of the checkout, as the components' own programs see them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::LazyLock;
+
+use crate::scenario::{Scenario, Step, assert_ready, bake, tools};
+
+/// An agent that reads what only its user may read, and runs what is executable in the checkout.
+const BOXFILE: &str = r##"box "files"
+agent {
+    image "oci:images/business"
+    file "conf.yaml" to="/etc/app/" mode="0400" owner="1000:100"
+    file "tools" to="/opt/tools"
+    entrypoint "/bin/sh" "-c" #"""
+        (stat -c '%a %u:%g' /etc/app /etc/app/conf.yaml; cat /etc/app/conf.yaml; /opt/tools/say.sh) \
+            >/tmp/index.html 2>&1
+        exec httpd -f -p 127.0.0.1:4088 -h /tmp
+        """#
+    user "1000:100"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    file "conf.yaml" to="/conf.yaml"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+"##;
+
+/// Asks the agent what it saw, and looks at the business component's own.
+const LOOK: &str = "wget -qO- http://127.0.0.1:4088/; stat -c '%a %u:%g' /conf.yaml; cat /conf.yaml; \
+    ls -d /etc/app /opt/tools";
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    testkit::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
+    fs::write(path("conf.yaml"), "colour: red\n").unwrap();
+    fs::create_dir(path("tools")).unwrap();
+    fs::write(path("tools/say.sh"), "#!/bin/sh\necho said\n").unwrap();
+    fs::set_permissions(path("tools/say.sh"), Permissions::from_mode(0o700)).unwrap();
+    fs::write(path("Boxfile"), BOXFILE).unwrap();
+    let bundle = path("files.box");
+    bake(&path("Boxfile"), &tools.programs.box_init, &bundle);
+    let host = tools.host.clone().file(&bundle, "/files");
+    Scenario::default().run("look", "/files", LOOK).start(&host)
+});
+
+#[test]
+fn a_component_has_the_files_that_the_boxfile_puts_into_it() {
+    let step = &STEPS["look"];
+    let report = step.json();
+    assert_ready(&report);
+    let lines: Vec<_> = report["command"]["stdout"].as_str().unwrap().lines().collect();
+    assert_eq!(lines[..4], ["755 0:0", "400 1000:100", "colour: red", "said"], "the agent's");
+    assert_eq!(lines[4..], ["644 0:0", "colour: red"], "no file of the agent's is in the other");
+}
