@@ -101,7 +101,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    const fn further_span(&self) -> Option<Span> {
+    fn further_span(&self) -> Option<Span> {
         match self {
             Self::Compose(source) => source.further_span(),
             _ => None,

@@ -19,7 +19,7 @@ fn disturb(checkout: &Checkout) {
 }
 
 /// Runs the build under a shell that sets the umask first.
-fn under_umask(command: &Command, umask: &str) -> Command {
+pub(crate) fn under_umask(command: &Command, umask: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" \"$@\""));
     shell.arg(command.get_program()).args(command.get_args());

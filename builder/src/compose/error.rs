@@ -18,12 +18,11 @@ pub enum ComposeError {
     #[error("the {component} image's {found}")]
     Config { component: &'static str, found: String },
     /// A user is not in the image's /etc/passwd or /etc/group.
-    #[error("{whose} {user:?}, but the image's {file} has no such name")]
+    #[error("{whose}, but the image's {file} has no such name")]
     UnknownUser {
         component: &'static str,
-        /// The beginning of a sentence that ends with the user.
+        /// A sentence about the user.
         whose: String,
-        user: String,
         file: &'static str,
         /// The name that was probably meant.
         near: Option<String>,
@@ -46,11 +45,14 @@ pub enum ComposeError {
     #[error("cannot read {file} of the {component} image")]
     Unreadable { component: &'static str, file: &'static str, source: io::Error },
     /// The image has something where a mount would hide it, or cannot be made.
-    #[error("the {component} {holder} has {found} at {path}, {mounted}")]
+    #[error(
+        "the {component} {} has {found} at {path}, {mounted}",
+        if *baked { "component" } else { "image" }
+    )]
     Hidden {
         component: &'static str,
-        /// The word for who has it: the component's image, or the component by a file of the checkout.
-        holder: &'static str,
+        /// Whether it is a file of the checkout, and not of the image.
+        baked: bool,
         path: String,
         found: String,
         /// The mount there, as the end of a sentence.
@@ -65,7 +67,7 @@ pub enum ComposeError {
         /// The path in the checkout.
         file: String,
         place: String,
-        obstacle: Obstacle,
+        obstacle: Box<Obstacle>,
         /// Where the Boxfile names its place.
         span: Span,
     },
@@ -132,22 +134,21 @@ impl ComposeError {
     }
 
     /// Returns a further place in the Boxfile that has to do with it.
-    pub const fn further_span(&self) -> Option<Span> {
-        match self {
-            Self::Unplaceable {
-                obstacle: Obstacle::File { span, .. } | Obstacle::Program { span },
-                ..
-            } => Some(*span),
+    pub fn further_span(&self) -> Option<Span> {
+        let Self::Unplaceable { obstacle, .. } = self else { return None };
+        match **obstacle {
+            Obstacle::File { span, .. } | Obstacle::Program { span } => Some(span),
             _ => None,
         }
     }
 }
 
-/// Names the component that an entry of a component's root is from, and what of it has the entry.
-pub(super) const fn owner(inode: &Inode, component: ComponentName) -> (&'static str, &'static str) {
+/// Names the component that an entry of a component's root is from, and says whether the entry is from
+/// the checkout.
+pub(super) const fn owner(inode: &Inode, component: ComponentName) -> (&'static str, bool) {
     match inode.origin {
-        Origin::Layer(component, _) => (component.name(), "image"),
-        Origin::File(_) => (component.name(), "component"),
-        _ => (component.name(), "image"),
+        Origin::Layer(component, _) => (component.name(), false),
+        Origin::File(_) => (component.name(), true),
+        _ => (component.name(), false),
     }
 }

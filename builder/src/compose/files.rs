@@ -7,7 +7,7 @@
 use box_checkout::Source;
 use box_image::{ComponentName, User};
 use box_tree::{
-    Follow, Inode, InodeId, Kind, Leaf, LookupError, Origin, Step, Tree, Walk, entries, path,
+    Follow, Inode, InodeId, Kind, Leaf, LookupError, Meta, Origin, Step, Tree, Walk, entries, path,
 };
 use boxfile_spec::{BakedFile, Boxfile, reserved_place};
 
@@ -88,7 +88,7 @@ fn unplaceable(file: &Baked, place: &[u8], obstacle: Obstacle) -> ComposeError {
         component: file.component.name(),
         file: file.declared.path.value.clone(),
         place: path::lossy(place),
-        obstacle,
+        obstacle: Box::new(obstacle),
         span: file.declared.to.span,
     }
 }
@@ -131,7 +131,7 @@ impl Placer<'_> {
     fn make_directory(&mut self, place: &[u8]) -> Result<(), LookupError> {
         if self.root.find_directory(place)?.is_none() {
             let directory = self.root.make_directories(place)?;
-            let made = self.dressed(Inode::directory(box_tree::Meta::root_owned(0o755)));
+            let made = self.dressed(Inode::directory(Meta::root_owned(0o755)));
             self.root.dress(directory, &made.meta, made.origin);
         }
         Ok(())
@@ -146,7 +146,7 @@ impl Placer<'_> {
             (Leaf::File(_), Some(mode)) => mode,
             _ => mode,
         };
-        let inode = Inode::leaf(box_tree::Meta::root_owned(mode), leaf.clone());
+        let inode = Inode::leaf(Meta::root_owned(mode), leaf.clone());
         let inode = self.root.add(self.dressed(inode));
         self.root.link(directory, name, inode);
         Ok(())

@@ -29,10 +29,10 @@ pub(super) fn check(
         if scope.includes(component)
             && let Some(Hidden { path, found, inode }) = in_the_way(tree, guest)
         {
-            let (whose, holder) = owner(inode, component);
+            let (whose, baked) = owner(inode, component);
             return Err(ComposeError::Hidden {
                 component: whose,
-                holder,
+                baked,
                 path,
                 found,
                 mounted: format!("in the way of the {kind} `{name}`"),

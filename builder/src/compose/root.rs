@@ -143,10 +143,10 @@ fn check_skills(
     let directory = tree.reach(SKILLS_PATH.as_bytes()).ok().filter(|_| has_skills);
     let names = directory.and_then(|id| tree.inode(id).names());
     let Some(in_the_way) = names.and_then(|names| names.values().next()) else { return Ok(()) };
-    let (whose, holder) = owner(tree.inode(*in_the_way), component);
+    let (whose, baked) = owner(tree.inode(*in_the_way), component);
     Err(ComposeError::Hidden {
         component: whose,
-        holder,
+        baked,
         path: SKILLS_PATH.to_owned(),
         found: "files".to_owned(),
         mounted: SKILLS_PLACE.to_owned(),
@@ -169,10 +169,10 @@ fn check_workdir(
         let Some(inode) = tree.lookup(&path).map(|id| tree.inode(id)) else { return Ok(()) };
         if inode.names().is_none() {
             let declared = boxfile.component(component).and_then(|it| it.workdir.as_ref());
-            let (whose, holder) = owner(inode, component);
+            let (whose, baked) = owner(inode, component);
             return Err(ComposeError::Hidden {
                 component: whose,
-                holder,
+                baked,
                 path: String::from_utf8_lossy(&path).into_owned(),
                 found: format!("a {}", inode.type_name()),
                 mounted: format!("in the way of the working directory of the {}", component.name()),

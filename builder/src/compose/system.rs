@@ -114,10 +114,10 @@ impl System {
             let Ok(id) = image.reach(&here) else { continue };
             let inode = image.inode(id);
             if inode.names().is_none() {
-                let (whose, holder) = owner(inode, self.component);
+                let (whose, baked) = owner(inode, self.component);
                 return Err(ComposeError::Hidden {
                     component: whose,
-                    holder,
+                    baked,
                     path: path::lossy(&here),
                     found: "something other than a directory".to_owned(),
                     mounted: mounted.to_owned(),

@@ -31,8 +31,8 @@ pub(super) fn resolve(
     accounts::resolve(wanted, &passwd, &group).map_err(|Unknown { file, name, names }| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let near = nearest(&name, &names).map(str::to_owned);
-        let (whose, user) = (whose.to_owned(), wanted.to_owned());
-        ComposeError::UnknownUser { component, whose, user, file, near, span }
+        let whose = format!("{whose} {wanted:?}");
+        ComposeError::UnknownUser { component, whose, file, near, span }
     })
 }
 

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixListener;
 use serde_json::{Value, json};
 use testkit::images::{Config, Image, Layer};
 
-use crate::checkout::{BOXFILE, Checkout, shown};
+use crate::checkout::{BOXFILE, Checkout, Ran, shown};
+use crate::reproducible::under_umask;
 
 /// Declares these lines in the agent and in the business application.
 fn boxfile(agent: &str, business: &str) -> String {
@@ -155,7 +156,8 @@ fn neither_the_directory_nor_what_a_checkout_does_not_keep_makes_another_box() {
     fs::create_dir(other.path("static/more")).unwrap();
     let toml = with_files("", "");
     toml.write("Boxfile.toml", TOML);
-    assert_eq!(build(&other), one);
+    let mut masked = under_umask(other.command().args(["--output", "masked.box", "--json"]), "077");
+    assert_eq!(Ran::of(&mut masked).json()["box"], one);
     let built = toml.built(&["--file", "Boxfile.toml", "--output", "out.box"]);
     assert_eq!(built["box"], one, "in TOML");
     let plain = build(&with_files("", ""));
@@ -172,7 +174,7 @@ fn neither_the_directory_nor_what_a_checkout_does_not_keep_makes_another_box() {
         |it| it.write("static/more", ""),
         |it| {
             fs::set_permissions(it.path("static/index.html"), Permissions::from_mode(0o755))
-                .unwrap()
+                .unwrap();
         },
     ];
     for change in changes {

@@ -156,7 +156,7 @@ impl Explain for ComposeError {
             }
             Self::Unplaceable { obstacle, .. } => return obstacle.explain(),
             Self::Hidden { span: None, .. } => "remove it from the image",
-            Self::Hidden { holder: "image", .. } => {
+            Self::Hidden { baked: false, .. } => {
                 "choose another place, or remove it from the image"
             }
             Self::Hidden { .. } => "choose another place, or remove what is there",

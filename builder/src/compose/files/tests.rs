@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use box_cache::Store;
 use box_checkout::Files;
-use box_tree::{Content, Meta};
+use box_tree::Content;
 use boxfile_spec::parse;
 use oci_image::Config;
 use oci_layer::LayerIndex;
