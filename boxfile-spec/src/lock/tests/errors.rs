@@ -262,7 +262,7 @@ fn values_of_the_wrong_type() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     ");
     assert_snapshot!(after("kind = \"image\"", "kind = \"picture\""), @r#"
-    error: `kind` of the entry `agent` must be one of image, binary, url, skill, env-file, kernel, init
+    error: `kind` of the entry `agent` must be one of image, binary, url, skill, env-file, file, kernel, init
       --> Boxfile.lock:8:8
        |
      8 | kind = "picture"
