@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
-pub(crate) use box_image::rules::is_variable;
 use box_image::rules::{KERNEL_DIRECTORIES, MAX_LABEL, is_label};
+pub(crate) use box_image::rules::{VARIABLE_FORM, is_variable};
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
@@ -39,10 +39,6 @@ pub fn intended_name(text: &str) -> Option<String> {
     let name = mapped.trim_matches('-').to_owned();
     is_name(&name).then_some(name)
 }
-
-/// The rule of [`is_variable`] in words.
-pub(crate) const VARIABLE_FORM: &str =
-    "has letters, digits and `_`, and does not begin with a digit";
 
 /// Checks that a text at a place may name an environment variable.
 pub(crate) fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {

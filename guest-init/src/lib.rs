@@ -21,12 +21,14 @@ pub mod error;
 mod exec_helper;
 pub mod isolation;
 pub mod plan;
+mod secrets;
 mod serve;
 pub mod sys;
 pub mod time;
 mod wait;
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +44,7 @@ use nix::unistd::{Gid, setresgid};
 use channel::Channel;
 use component::Component;
 use error::{InitError, Step as _};
+use secrets::SecretFile;
 use serve::autostart::Autostart;
 use time::Clock;
 
@@ -123,14 +126,17 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::mount_kernel_filesystems()?;
     boot::loopback_up()?;
     let channel = slot.insert(Channel::open(nonce)?);
-    let plan = plan::read()?;
+    let mut plan = plan::read()?;
+    let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
     boot::forbid_user_namespaces()?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let components = start_components(&plan)?;
+    let components = start_components(&plan, &secrets)?;
+    // Each is in its component now.
+    drop(secrets);
     let mut bridges = Vec::new();
     for (component, (_, plan)) in components.iter().zip(plan.components()) {
         bridges.extend(bridge::start(component, plan)?);
@@ -151,8 +157,11 @@ fn protect_init() -> Result<(), InitError> {
 }
 
 /// Starts all holders, then waits for each: they are set up side by side.
-fn start_components(plan: &RunPlan) -> Result<Vec<Component>, InitError> {
-    let started = plan.components().map(|(name, of)| Component::start(plan, name, of));
+fn start_components(
+    plan: &RunPlan,
+    secrets: &RefCell<Vec<SecretFile>>,
+) -> Result<Vec<Component>, InitError> {
+    let started = plan.components().map(|(name, of)| Component::start(plan, name, of, secrets));
     let components: Vec<_> = started.collect::<Result<_, _>>()?;
     components.iter().try_for_each(Component::wait_until_prepared)?;
     Ok(components)

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use box_digest::hex;
 use box_image::plan::NONCE_LENGTH;
-use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
+use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, Secret, is_spoken};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,6 +27,7 @@ use tokio::net::UnixStream as Watched;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
+use zeroize::Zeroizing;
 
 use crate::LaunchError;
 
@@ -145,26 +146,31 @@ impl Drop for Listener {
 #[derive(Debug)]
 pub struct Channel {
     stream: OwnedReadHalf,
-    requests: mpsc::Sender<Vec<u8>>,
+    requests: mpsc::Sender<Request>,
     /// How many bytes wait to be sent.
     waiting: Arc<AtomicUsize>,
     /// When it was found out that init reads its requests no more.
     unread_since: Option<Instant>,
     nonce: Nonce,
+    /// What init is sent once it has proved itself.
+    secrets: Vec<Secret>,
     frames: Frames,
     /// The protocol that init speaks, once it has proved itself.
     protocol: Option<u32>,
 }
 
+/// A frame for init, which may have a secret in it.
+type Request = Zeroizing<Vec<u8>>;
+
 impl Channel {
-    /// Makes the channel of a connection; init has yet to prove itself.
-    pub fn new(stream: Watched, nonce: Nonce) -> Self {
+    /// Makes the channel of a connection; init has yet to prove itself, and gets the secrets then.
+    pub fn new(stream: Watched, nonce: Nonce, secrets: Vec<Secret>) -> Self {
         let (stream, writer) = stream.into_split();
         let (requests, queue) = mpsc::channel(MAX_REQUESTS);
         let waiting = Arc::new(AtomicUsize::new(0));
         drop(tokio::spawn(write_requests(writer, queue, Arc::clone(&waiting))));
         let (frames, protocol, unread_since) = (Frames::default(), None, None);
-        Self { stream, requests, waiting, unread_since, nonce, frames, protocol }
+        Self { stream, requests, waiting, unread_since, nonce, secrets, frames, protocol }
     }
 
     /// Reads once what has arrived; false at the end of the stream. May be dropped at any time.
@@ -221,8 +227,8 @@ impl Channel {
             let is_needless = matches!(message, HostMessage::Clock(_));
             return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
         }
-        let mut frame = Vec::new();
-        message.write(&mut frame).map_err(LaunchError::system(SEND))?;
+        let mut frame = Request::default();
+        message.write(&mut *frame).map_err(LaunchError::system(SEND))?;
         let length = frame.len();
         if self.waiting.load(Ordering::Relaxed) + length > MAX_WAITING {
             return Err(unread());
@@ -245,7 +251,8 @@ impl Channel {
             return Err(LaunchError::OtherProtocol(hello.protocol));
         }
         self.protocol = Some(hello.protocol);
-        Ok(())
+        let secrets = std::mem::take(&mut self.secrets);
+        secrets.into_iter().try_for_each(|it| self.send(&HostMessage::Secret(it)))
     }
 
     fn next_frame(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
@@ -264,7 +271,7 @@ pub(crate) fn watched(stream: UnixStream) -> io::Result<Watched> {
 }
 
 /// Returns a while after the last request that init has taken. A connection that is at its end is read until then.
-async fn is_not_read(requests: &mpsc::Sender<Vec<u8>>, since: Option<Instant>) {
+async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
     requests.closed().await;
     sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;
 }
@@ -277,7 +284,7 @@ fn unread() -> LaunchError {
 /// Writes the requests one by one, until the guest does not take one any more.
 async fn write_requests(
     mut stream: OwnedWriteHalf,
-    mut queue: mpsc::Receiver<Vec<u8>>,
+    mut queue: mpsc::Receiver<Request>,
     waiting: Arc<AtomicUsize>,
 ) {
     while let Some(frame) = queue.recv().await {

@@ -16,7 +16,8 @@ use box_image::Vm as Size;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
-    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Timing, Window,
+    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Secret, Timing,
+    Window,
 };
 use box_layout::OpenBox;
 
@@ -62,6 +63,8 @@ pub struct Setup<'a> {
     pub trust: Trust,
     /// The run's private directory.
     pub runtime: RuntimeDir,
+    /// The values of the plan's secrets, in their order.
+    pub secrets: Vec<Secret>,
     /// Where the agent's socket is made; by default in the private directory.
     pub agent_socket: Option<PathBuf>,
     /// The file for the start of the console.
@@ -402,7 +405,8 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         vmm.go();
     }
     let console = Console::new(setup.console.take());
-    let events = Events::new(vmm, listener, nonce, console)?;
+    let secrets = std::mem::take(&mut setup.secrets);
+    let events = Events::new(vmm, listener, (nonce, secrets), console)?;
     Ok(Prepared { verification, events, agent_socket, jail: jail.unwrap_or_default() })
 }
 

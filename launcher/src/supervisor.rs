@@ -406,8 +406,10 @@ impl Supervisor {
                 return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
-            // Grants and the time are the supervisor's to give.
-            HostMessage::Credit(_) | HostMessage::Clock(_) => return Ok(CONTINUE),
+            // Grants, the time and secrets are the supervisor's to give.
+            HostMessage::Credit(_) | HostMessage::Clock(_) | HostMessage::Secret(_) => {
+                return Ok(CONTINUE);
+            }
             // Of a command that has ended.
             _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {

@@ -51,7 +51,6 @@ pub(crate) static SECRET: Declaration = Declaration {
     count: Count::Keyed,
     first: Some(required("name", Kind::Variable)),
     props: &[prop("path", Kind::GuestPath, ""), prop("component", Kind::OneOf(SCOPES), "`agent`")],
-    enforced: Enforced::Later,
     ..Declaration::NEW
 };
 

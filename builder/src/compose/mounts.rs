@@ -1,7 +1,7 @@
-//! Checks that shares and scratch disks do not hide files of an image.
+//! Checks that shares, scratch disks and secrets do not hide files of an image.
 
-use box_image::ComponentName;
-use box_tree::{Inode, InodeId, Kind, Leaf, Tree};
+use box_image::{ComponentName, SecretDelivery};
+use box_tree::{Inode, InodeId, Kind, Leaf, Tree, path};
 use boxfile_spec::{Boxfile, Spanned};
 
 use super::ComposeError;
@@ -40,7 +40,48 @@ pub(super) fn check(
             });
         }
     }
+    check_secrets(tree, component, boxfile)
+}
+
+/// Checks that an image has nothing where init writes the file of a secret. On the way there may be links, which init
+/// follows within the component's root.
+fn check_secrets(
+    tree: &Tree,
+    component: ComponentName,
+    boxfile: &Boxfile,
+) -> Result<(), ComposeError> {
+    for secret in boxfile.secrets.iter().filter(|it| it.scope.includes(component)) {
+        let SecretDelivery::File { path } = &secret.delivery else { continue };
+        if let Some((inode, path)) = taken(tree, path.as_bytes()) {
+            let (whose, baked) = owner(inode, component);
+            return Err(ComposeError::Hidden {
+                component: whose,
+                baked,
+                path: String::from_utf8_lossy(&path).into_owned(),
+                found: format!("a {}", inode.type_name()),
+                mounted: format!("in the way of the file of the secret `{}`", secret.name),
+                span: Some(boxfile.root_span(component)),
+            });
+        }
+    }
     Ok(())
+}
+
+/// Returns what is at a path, also a link that leads nowhere, or is no directory on the way to it, and where that is.
+fn taken<'t>(tree: &'t Tree, path: &[u8]) -> Option<(&'t Inode, Vec<u8>)> {
+    let (mut directory, mut at) = (Tree::ROOT, Vec::new());
+    for name in path::names(path) {
+        at = path::join(&at, name);
+        let Some(names) = tree.inode(directory).names() else {
+            return Some((tree.inode(directory), path::split(&at).0.to_vec()));
+        };
+        let found = *names.get(name)?;
+        if at == path.strip_prefix(b"/").unwrap_or(path) || at == path {
+            return Some((tree.inode(found), path.to_vec()));
+        }
+        directory = tree.lookup(&at)?;
+    }
+    None
 }
 
 /// Paths that nothing may be mounted over.
@@ -135,6 +176,27 @@ mod tests {
                 let error = checked(&mount).unwrap_err();
                 assert!(error.starts_with(&format!("the agent image has {found}, ")), "{error}");
             }
+        }
+    }
+
+    #[test]
+    fn a_secret_is_written_where_the_image_has_nothing() {
+        let secret =
+            |path: &str| checked(&format!("secret \"KEY\" path=\"{path}\" component=\"agent\""));
+        for path in ["/empty/key", "/full/key", "/link/key", "/new/deep/key"] {
+            assert_eq!(secret(path), Ok(()), "{path}");
+        }
+        for (path, found) in [
+            ("/file", "a file at /file"),
+            ("/full/one", "a file at /full/one"),
+            ("/full/one/below", "a file at /full/one"),
+            ("/link", "a symbolic link at /link"),
+            ("/empty", "a directory at /empty"),
+        ] {
+            let error = secret(path).unwrap_err();
+            let expected =
+                format!("the agent image has {found}, in the way of the file of the secret");
+            assert!(error.starts_with(&expected), "{error}");
         }
     }
 

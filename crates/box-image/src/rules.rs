@@ -182,6 +182,9 @@ pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }
 
+/// The rule of [`is_variable`] in words.
+pub const VARIABLE_FORM: &str = "has letters, digits and `_`, and does not begin with a digit";
+
 /// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
 /// base definitions, 3.235).
 pub fn is_variable(text: &str) -> bool {

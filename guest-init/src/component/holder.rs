@@ -1,5 +1,6 @@
 //! The holder: the process that stays in a component, starts its programs and reaps everything.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,6 +21,7 @@ use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, 
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
+use crate::secrets::SecretFile;
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
 
@@ -39,6 +41,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) link: &'a Link,
     /// Whether there are skills to show.
     pub(crate) skills: bool,
+    /// The files of all secrets, until they are written.
+    pub(crate) secrets: &'a RefCell<Vec<SecretFile>>,
     /// Whether its programs can run commands in the business component.
     pub(crate) calls: bool,
 }

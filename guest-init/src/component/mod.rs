@@ -23,6 +23,8 @@ pub(crate) mod seccomp;
 pub(crate) mod spawn;
 pub(crate) mod workdir;
 
+use std::cell::RefCell;
+
 use box_image::wire::ComponentUsage;
 use box_image::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
@@ -31,6 +33,7 @@ use nix::unistd::Pid;
 
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
+use crate::secrets::SecretFile;
 use crate::sys;
 use protocol::{Event, Link};
 
@@ -60,13 +63,15 @@ impl Component {
         run: &RunPlan,
         name: ComponentName,
         plan: &ComponentPlan,
+        secrets: &RefCell<Vec<SecretFile>>,
     ) -> Result<Self, InitError> {
         let leaf = Leaf::create(name, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
         let skills = !run.skills.is_empty();
         let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
-            holder::run(holder::Setting { name, plan, leaf: &leaf, link: &theirs, skills, calls })
+            let (leaf, link) = (&leaf, &theirs);
+            holder::run(holder::Setting { name, plan, leaf, link, skills, calls, secrets })
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
         Ok(Self { name, holder, link, leaf, stop_signal: plan.stop_signal, is_lost: false })

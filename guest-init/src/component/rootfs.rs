@@ -32,6 +32,7 @@ use super::holder::Setting;
 use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
 use crate::error::{InitError, Step as _};
+use crate::secrets;
 use crate::serve::calls;
 
 /// Paths of `/proc` that workloads may read but not write, where they exist.
@@ -78,6 +79,8 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
+    // Those of this process are cleared with that.
+    secrets::write(&setting.secrets.take(), setting.name, &plan.user)?;
     workdir::make(&plan.workdir, &plan.user)
 }
 

@@ -27,16 +27,26 @@ pub(crate) fn make(workdir: &str, user: &User) -> Result<(), InitError> {
 }
 
 fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
-    let mut at = open(AT_FDCWD, Path::new("/"))?;
-    let mut made = false;
-    for name in workdir.components().filter(|component| *component != Component::RootDir) {
-        (at, made) = open_or_make(at.as_fd(), Path::new(&name))?;
-    }
+    let (at, made) = open_or_make_all(workdir)?;
     if made {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         fchownat(&at, "", Some(uid), Some(gid), AtFlags::AT_EMPTY_PATH)?;
     }
     Ok(())
+}
+
+/// Opens a directory by its absolute path, and makes it and its parents where they are missing; returns `true` if it
+/// itself was.
+///
+/// # Errors
+/// The kernel's; "too many symbolic links" for a magic link.
+pub(crate) fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
+    let mut at = open(AT_FDCWD, Path::new("/"))?;
+    let mut made = false;
+    for name in directory.components().filter(|component| *component != Component::RootDir) {
+        (at, made) = open_or_make(at.as_fd(), Path::new(&name))?;
+    }
+    Ok((at, made))
 }
 
 /// Opens a directory and makes it where it is missing; returns `true` if it was.

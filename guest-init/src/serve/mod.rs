@@ -240,6 +240,9 @@ impl Server<'_> {
                 time::follow(clock);
                 Ok(())
             }
+            HostMessage::Secret(_) => {
+                Err("it sends a secret late".to_owned()).step("understand the launcher")
+            }
         }
     }
 

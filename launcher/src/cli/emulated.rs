@@ -18,6 +18,7 @@ const BOX: &str = "/box";
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERACTIVE: &str = "--interactive";
 const JAIL: &str = "--jail";
+const SECRET: &str = "--secret";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -51,6 +52,7 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
         (JAIL, args.jail.is_some()),
+        (SECRET, !args.secrets.is_empty()),
         (INTERACTIVE, args.options.interactive),
     ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
@@ -64,6 +66,8 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let help = if option == JAIL {
         "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
          boxes of strangers so"
+    } else if option == SECRET {
+        "start this box on a machine with KVM"
     } else {
         "leave it out; with --json the report has what the programs wrote"
     };

@@ -20,6 +20,7 @@ mod paths;
 mod progress;
 mod run;
 mod screen;
+mod secrets;
 mod since;
 mod stats;
 mod terminal;

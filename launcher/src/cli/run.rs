@@ -31,21 +31,26 @@ use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::is_quiet;
-use super::{detach, emulated};
+use super::{detach, emulated, secrets};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
 pub(super) use options::{component_name, seconds};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+    let handed_over = secrets::handed_over();
     if args.detached {
-        // Before anything is opened: of its caller it keeps nothing.
-        boxlaunch::vmm::close_all_but(&[])?;
+        // Before anything is opened: of its caller it keeps nothing else.
+        boxlaunch::vmm::close_all_but(handed_over.as_slice())?;
     }
     if args.emulated {
         let opened = args.open()?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
+    }
+    if !args.secrets.is_empty() && handed_over.is_none() {
+        checked(args, &args.open()?)?;
+        return Err(secrets::restart(&args.secrets));
     }
     if args.detach && !args.detached {
         return detach::run();
@@ -66,6 +71,7 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = args.open()?;
     let component = checked(args, &opened)?;
+    let secrets = secrets::take(&args.secrets, &opened.plan().secrets)?;
     args.options.check()?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
@@ -88,6 +94,7 @@ fn boot(
             receipts: &receipts,
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
+            secrets,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
             logs: entry.logs()?,
@@ -123,6 +130,7 @@ fn boot(
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
     // The start does so, too.
     boxlaunch::check_enforced(opened)?;
+    secrets::check_names(&args.secrets, &opened.plan().secrets)?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";

@@ -32,7 +32,7 @@ fn machine(made: &TestBox) -> Machine {
     let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened).unwrap();
     let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
     Machine {
-        events: Events::new(vmm, listener, nonce, console).unwrap(),
+        events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         agent_socket: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
@@ -134,6 +134,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         receipts: &receipts,
         trust: Trust::Nothing,
         runtime: runtime_dir,
+        secrets: Vec::new(),
         agent_socket: None,
         console: None,
         logs: Logs::nowhere(),

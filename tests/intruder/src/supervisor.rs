@@ -101,6 +101,7 @@ fn start(
         receipts: &Receipts::new(state),
         trust: Trust::Receipts,
         runtime,
+        secrets: Vec::new(),
         agent_socket: None,
         console: None,
         logs: entry.logs()?,

@@ -5,12 +5,14 @@ use thiserror::Error;
 use crate::capabilities::Capability;
 use crate::rules::{
     MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, NO_ID, PATH_MAX, is_grpc_service,
-    is_normalized, is_request_path, kernel_directory,
+    is_normalized, is_request_path, is_variable, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
 
-use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, User};
+use crate::wire::MAX_SECRETS;
+
+use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery, User};
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
@@ -51,6 +53,14 @@ pub enum PlanError {
     /// The agent would listen where init does.
     #[error("its agent's port is {CONTROL_PORT}, which init itself uses; choose another")]
     ControlPort,
+    /// A secret could be delivered in no box.
+    #[error("its secret {name}: {reason}")]
+    Secret {
+        /// Its name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
     /// A component asks for what the kernel, or init, always refuses.
     #[error("{} {setting}: {reason}", component.name())]
     Component {
@@ -106,7 +116,35 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
+        let wrong = wrong.or_else(|| self.wrong_secret());
         wrong.map_or(Ok(()), Err)
+    }
+
+    /// Finds the first secret that no start could deliver.
+    fn wrong_secret(&self) -> Option<PlanError> {
+        let wrong = self.secrets.iter().enumerate().find_map(|(at, it)| {
+            let path = match &it.delivery {
+                SecretDelivery::Env => None,
+                SecretDelivery::File { path } => Some(path.as_str()),
+            };
+            let reason = if at >= MAX_SECRETS {
+                "a box has at most 256 secrets"
+            } else if !is_variable(&it.name) {
+                "its name is not that of a variable"
+            } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
+                "there are two of this name"
+            } else if path.is_some_and(|it| it.len() > PATH_MAX || !is_normalized(it)) {
+                "its path is not absolute and normalized"
+            } else if path.is_some_and(|it| kernel_directory(it).is_some()) {
+                "its path is in /proc, /sys or /dev, which are the kernel's"
+            } else if path.is_some_and(|it| it.contains('\0')) {
+                "its path has a NUL byte"
+            } else {
+                return None;
+            };
+            Some((it, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
     }
 
     /// Finds a port of the business component that is the agent's: init listens on the vsock port of each.

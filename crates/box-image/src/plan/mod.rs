@@ -127,6 +127,14 @@ impl RunPlan {
         }
     }
 
+    /// Returns the plan of a component to change it, if the box has it.
+    pub const fn component_mut(&mut self, name: ComponentName) -> Option<&mut ComponentPlan> {
+        match name {
+            ComponentName::Agent => Some(&mut self.agent),
+            ComponentName::Business => self.business.as_mut(),
+        }
+    }
+
     /// Returns whether a component has the program by which commands are run in the other one.
     pub fn calls_from(&self, component: ComponentName) -> bool {
         component == ComponentName::Agent && self.business.is_some()

@@ -87,8 +87,6 @@ fn every_declaration_that_is_not_enforced_is_named() {
             "share \"work\"",
             "scratch \"tmp\"",
             "network \"filtered\"",
-            "secret \"KEY\"",
-            "secret \"CERT\"",
             "task",
             "logs",
             "cap \"ws\"",
@@ -105,7 +103,7 @@ fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
-        let enforced = ["agent-kind", "layout"].contains(&name.as_str());
+        let enforced = ["agent-kind", "layout", "secrets"].contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
     }
 }
@@ -153,9 +151,8 @@ fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
 
 #[test]
 fn a_name_cannot_speak_to_the_terminal() {
-    let plan =
-        grown(r#"{"secrets": [{"name": "\u001b[2J", "scope": "agent", "delivery": "env"}]}"#);
-    assert_eq!(plan.unsupported()[0].to_string(), r#"secret "\u{1b}[2J": not supported yet"#);
+    let plan = grown(r#"{"shares": [{"name": "\u001b[2J", "scope": "agent", "guest": "/a"}]}"#);
+    assert_eq!(plan.unsupported()[0].to_string(), r#"share "\u{1b}[2J": not supported yet"#);
 }
 
 #[test]

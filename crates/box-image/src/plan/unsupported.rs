@@ -34,8 +34,8 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            tools, skills, shares, scratch, network, secrets, task, logs, caps,
-            sandbox, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            tools, skills, shares, scratch, network, task, logs, caps, sandbox,
+            secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
@@ -48,7 +48,6 @@ impl RunPlan {
         found.extend(shares.iter().map(|it| named("share", &it.name, NOT_YET)));
         found.extend(scratch.iter().map(|it| named("scratch", &it.name, NOT_YET)));
         found.extend(reached(network));
-        found.extend(secrets.iter().map(|it| named("secret", &it.name, NOT_YET)));
         found.extend(one(task.is_some(), "task", NOT_YET));
         found.extend(one(logs.is_some(), "logs", NOT_YET));
         found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));

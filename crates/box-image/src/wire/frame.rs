@@ -5,17 +5,25 @@ use std::io::{self, ErrorKind, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Input, MAX_FRAME, Output, Stream};
+use zeroize::Zeroizing;
+
+use super::{Input, MAX_FRAME, Output, Secret, Stream};
+
+/// The size of the length field.
+const PREFIX: usize = 4;
+/// As large as most frames.
+const USUAL: usize = 256;
 
 /// The body of a frame, after its kind.
 pub(super) trait Body: Sized {
-    fn encode(&self) -> io::Result<Vec<u8>>;
+    /// Appends the body to a frame.
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()>;
     fn decode(body: Vec<u8>) -> io::Result<Self>;
 }
 
 impl<T: Serialize + DeserializeOwned> Body for T {
-    fn encode(&self) -> io::Result<Vec<u8>> {
-        Ok(serde_json::to_vec(self)?)
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        Ok(serde_json::to_writer(frame, self)?)
     }
 
     fn decode(body: Vec<u8>) -> io::Result<Self> {
@@ -25,12 +33,13 @@ impl<T: Serialize + DeserializeOwned> Body for T {
 }
 
 impl Body for Output {
-    fn encode(&self) -> io::Result<Vec<u8>> {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
         let stream = match self.stream {
             Stream::Stdout => 1,
             Stream::Stderr => 2,
         };
-        Ok([&[self.id, stream], self.data.as_slice()].concat())
+        put(frame, &[self.id, stream], &self.data);
+        Ok(())
     }
 
     fn decode(mut body: Vec<u8>) -> io::Result<Self> {
@@ -48,8 +57,9 @@ impl Body for Output {
 }
 
 impl Body for Input {
-    fn encode(&self) -> io::Result<Vec<u8>> {
-        Ok([&[self.id], self.data.as_slice()].concat())
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[self.id], &self.data);
+        Ok(())
     }
 
     fn decode(mut body: Vec<u8>) -> io::Result<Self> {
@@ -61,20 +71,45 @@ impl Body for Input {
     }
 }
 
+impl Body for Secret {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[self.index], &self.value);
+        Ok(())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let Some(&index) = body.first() else {
+            return Err(invalid("a secret's frame without its index"));
+        };
+        body.drain(..1);
+        Ok(Self { index, value: Zeroizing::new(body) })
+    }
+}
+
+/// Appends both to a frame, which grows once: a copy of a secret would be left behind.
+fn put(frame: &mut Vec<u8>, first: &[u8], data: &[u8]) {
+    frame.reserve_exact(first.len() + data.len());
+    frame.extend_from_slice(first);
+    frame.extend_from_slice(data);
+}
+
 /// Returns the error of a malformed frame.
 pub(super) fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Writes a frame with one call, so that a packet carries it whole.
-pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &[u8]) -> io::Result<()> {
-    let length = body.len() + 1;
+/// Writes a frame with one call, so that a packet carries it whole. Nothing of it stays in memory.
+pub(super) fn write_frame(writer: &mut impl Write, kind: u8, body: &impl Body) -> io::Result<()> {
     let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "the message is too long");
+    let mut frame = Zeroizing::new(Vec::with_capacity(USUAL));
+    frame.extend_from_slice(&[0, 0, 0, 0, kind]);
+    body.encode(&mut frame)?;
+    let length = frame.len() - PREFIX;
     if length > MAX_FRAME {
         return Err(too_long());
     }
-    let prefix = u32::try_from(length).map_err(|_| too_long())?.to_le_bytes();
-    writer.write_all(&[prefix.as_slice(), &[kind], body].concat())
+    frame[..PREFIX].copy_from_slice(&u32::try_from(length).map_err(|_| too_long())?.to_le_bytes());
+    writer.write_all(&frame)
 }
 
 /// Reads a frame, or returns `None` where the stream ends before it.
@@ -86,14 +121,15 @@ pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u
     }
     let mut frame = vec![0; length];
     reader.read_exact(&mut frame)?;
-    Ok(Some((frame[0], frame.split_off(1))))
+    // In place: a copy of a secret would be left behind.
+    Ok(Some((frame.remove(0), frame)))
 }
 
 /// Reads the length field, or nothing where the stream ends before its first byte.
-fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; 4]>> {
+fn read_prefix(reader: &mut impl Read) -> io::Result<Option<[u8; PREFIX]>> {
     let mut prefix = Vec::new();
-    reader.take(4).read_to_end(&mut prefix)?;
-    match <[u8; 4]>::try_from(prefix) {
+    reader.take(PREFIX as u64).read_to_end(&mut prefix)?;
+    match <[u8; PREFIX]>::try_from(prefix) {
         Ok(prefix) => Ok(Some(prefix)),
         Err(prefix) if prefix.is_empty() => Ok(None),
         Err(_) => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -7,7 +7,8 @@
 //! ```text
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
-//! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes
+//! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes; of Secret: index
+//!         u8, then the bytes
 //! ```
 //!
 //! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
@@ -79,7 +80,7 @@ macro_rules! messages {
             /// The writer's own, or `InvalidInput` where the message does not fit a frame.
             pub fn write(&self, writer: &mut impl Write) -> io::Result<()> {
                 match self {
-                    $(Self::$message(body) => write_frame(writer, $kind, &body.encode()?),)+
+                    $(Self::$message(body) => write_frame(writer, $kind, body),)+
                 }
             }
 
@@ -121,11 +122,13 @@ messages! {
 
 mod client;
 mod command;
+mod secret;
 mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
 pub use command::{Exec, Input, InputEnd, Own, Resize, TerminalSize};
 pub use frame::Frames;
+pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
 pub use usage::{ComponentUsage, Measure, Usage};
 
 /// Proves that init is the init of this boot.
@@ -254,6 +257,8 @@ messages! {
         72 => Measure(Measure),
         /// The host's clock was set.
         73 => Clock(HostTime),
+        /// The value of a secret of the plan: each comes once, in their order, at once after the greeting.
+        74 => Secret(Secret),
     }
 }
 
@@ -262,7 +267,7 @@ impl HostMessage {
     pub fn since(&self) -> u32 {
         match self {
             Self::Exec(exec) if exec.own.is_some() => PROTOCOL,
-            Self::Measure(_) | Self::Clock(_) => PROTOCOL,
+            Self::Measure(_) | Self::Clock(_) | Self::Secret(_) => PROTOCOL,
             Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => {
                 PREVIOUS_PROTOCOL
             }

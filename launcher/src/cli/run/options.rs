@@ -16,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
+use crate::cli::secrets::GivenSecret;
 use crate::cli::terminal::is_quiet;
 
 /// Boots a box and runs its agent, or a command beside it.
@@ -77,6 +78,9 @@ pub(crate) struct RunArgs {
     /// Write the guest's console to this file, at most 1 MiB of it.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
+    /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
+    #[arg(long = "secret", value_name = "NAME=SOURCE", value_parser = GivenSecret::parse)]
+    pub(in crate::cli) secrets: Vec<GivenSecret>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
@@ -127,6 +131,7 @@ impl RunArgs {
             verify: _,
             console: _,
             agent_socket: _,
+            secrets: _,
             emulated: _,
             host_kernel: _,
             nested: _,
@@ -221,6 +226,7 @@ Examples:
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 

@@ -10,7 +10,8 @@ use super::*;
 fn events(program: &str, made: &TestBox) -> Events {
     let vmm = Vmm::spawn(Path::new(program), &crate::open(made.path()).unwrap()).unwrap();
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
-    Events::new(vmm, listener, Nonce::random().unwrap(), Console::new(None)).unwrap()
+    let secrets = (Nonce::random().unwrap(), Vec::new());
+    Events::new(vmm, listener, secrets, Console::new(None)).unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::plan::tests::{BEFORE, grown};
+use crate::plan::{Scope, SecretPlan};
 
 fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
     let mut plan = grown("{}");
@@ -199,4 +200,36 @@ fn a_plan_is_as_long_as_init_reads_and_no_longer() {
     plan.agent.argv[0].push('x');
     assert_eq!(plan.check(), Err(PlanError::TooLong(PLAN_MAX + 1)));
     assert_eq!(plan.check_values(), Ok(()));
+}
+
+#[test]
+fn a_secret_has_a_name_and_a_place_of_its_own() {
+    let secret = |name: &str, path: Option<&str>| SecretPlan {
+        name: name.to_owned(),
+        scope: Scope::Both,
+        delivery: path
+            .map_or(SecretDelivery::Env, |it| SecretDelivery::File { path: it.to_owned() }),
+    };
+    let refusal = |secrets: &[SecretPlan]| refusal(|plan| plan.secrets = secrets.to_vec());
+    for (name, path, reason) in [
+        ("\u{1b}[2J", None, "its secret \"\\u{1b}[2J\": its name is not that of a variable"),
+        ("A", Some("run/key"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/run/../key"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/run/\0"), "its secret \"A\": its path has a NUL byte"),
+        (
+            "A",
+            Some("/proc/self/key"),
+            "its secret \"A\": its path is in /proc, /sys or /dev, which are the kernel's",
+        ),
+    ] {
+        assert_eq!(refusal(&[secret(name, path)]), reason);
+    }
+    let twice = [secret("A", None), secret("A", Some("/run/key"))];
+    assert_eq!(refusal(&twice), "its secret \"A\": there are two of this name");
+    let many: Vec<_> = (0..=256).map(|it| secret(&format!("S{it}"), None)).collect();
+    assert_eq!(refusal(&many), "its secret \"S256\": a box has at most 256 secrets");
+    let mut plan = grown("{}");
+    plan.secrets = many[..256].to_vec();
+    assert_eq!(plan.check(), Ok(()));
 }

@@ -55,6 +55,7 @@ fn start(
         receipts: &Receipts::new(state),
         trust: Trust::Receipts,
         runtime,
+        secrets: Vec::new(),
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),
         logs: entry.logs()?,

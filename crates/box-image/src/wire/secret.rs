@@ -1,0 +1,88 @@
+//! The values of secrets on their way into a box.
+
+use std::fmt;
+
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use super::MAX_OUTPUT;
+use crate::SecretDelivery;
+
+/// The greatest number of secrets that a box has.
+pub const MAX_SECRETS: usize = 256;
+/// The greatest length of a secret, in bytes.
+pub const MAX_SECRET: usize = MAX_OUTPUT;
+
+/// The value of a secret, whose memory is cleared when this is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Its place among the secrets of the plan, from 0.
+    pub index: u8,
+    /// The value: at most [`MAX_SECRET`] bytes.
+    pub value: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+/// Why a value cannot be handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum SecretError {
+    /// It is longer than [`MAX_SECRET`].
+    #[error("it is longer than {MAX_SECRET} bytes")]
+    TooLong,
+    /// An environment variable is a C string.
+    #[error("it has a NUL byte, which no variable can have; declare it with a `path`")]
+    Nul,
+    /// Environment variables of a box are UTF-8.
+    #[error("it is not UTF-8; declare it with a `path`")]
+    Encoding,
+}
+
+/// Checks that a value can be delivered.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check_secret(value: &[u8], delivery: &SecretDelivery) -> Result<(), SecretError> {
+    if value.len() > MAX_SECRET {
+        return Err(SecretError::TooLong);
+    }
+    match delivery {
+        SecretDelivery::File { .. } => Ok(()),
+        SecretDelivery::Env if value.contains(&0) => Err(SecretError::Nul),
+        SecretDelivery::Env => {
+            std::str::from_utf8(value).map(drop).map_err(|_| SecretError::Encoding)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::HostMessage;
+
+    #[test]
+    fn a_secret_is_carried_as_it_is_and_never_shown() {
+        let value = Zeroizing::new(b"\0canary\xFF".to_vec());
+        let message = HostMessage::Secret(Secret { index: 7, value });
+        let mut frame = Vec::new();
+        message.write(&mut frame).unwrap();
+        assert_eq!(HostMessage::read(&mut frame.as_slice()).unwrap(), Some(message.clone()));
+        assert_eq!(format!("{message:?}"), "Secret(Secret { index: 7, .. })");
+    }
+
+    #[test]
+    fn a_variable_is_text_and_a_file_is_anything() {
+        let file = SecretDelivery::File { path: "/run/key".to_owned() };
+        let check = |value: &[u8]| check_secret(value, &SecretDelivery::Env);
+        assert_eq!(check(b"plain"), Ok(()));
+        assert_eq!(check(b"a\0b"), Err(SecretError::Nul));
+        assert_eq!(check(b"\xFF"), Err(SecretError::Encoding));
+        assert_eq!(check_secret(b"\0\xFF", &file), Ok(()));
+        assert_eq!(check_secret(&[0; MAX_SECRET], &file), Ok(()));
+        assert_eq!(check_secret(&[0; MAX_SECRET + 1], &file), Err(SecretError::TooLong));
+    }
+}

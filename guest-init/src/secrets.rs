@@ -1,0 +1,193 @@
+//! Secrets: received from the launcher before anything of a component runs, and handed over as variables or files.
+//!
+//! A file lies in the component's scratch layer, which is memory, and belongs to the component's user, who alone can
+//! read it. What this program itself keeps of it is cleared then.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use box_image::wire::{HostMessage, MAX_SECRETS, Secret, check_secret};
+use box_image::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{Mode, fchmod};
+use nix::unistd::{Gid, Uid, fchown};
+use zeroize::Zeroizing;
+
+use crate::channel::Channel;
+use crate::component::workdir;
+use crate::error::{InitError, Step as _};
+
+/// A secret that becomes a file.
+#[derive(Debug)]
+pub(crate) struct SecretFile {
+    scope: Scope,
+    path: String,
+    value: Zeroizing<Vec<u8>>,
+}
+
+/// Waits for the secrets of the plan, if it has any. Those that are variables become a part of it.
+///
+/// # Errors
+/// When the launcher sends anything else, or a value that cannot be delivered.
+pub(crate) fn receive(
+    channel: &mut Channel,
+    plan: &mut RunPlan,
+) -> Result<Vec<SecretFile>, InitError> {
+    let mut files = Vec::new();
+    let secrets = std::mem::take(&mut plan.secrets);
+    for (at, secret) in secrets.iter().take(MAX_SECRETS).enumerate() {
+        let step = || format!("receive the secret {:?}", secret.name);
+        let value = match channel.receive().step_with(step)? {
+            Some(HostMessage::Secret(Secret { index, value })) if usize::from(index) == at => value,
+            _ => return Err("the launcher has sent something else").step_with(step),
+        };
+        check_secret(&value, &secret.delivery).step_with(step)?;
+        match &secret.delivery {
+            SecretDelivery::Env => set(plan, secret, &value),
+            SecretDelivery::File { path } => {
+                files.push(SecretFile { scope: secret.scope, path: path.clone(), value });
+            }
+        }
+    }
+    plan.secrets = secrets;
+    Ok(files)
+}
+
+/// Sets the variable in the components that get it, instead of their image's.
+fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
+    // It was found to be UTF-8.
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    let assigned = format!("{}=", secret.name);
+    for name in ComponentName::ALL.into_iter().filter(|it| secret.scope.includes(*it)) {
+        if let Some(component) = plan.component_mut(name) {
+            component.env.retain(|it| !it.starts_with(&assigned));
+            component.env.push(format!("{assigned}{text}"));
+        }
+    }
+}
+
+/// Writes the files of a component, whose root is this process's.
+///
+/// # Errors
+/// The kernel's, naming the file; also where there is something at its place.
+pub(crate) fn write(
+    files: &[SecretFile],
+    component: ComponentName,
+    user: &User,
+) -> Result<(), InitError> {
+    let own = files.iter().filter(|it| it.scope.includes(component));
+    own.into_iter().try_for_each(|file| {
+        let path = &file.path;
+        try_write(file, user).step_with(|| format!("write the secret's file {path}"))
+    })
+}
+
+fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
+    let path = Path::new(&file.path);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    let parent = workdir::open_or_make_all(parent)?.0;
+    let made = create(&parent, Path::new(name))?;
+    // As if it had been made with that mode: nobody else has seen it.
+    fchmod(&made, Mode::S_IRUSR)?;
+    fchown(&made, Some(Uid::from_raw(user.uid)), Some(Gid::from_raw(user.gid)))?;
+    let mut made = File::from(made);
+    made.write_all(&file.value)
+}
+
+/// Makes a new file; a link at its place is something, too.
+fn create(parent: &OwnedFd, name: &Path) -> nix::Result<OwnedFd> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC)
+        .mode(Mode::empty())
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(parent.as_fd(), name, how)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+    use crate::plan::tests::EXAMPLE;
+
+    fn plan(secrets: &str) -> RunPlan {
+        let text = EXAMPLE.replace("\"vm\":", &format!("\"secrets\": [{secrets}], \"vm\":"));
+        crate::plan::parse(text.as_bytes()).unwrap()
+    }
+
+    fn received(plan: &mut RunPlan, values: &[(u8, &[u8])]) -> Result<Vec<SecretFile>, InitError> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        for (index, value) in values {
+            let secret = Secret { index: *index, value: Zeroizing::new(value.to_vec()) };
+            HostMessage::Secret(secret).write(&mut theirs).unwrap();
+        }
+        drop(theirs);
+        receive(&mut Channel::from(OwnedFd::from(ours)), plan)
+    }
+
+    const VARIABLE: &str = r#"{"name": "KEY", "scope": "agent", "delivery": "env"}"#;
+    const FILE: &str =
+        r#"{"name": "CERT", "scope": "both", "delivery": {"file": {"path": "/run/a/cert"}}}"#;
+
+    #[test]
+    fn a_variable_is_set_instead_of_the_images() {
+        let mut plan = plan(&format!("{VARIABLE},{FILE}"));
+        plan.agent.env = vec!["KEY=of the image".to_owned(), "KEYS=1".to_owned()];
+        let files = received(&mut plan, &[(0, b"a=b"), (1, b"\0")]).unwrap();
+        assert_eq!(plan.agent.env, ["KEYS=1", "KEY=a=b"]);
+        assert_eq!((files.len(), files[0].value.as_slice()), (1, b"\0".as_slice()));
+    }
+
+    #[test]
+    fn what_is_no_secret_of_the_plan_is_refused_without_its_value() {
+        let error =
+            |values: &[(u8, &[u8])]| received(&mut plan(VARIABLE), values).unwrap_err().to_string();
+        let other = "receive the secret \"KEY\": the launcher has sent something else";
+        assert_eq!(error(&[]), other);
+        assert_eq!(error(&[(1, b"canary")]), other);
+        let binary = error(&[(0, b"canary\xFF")]);
+        assert!(binary.contains("not UTF-8") && !binary.contains("canary"), "{binary}");
+        assert!(received(&mut plan(""), &[]).unwrap().is_empty(), "nothing is waited for");
+    }
+
+    #[test]
+    fn a_file_is_new_and_its_users_alone() {
+        let root = tempfile_path("secret-file");
+        let user = {
+            let it = fs::metadata(&root).unwrap();
+            User { uid: it.uid(), gid: it.gid(), groups: Vec::new() }
+        };
+        let file = |path: &str| SecretFile {
+            scope: Scope::Agent,
+            path: format!("{}/{path}", root.display()),
+            value: Zeroizing::new(b"value".to_vec()),
+        };
+        let new = file("run/secrets/key");
+        write(std::slice::from_ref(&new), ComponentName::Business, &user).unwrap();
+        assert!(!Path::new(&new.path).exists(), "it is the agent's");
+        write(std::slice::from_ref(&new), ComponentName::Agent, &user).unwrap();
+        assert_eq!(fs::read(&new.path).unwrap(), b"value");
+        assert_eq!(fs::metadata(&new.path).unwrap().mode() & 0o7777, 0o400);
+        let again = write(&[new], ComponentName::Agent, &user).unwrap_err().to_string();
+        assert!(
+            again.ends_with("/key: EEXIST: File exists") || again.contains("File exists"),
+            "{again}"
+        );
+        symlink("/nowhere", root.join("link")).unwrap();
+        write(&[file("link")], ComponentName::Agent, &user).unwrap_err();
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    fn tempfile_path(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("box-init-{name}-{}", std::process::id()));
+        drop(fs::remove_dir_all(&path));
+        fs::create_dir(&path).unwrap();
+        path
+    }
+}

@@ -1,0 +1,293 @@
+//! `boxlaunch run --secret`: where the values come from, and how they reach the supervisor without staying anywhere.
+//!
+//! The values are read first, and put into a file in memory. Then this program executes itself again, without the
+//! variables that they came from: neither its environment nor its memory has them any more. The new one reads that
+//! file, and empties it.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _, stdin};
+use std::os::fd::{AsRawFd as _, RawFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use box_image::rules::{VARIABLE_FORM, is_variable};
+use box_image::wire::{MAX_SECRET, Secret, SecretError, check_secret};
+use box_image::{ErrorCode, SecretDelivery, SecretPlan};
+use boxlaunch::LaunchError;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::unistd::close;
+use zeroize::Zeroizing;
+
+use super::error::CommandError;
+use super::paths::SELF;
+
+/// The variable with the number of the file that holds the values.
+const FILE: &str = "BOXLAUNCH_SECRETS";
+
+/// A secret of the command line: `NAME=SOURCE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GivenSecret {
+    name: String,
+    source: Source,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Variable(OsString),
+    File(PathBuf),
+    Stdin,
+}
+
+impl GivenSecret {
+    /// Reads an option's value.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let form = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
+        let (name, source) = text.split_once('=').ok_or(form)?;
+        if !is_variable(name) {
+            return Err(format!("a secret's name {VARIABLE_FORM}"));
+        }
+        let source = match source.split_once(':') {
+            Some(("env", variable)) if is_variable(variable) => Source::Variable(variable.into()),
+            Some(("file", path)) if !path.is_empty() => Source::File(path.into()),
+            None if source == "-" => Source::Stdin,
+            // It may be the value: it is not repeated.
+            _ => return Err(format!("{form}; a value itself is never on a command line")),
+        };
+        Ok(Self { name: name.to_owned(), source })
+    }
+
+    fn read(&self) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+        let value = match &self.source {
+            Source::Variable(variable) => env::var_os(variable).map(OsString::into_vec),
+            Source::File(path) => {
+                let read = File::open(path).and_then(bounded);
+                let action = "read the secret in";
+                let path = path.clone();
+                Some(read.map_err(|source| LaunchError::File { action, path, source })?)
+            }
+            Source::Stdin => {
+                let read = bounded(stdin().lock());
+                Some(read.map_err(LaunchError::system("read a secret from standard input"))?)
+            }
+        };
+        let Some(value) = value else {
+            let message =
+                format!("the secret {} is to come from a variable that is not set", self.name);
+            return Err(usage(&message, "set the variable, and export it; or use file:PATH"));
+        };
+        if value.len() > MAX_SECRET {
+            return Err(refused(&self.name, SecretError::TooLong));
+        }
+        Ok(Zeroizing::new(value))
+    }
+}
+
+/// Reads to the end, or one byte too many.
+fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut value = Vec::with_capacity(MAX_SECRET + 1);
+    from.take(MAX_SECRET as u64 + 1).read_to_end(&mut value)?;
+    Ok(value)
+}
+
+/// Checks that each secret that a box declares is given, once, and no other.
+pub(super) fn check_names(
+    given: &[GivenSecret],
+    declared: &[SecretPlan],
+) -> Result<(), CommandError> {
+    for (at, secret) in given.iter().enumerate() {
+        let name = &secret.name;
+        if given[..at].iter().any(|it| it.name == *name) {
+            return Err(usage(&format!("the secret {name} is given twice"), "leave one out"));
+        }
+        if given[..at]
+            .iter()
+            .any(|it| (&it.source, &secret.source) == (&Source::Stdin, &Source::Stdin))
+        {
+            let help = "use file:PATH or env:VARIABLE for the others";
+            return Err(usage("only one secret can come from standard input", help));
+        }
+        if !declared.iter().any(|it| it.name == *name) {
+            let names: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
+            let help = match names.as_slice() {
+                [] => "leave it out: its Boxfile declares no `secret`".to_owned(),
+                names => format!("it declares {}", names.join(", ")),
+            };
+            return Err(usage(&format!("the box declares no secret {name}"), &help));
+        }
+    }
+    let is_given = |it: &&SecretPlan| given.iter().any(|secret| secret.name == it.name);
+    let missing: Vec<_> = declared.iter().filter(|it| !is_given(it)).map(|it| &*it.name).collect();
+    let Some(first) = missing.first() else { return Ok(()) };
+    let help = format!("add `--secret {first}=env:{first}`, or file:PATH, or - for standard input");
+    Err(usage(&format!("the box needs what no --secret gives: {}", missing.join(", ")), &help))
+}
+
+/// Reads the values, and executes this program again with them. Returns only where that fails.
+pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
+    match gather(given) {
+        Ok(file) => {
+            let mut again = Command::new(SELF);
+            again.args(env::args_os().skip(1)).env(FILE, file.as_raw_fd().to_string());
+            for secret in given {
+                if let Source::Variable(variable) = &secret.source {
+                    again.env_remove(variable);
+                }
+            }
+            let (path, source) = (SELF.into(), again.exec());
+            LaunchError::File { action: "start", path, source }.into()
+        }
+        Err(error) => error,
+    }
+}
+
+/// Puts the values into a file in memory, each after its length.
+fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
+    let action = "keep the secrets in memory";
+    // It stays open over the execution.
+    let file = memfd_create("secrets", MFdFlags::empty()).map_err(LaunchError::system(action))?;
+    let mut file = File::from(file);
+    for secret in given {
+        let value = secret.read()?;
+        let length = u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes();
+        let written = file.write_all(&length).and_then(|()| file.write_all(&value));
+        written.map_err(LaunchError::system(action))?;
+    }
+    Ok(file)
+}
+
+/// Returns the open file with the values, where this program was executed with one.
+pub(super) fn handed_over() -> Option<RawFd> {
+    env::var(FILE).ok()?.parse().ok().filter(|fd| *fd > 2)
+}
+
+/// Takes the values out of that file, in the order of the plan.
+pub(super) fn take(
+    given: &[GivenSecret],
+    declared: &[SecretPlan],
+) -> Result<Vec<Secret>, CommandError> {
+    let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
+    let read = read_and_clear(fd, given.len()).map_err(LaunchError::system("take the secrets"))?;
+    let mut values: Vec<_> = given.iter().map(|it| &it.name).zip(read).collect();
+    let in_order = (0..).zip(declared).filter_map(|(index, plan)| {
+        let at = values.iter().position(|(name, _)| **name == plan.name)?;
+        let (name, value) = values.swap_remove(at);
+        Some(
+            deliverable(value, &plan.delivery)
+                .map(|value| Secret { index, value })
+                .map_err(|error| refused(name, error)),
+        )
+    });
+    in_order.collect()
+}
+
+/// Returns a value as it is delivered: a variable does without the line feed at the end of a file's last line.
+fn deliverable(
+    mut value: Zeroizing<Vec<u8>>,
+    delivery: &SecretDelivery,
+) -> Result<Zeroizing<Vec<u8>>, SecretError> {
+    if *delivery == SecretDelivery::Env {
+        value.pop_if(|last| *last == b'\n');
+    }
+    check_secret(&value, delivery).map(|()| value)
+}
+
+fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>> {
+    let path = Path::new("/proc/self/fd").join(fd.to_string());
+    let mut file = File::options().read(true).write(true).open(path)?;
+    close(fd)?;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let mut length = [0; 4];
+        file.read_exact(&mut length)?;
+        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+        let mut value = Zeroizing::new(vec![0; length.min(MAX_SECRET)]);
+        file.read_exact(&mut value)?;
+        values.push(value);
+    }
+    // The caller of a detached run has it open, too.
+    let length = file.stream_position()?;
+    file.rewind()?;
+    io::copy(&mut io::repeat(0).take(length), &mut file)?;
+    file.set_len(0)?;
+    Ok(values)
+}
+
+fn refused(name: &str, error: SecretError) -> CommandError {
+    usage(&format!("the secret {name} cannot be handed over: {error}"), "see docs/secrets.md")
+}
+
+fn usage(message: &str, help: &str) -> CommandError {
+    CommandError::new((ErrorCode::Usage, help.to_owned()), message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(names: &[&str]) -> Vec<SecretPlan> {
+        let scope = box_image::Scope::Agent;
+        let plan = |name: &&str| SecretPlan {
+            name: (*name).to_owned(),
+            scope,
+            delivery: SecretDelivery::Env,
+        };
+        names.iter().map(plan).collect()
+    }
+
+    fn given(options: &[&str]) -> Vec<GivenSecret> {
+        options.iter().map(|it| GivenSecret::parse(it).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_source_is_named_and_a_value_never_repeated() {
+        assert_eq!(given(&["A=env:B"])[0].source, Source::Variable("B".into()));
+        assert_eq!(given(&["A=file:a=b:c"])[0].source, Source::File("a=b:c".into()));
+        assert_eq!(given(&["A=-"])[0].source, Source::Stdin);
+        for bad in ["A=canary", "A=canary:x", "A=env:", "A=env:a b", "A=file:", "A=", "A", "a b=-"]
+        {
+            let error = GivenSecret::parse(bad).unwrap_err();
+            assert!(!error.contains("canary"), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_fit_those_that_are_declared() {
+        let checked = |options: &[&str]| {
+            check_names(&given(options), &declared(&["A", "B"])).map_err(|error| error.text())
+        };
+        assert_eq!(checked(&["B=-", "A=env:A"]), Ok(()));
+        insta::assert_snapshot!(checked(&[]).unwrap_err(), @"");
+        insta::assert_snapshot!(checked(&["A=-", "A=-"]).unwrap_err(), @"");
+        insta::assert_snapshot!(checked(&["A=-", "B=-"]).unwrap_err(), @"");
+        insta::assert_snapshot!(checked(&["C=-"]).unwrap_err(), @"");
+    }
+
+    #[test]
+    fn the_file_in_memory_is_read_in_order_and_left_empty() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(path.path(), "second").unwrap();
+        let file =
+            gather(&given(&[&format!("A=file:{}", path.path().display()), "B=env:PATH"])).unwrap();
+        let other = file.try_clone().unwrap();
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(file);
+        let values = read_and_clear(fd, 2).unwrap();
+        assert_eq!(values[0].as_slice(), b"second");
+        assert_eq!(values[1].as_slice(), env::var("PATH").unwrap().as_bytes());
+        assert_eq!(other.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_variable_does_without_the_last_line_feed() {
+        let value = |text: &[u8]| Zeroizing::new(text.to_vec());
+        let file = SecretDelivery::File { path: "/a".to_owned() };
+        let env = SecretDelivery::Env;
+        assert_eq!(deliverable(value(b"x\n\n"), &env).unwrap().as_slice(), b"x\n");
+        assert_eq!(deliverable(value(b"x\n"), &file).unwrap().as_slice(), b"x\n");
+        assert_eq!(deliverable(value(b"\xFF"), &env), Err(SecretError::Encoding));
+    }
+}

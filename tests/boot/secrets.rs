@@ -1,0 +1,128 @@
+//! Secrets: they reach the component that they are for, and stay nowhere else.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::page::{assert_shown, blocks, commands};
+use crate::scenario::{Scenario, Step, bake, tools};
+
+/// The page for users, which has the declarations of the box, too.
+const PAGE: &str = include_str!("../../docs/secrets.md");
+const BOXFILE: &str = r#"box "secretive"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sh" "-c" "echo ${#API_KEY} of $API_URL; exec sleep 1000"
+    env API_URL="here"
+    health "none"
+    user "1000:1000"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    user "1001:1002"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+"#;
+/// The values have this in them.
+const CANARY: &str = "c4n4ry";
+const RUN: &str =
+    "--secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
+/// What each component has, as its own user and as others.
+const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
+    cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";
+/// Looks for the values wherever the host keeps something of a box, and in the memory of its supervisor.
+const SEARCH: &str = r#"
+record=$(boxlaunch inspect --json kept); boxlaunch logs kept
+field() { echo "$record" | sed "s/.*\"$1\":\"*\([^,\"]*\).*/\1/"; }
+memory() {
+    while read -r range perms _; do
+        case $perms in rw*) ;; *) continue ;; esac
+        from=$((0x${range%-*})) to=$((0x${range#*-}))
+        dd if=/proc/$1/mem bs=4096 skip=$((from / 4096)) count=$(((to - from) / 4096)) 2>/dev/null
+    done </proc/$1/maps
+}
+vmm=$(echo "$record" | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
+supervisor=$(field supervisor)
+for process in $supervisor $vmm; do
+    cat /proc/$process/environ /proc/$process/cmdline; ls -l /proc/$process/fd
+done >/tmp/found 2>&1
+boxlaunch inspect --json kept >>/tmp/found; boxlaunch ps --json >>/tmp/found
+boxlaunch logs kept >>/tmp/found
+cat $(find $BOXLAUNCH_STATE /tmp/boxlaunch-* -type f) >>/tmp/found
+echo files $(grep -c c4n4ry /tmp/found)
+echo record $(grep -c secretive /tmp/found | sed 's/[1-9][0-9]*/some/')
+memory $supervisor >/tmp/memory
+echo memory $(grep -c c4n4ry /tmp/memory)
+echo name $(grep -c secretive /tmp/memory | sed 's/[1-9][0-9]*/some/')
+boxlaunch stop kept
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("secretive.box"));
+    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    fs::write(&boxfile, BOXFILE.to_owned() + &blocks(PAGE, "kdl").join("\n")).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let given = format!(
+        "printf '{CANARY}\\0cert\\n' >/tmp/cert; export KEY={CANARY}=key; echo {CANARY} token"
+    );
+    let run = |arguments: &str| format!("{given} | boxlaunch run {arguments} {RUN}");
+    let seen = |arguments: &str| format!("{} -- sh -c '{SEEN}' | tr '\\0' 0", run(arguments));
+    Scenario::default()
+        .script(5, "business", &seen(""))
+        .script(5, "agent", &seen("--in agent"))
+        .script(5, "nobody", &seen("--user 5:1002"))
+        .script(20, "kept", &format!("({}) >/dev/null; unset KEY; {SEARCH}", run("-d --name kept")))
+        .step("missing", "boxlaunch run --secret CERT=- /secretive </dev/null")
+        .step("unknown", "boxlaunch run --secret OTHER=- /secretive")
+        .script(5, "unset", &format!("boxlaunch run {RUN} <&-"))
+        .script(20, "page", &page())
+        .start(&tools.host.clone().file(&bundle, "/secretive"))
+});
+
+#[test]
+fn each_component_has_its_own_and_only_its_user_reads_a_file() {
+    assert_eq!(
+        STEPS["business"].stdout,
+        "none\n-r-------- 1001 1002\nc4n4ry0cert\nc4n4ry token\ndrwxr-xr-x\n",
+        "{:?}",
+        STEPS["business"]
+    );
+    assert_eq!(STEPS["agent"].stdout, "c4n4ry=key\nc4n4ry token\ndrwxr-xr-x\n");
+    assert_eq!(STEPS["nobody"].stdout, "none\n-r-------- 1001 1002\ndrwxr-xr-x\n");
+}
+
+/// Returns the commands of the page as one script, each after a line that no command prints.
+fn page() -> String {
+    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
+    let start = "mkdir /tmp/page; cd /tmp/page; ln -s /secretive keys.box\n";
+    format!("{start}{}", commands.join("\necho ----\n"))
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let shown = commands(PAGE);
+    let parts: Vec<_> = STEPS["page"].stdout.split("----\n").collect();
+    assert_eq!(parts.len(), shown.len(), "{:?}", STEPS["page"]);
+    assert!(parts.len() > 5);
+    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+}
+
+/// Fails where the value stays in the environment, in the memory of the supervisor, or in a file.
+#[test]
+fn the_values_are_nowhere_on_the_host() {
+    let kept = &STEPS["kept"];
+    assert_eq!(
+        kept.stdout, "10 of here\nfiles 0\nrecord some\nmemory 0\nname some\nkept\n",
+        "{kept:?}"
+    );
+}
+
+#[test]
+fn a_secret_that_is_not_given_is_named() {
+    let said = ["missing", "unknown", "unset"].map(|name| STEPS[name].stderr.as_str());
+    insta::assert_snapshot!(said.join("--\n"));
+}
