@@ -70,7 +70,8 @@ pub(super) fn for_quick_tests(workspace: &Workspace) -> Result<()> {
     for_lints()?;
     for_demo(workspace)?;
     say::watch(|| {
-        packages(&[Package::Umoci, Package::Skopeo, Package::Erofs], &mut say::note)?;
+        let judges = [Package::Umoci, Package::Skopeo, Package::Erofs, Package::E2fs];
+        packages(&judges, &mut say::note)?;
         docker_registry(workspace, &mut say::note)?;
         spdx_validator(workspace, &mut say::note).map(drop)
     })

@@ -42,7 +42,7 @@ pub enum Package {
     Bindfs,
     /// Connects to an agent through its socket on the host.
     Curl,
-    /// Makes a file system, for the benchmark of starts.
+    /// Makes a file system for the benchmark of starts, and checks ours.
     E2fs,
     /// Compiles kernels.
     Gcc,
@@ -139,6 +139,8 @@ impl Package {
         match (self, program::find(self.program())) {
             // The package busybox has a program of the same name, which needs shared libraries.
             (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !needs_loader(&file)),
+            // Debian has it where only root's PATH leads.
+            (Self::E2fs, None) => Path::new("/usr/sbin/mke2fs").is_file(),
             // A library has no program.
             (Self::Libelf, _) => Path::new("/usr/include/gelf.h").is_file(),
             (_, path) => path.is_some(),

@@ -1,0 +1,57 @@
+//! CRC-32C (Castagnoli), which ext4 protects its metadata with.
+
+/// The polynomial 0x1EDC6F41 with its bits reversed.
+const POLYNOMIAL: u32 = 0x82F6_3B78;
+/// The remainder of each byte.
+const TABLE: [u32; 256] = table();
+
+/// Continues a checksum, as the kernel's `crc32c()` does: nothing is inverted. The first one continues `u32::MAX`.
+pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)];
+    bytes.iter().fold(crc, step)
+}
+
+const fn table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let (mut index, mut byte) = (0, 0);
+    while index < table.len() {
+        table[index] = remainder(byte);
+        index += 1;
+        byte += 1;
+    }
+    table
+}
+
+const fn remainder(byte: u32) -> u32 {
+    let (mut crc, mut bit) = (byte, 0);
+    while bit < 8 {
+        crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
+        bit += 1;
+    }
+    crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 3720, B.4: the examples of iSCSI, which inverts the result.
+    #[test]
+    fn the_examples_of_rfc_3720_hold() {
+        let ascending: Vec<u8> = (0..32).collect();
+        for (bytes, expected) in [
+            ([0; 32].as_slice(), 0x8A91_36AA),
+            (&[0xFF; 32], 0x62A8_AB43),
+            (&ascending, 0x46DD_794E),
+            (b"123456789", 0xE306_9283),
+        ] {
+            assert_eq!(!crc32c(u32::MAX, bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_checksum_continues_another() {
+        let whole = crc32c(u32::MAX, b"123456789");
+        assert_eq!(crc32c(crc32c(u32::MAX, b"1234"), b"56789"), whole);
+    }
+}

@@ -1,0 +1,80 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod crc;
+mod directory;
+mod error;
+mod fields;
+mod group;
+mod inode;
+mod journal;
+mod layout;
+mod parts;
+mod superblock;
+
+#[doc = include_str!("../FORMAT.md")]
+pub mod description {}
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+pub use error::Error;
+
+/// Bytes of a block.
+const BLOCK: usize = 4096;
+/// Bytes of a block, as a distance in the file.
+const BLOCK_SIZE: u64 = BLOCK as u64;
+
+/// The least size of a file system without a journal, in bytes.
+pub const MIN_SIZE: u64 = 1 << 20;
+/// The least size of a file system with a journal, in bytes.
+pub const MIN_SIZE_WITH_JOURNAL: u64 = 8 << 20;
+/// The largest size of a file system, in bytes: blocks are numbered with 32 bits.
+pub const MAX_SIZE: u64 = u32::MAX as u64 * BLOCK_SIZE;
+
+/// The options of a file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The volume's UUID, which must not be nil. Checksums and the hashes of directories start from it.
+    pub uuid: [u8; 16],
+    /// Whether there is a journal: for what has to survive a machine that stops at any moment.
+    pub journal: bool,
+    /// The user and the group that own the root directory.
+    pub root_owner: (u32, u32),
+    /// The permissions of the root directory: at most `0o7777`.
+    pub root_mode: u16,
+}
+
+/// Makes an empty ext4 file system of `size` bytes in an empty file, which stays sparse.
+///
+/// A size that is no multiple of 4096 is rounded down. The file gets that length; the file system may be up to 3 MiB
+/// shorter, where its last group would hold little more than its own tables.
+///
+/// # Errors
+/// The size or an option is out of range, or the file is not empty: then it is unchanged. It cannot be written: then
+/// it holds a part of a file system.
+pub fn format(file: &File, size: u64, options: &Options) -> Result<(), Error> {
+    options.check()?;
+    let parts = parts::plan(size, options)?;
+    let length = file.metadata()?.len();
+    if length != 0 {
+        return Err(Error::NotEmpty { length });
+    }
+    file.set_len(size - size % BLOCK_SIZE)?;
+    for part in parts {
+        file.write_all_at(&part.bytes, u64::from(part.block) * BLOCK_SIZE)?;
+    }
+    Ok(())
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        if self.uuid == [0; 16] {
+            return Err(Error::NilUuid);
+        }
+        if self.root_mode > 0o7777 {
+            return Err(Error::InvalidMode { mode: self.root_mode });
+        }
+        Ok(())
+    }
+}
