@@ -25,6 +25,9 @@ pub const ROOT_DEVICE: &str = "/dev/vda";
 /// How many user namespaces there may be beside the first (`user_namespaces(7)`).
 const MAX_USER_NAMESPACES: &str = "/proc/sys/user/max_user_namespaces";
 
+/// Whom a process may trace (Documentation/admin-guide/LSM/Yama.rst).
+const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
+
 pub(crate) const NO_SUID_DEV: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV);
 pub(crate) const NO_SUID_DEV_EXEC: MsFlags = NO_SUID_DEV.union(MsFlags::MS_NOEXEC);
 
@@ -134,6 +137,17 @@ pub(crate) fn mount_fs(
 /// The file's.
 pub(crate) fn forbid_user_namespaces() -> Result<(), InitError> {
     std::fs::write(MAX_USER_NAMESPACES, "0").step("forbid user namespaces")
+}
+
+/// Lets a process trace only those that it has started, on kernels that have Yama: Debian's source has it off.
+///
+/// # Errors
+/// The file's, where it is there.
+pub(crate) fn restrict_tracing() -> Result<(), InitError> {
+    match std::fs::write(PTRACE_SCOPE, "1") {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        written => written.step("restrict tracing"),
+    }
 }
 
 /// Brings loopback up in the current network namespace.

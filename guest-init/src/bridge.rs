@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use box_image::plan::MAX_CLIENTS;
 use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::libc;
@@ -26,8 +27,6 @@ use crate::component::{Component, caps, spawn};
 use crate::error::{InitError, Step as _};
 use crate::{console, sys};
 
-/// How many connections a bridge carries at once; one more is closed as soon as it is made.
-const MAX_CONNECTIONS: usize = 64;
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 64;
 /// The pause after a connection that cannot be accepted, as where memory or files are short.
@@ -94,7 +93,7 @@ fn serve(listener: &OwnedFd, port: u16) -> ! {
 /// Carries a connection in threads of its own, or closes it where there are too many: each holds a
 /// clone of `connections`.
 fn admit(connection: OwnedFd, port: u16, connections: &Arc<()>) {
-    if Arc::strong_count(connections) > MAX_CONNECTIONS {
+    if Arc::strong_count(connections) > MAX_CLIENTS {
         return;
     }
     let counted = Arc::clone(connections);

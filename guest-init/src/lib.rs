@@ -17,6 +17,7 @@ mod cgroup;
 pub mod channel;
 mod component;
 pub mod console;
+mod disks;
 pub mod error;
 mod exec_helper;
 pub mod isolation;
@@ -132,6 +133,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
     boot::forbid_user_namespaces()?;
+    boot::restrict_tracing()?;
+    disks::mount_all(&plan)?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let components = start_components(&plan, &secrets)?;

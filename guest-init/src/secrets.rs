@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use box_image::wire::{HostMessage, MAX_SECRETS, Secret, check_secret};
+use box_image::wire::{HostMessage, Secret, check_secret};
 use box_image::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{Mode, fchmod};
@@ -37,7 +37,7 @@ pub(crate) fn receive(
 ) -> Result<Vec<SecretFile>, InitError> {
     let mut files = Vec::new();
     let secrets = std::mem::take(&mut plan.secrets);
-    for (at, secret) in secrets.iter().take(MAX_SECRETS).enumerate() {
+    for (at, secret) in secrets.iter().enumerate() {
         let step = || format!("receive the secret {:?}", secret.name);
         let value = match channel.receive().step_with(step)? {
             Some(HostMessage::Secret(Secret { index, value })) if usize::from(index) == at => value,
@@ -175,10 +175,7 @@ mod tests {
         assert_eq!(fs::read(&new.path).unwrap(), b"value");
         assert_eq!(fs::metadata(&new.path).unwrap().mode() & 0o7777, 0o400);
         let again = write(&[new], ComponentName::Agent, &user).unwrap_err().to_string();
-        assert!(
-            again.ends_with("/key: EEXIST: File exists") || again.contains("File exists"),
-            "{again}"
-        );
+        assert!(again.contains("File exists"), "{again}");
         symlink("/nowhere", root.join("link")).unwrap();
         write(&[file("link")], ComponentName::Agent, &user).unwrap_err();
         fs::remove_dir_all(root).unwrap();

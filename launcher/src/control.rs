@@ -152,7 +152,7 @@ pub struct Channel {
     /// When it was found out that init reads its requests no more.
     unread_since: Option<Instant>,
     nonce: Nonce,
-    /// What init is sent once it has proved itself.
+    /// The secrets that init gets once it has proved itself.
     secrets: Vec<Secret>,
     frames: Frames,
     /// The protocol that init speaks, once it has proved itself.

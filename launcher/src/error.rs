@@ -73,6 +73,9 @@ pub enum LaunchError {
     /// The jail lacks layers, and all are asked for.
     #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
     Jail(Vec<Missing>),
+    /// The VMM process has not confined itself in time.
+    #[error("the process of the machine did not confine itself in time")]
+    NoJail,
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
     SocketPath { path: PathBuf, limit: usize },

@@ -17,7 +17,7 @@ const ROOT_TAG: &CStr = c"/dev/root";
 const KERNEL_FORMAT_ELF: u32 = 1;
 /// `KRUN_DISK_FORMAT_RAW`. Formats that can refer to other files are never used.
 const DISK_FORMAT_RAW: u32 = 0;
-/// `KRUN_SYNC_NONE`: a read-only disk has nothing to flush.
+/// `KRUN_SYNC_NONE`: nothing of a disk has to outlive the machine.
 const SYNC_NONE: u32 = 0;
 /// `KRUN_LOG_LEVEL_ERROR`. The console of a machine without a terminal is logged at this level.
 const LOG_ERROR: u32 = 1;
@@ -47,6 +47,15 @@ pub enum PortMode {
     GuestConnects,
     /// The host connects in: libkrun makes the socket and listens on it.
     HostConnects,
+}
+
+/// The access of a machine to a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiskMode {
+    /// Read it.
+    ReadOnly,
+    /// Write to it, too.
+    ReadWrite,
 }
 
 /// Sends libkrun's log, errors only, and the guest's console to standard error.
@@ -108,20 +117,21 @@ impl Vm {
         checked("krun_set_kernel", code).map(drop)
     }
 
-    /// Attaches the raw image at `path` as the next virtio-blk disk, read-only.
+    /// Attaches the raw image at `path` as the next virtio-blk disk. What is written to it is not flushed: it goes with the
+    /// machine.
     ///
     /// # Errors
     /// When libkrun refuses the path.
-    pub fn add_disk(&mut self, path: &Path) -> Result<(), KrunError> {
+    pub fn add_disk(&mut self, id: &CStr, path: &Path, mode: DiskMode) -> Result<(), KrunError> {
         let path = c_path("krun_add_disk3", path)?;
         // SAFETY: both strings are C strings for the call; libkrun copies them.
         let code = unsafe {
             krun::krun_add_disk3(
                 self.context,
-                c"rootfs".as_ptr(),
+                id.as_ptr(),
                 path.as_ptr(),
                 DISK_FORMAT_RAW,
-                true,
+                mode == DiskMode::ReadOnly,
                 false,
                 SYNC_NONE,
             )

@@ -34,6 +34,7 @@ pub mod receipt;
 pub mod report;
 pub mod resources;
 pub mod runtime_dir;
+pub mod scratch;
 pub mod signals;
 pub mod supervisor;
 pub mod tty;

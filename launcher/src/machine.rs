@@ -9,6 +9,7 @@ mod unready;
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,8 @@ pub struct Setup<'a> {
     pub trust: Trust,
     /// The run's private directory.
     pub runtime: RuntimeDir,
+    /// The plan's scratch disks, in their order.
+    pub disks: Vec<File>,
     /// The values of the plan's secrets, in their order.
     pub secrets: Vec<Secret>,
     /// Where the agent's socket is made; by default in the private directory.
@@ -387,23 +390,30 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
     let verification = verified(setup)?;
-    let mut vmm = Vmm::spawn(setup.program, setup.opened)?;
+    // A start over its budget is judged when it is known what has taken so long.
+    let deadline = setup.started + verification.hashing + setup.startup_timeout;
+    let mut vmm = Vmm::spawn(setup.program, setup.opened, &setup.disks)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
-    let terms = confine::terms(blobs, setup.device, runtime, setup.jail, &mut vmm)?;
+    let terms = confine::terms(blobs, &setup.disks, setup.device, runtime, setup.jail, &mut vmm)?;
     let nonce = Nonce::random()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
+        disks: setup.disks.iter().map(AsRawFd::as_raw_fd).collect(),
+        largest_disk: setup.opened.plan().scratch.iter().map(|it| it.size_bytes).max().unwrap_or(0),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
         jail: terms,
     })?;
-    let jail = confine::finish(setup.size, runtime, setup.jail, &mut vmm, setup.signals)?;
+    let jail =
+        confine::finish(setup.size, runtime, setup.jail, &mut vmm, (deadline, setup.signals))?;
     if let Some(jail) = &jail {
         setup.watch.see(Progress::Confined(&jail.missing));
         vmm.go();
     }
+    // The machine alone has them open now.
+    setup.disks.clear();
     let console = Console::new(setup.console.take());
     let secrets = std::mem::take(&mut setup.secrets);
     let events = Events::new(vmm, listener, (nonce, secrets), console)?;

@@ -6,16 +6,17 @@
 //! input; a command line would show the nonce to every process of the host. libkrun's log and the
 //! guest's console come back on its standard error; standard output is for one report, on the jail.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::time::Instant;
 
 use box_image::Vm as VmSize;
-use box_image::plan::{CONTROL_PORT, INIT_PATH, NEW_ROOT, NONCE_PATH};
+use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
@@ -33,8 +34,8 @@ use crate::LaunchError;
 use crate::control::Nonce;
 use crate::jail::control_group::ControlGroup;
 use crate::jail::process::{self, Process, Program, Started};
-use crate::jail::{Jail, Missing, Report, Terms, fd_path};
-use crate::krun::{self, PortMode, Vm};
+use crate::jail::{Files, Jail, Missing, Report, Terms, fd_path};
+use crate::krun::{self, DiskMode, PortMode, Vm};
 use crate::signals::{self, StopSignals};
 
 /// The hidden subcommand as which the VMM process is started.
@@ -46,6 +47,8 @@ pub(crate) const AGENT_SOCKET: &str = "agent.sock";
 /// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
 /// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
 const STACK: &str = "RUST_MIN_STACK=524288";
+/// The names of scratch disks.
+const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
 /// The longest report of a jail, in bytes.
 const MAX_REPORT: usize = 16 << 10;
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
@@ -60,6 +63,10 @@ pub(crate) struct VmmConfig {
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
+    /// Those of the disks that it writes to.
+    pub disks: Vec<RawFd>,
+    /// The size of the largest of these, in bytes.
+    pub largest_disk: u64,
     /// The secret that init has to send first.
     pub nonce: Nonce,
     /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`] leads.
@@ -105,12 +112,13 @@ pub struct Vmm {
 }
 
 impl Vmm {
-    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs open.
+    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs and its disks open.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn spawn(program: &Path, opened: &OpenBox) -> Result<Self, LaunchError> {
-        let files = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
+    pub fn spawn(program: &Path, opened: &OpenBox, disks: &[File]) -> Result<Self, LaunchError> {
+        let blobs = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
+        let files: Vec<_> = blobs.into_iter().chain(disks.iter().map(AsRawFd::as_raw_fd)).collect();
         Self::spawn_as(program, SUBCOMMAND, &files)
     }
 
@@ -188,9 +196,10 @@ impl Vmm {
     /// instead.
     ///
     /// # Errors
-    /// [`LaunchError::Signal`], and the kernel's.
+    /// [`LaunchError::Signal`], [`LaunchError::NoJail`] at the deadline, and the kernel's.
     pub(crate) fn await_report(
         &mut self,
+        deadline: Instant,
         signals: &StopSignals,
     ) -> Result<Option<Report>, LaunchError> {
         let Some(pipe) = self.report.take() else { return Ok(None) };
@@ -200,8 +209,11 @@ impl Vmm {
         loop {
             let mut fds =
                 [pipe.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-            match poll(&mut fds, PollTimeout::NONE) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
+            match poll(&mut fds, left) {
                 Err(nix::Error::EINTR) => continue,
+                Ok(0) if Instant::now() >= deadline => return Err(LaunchError::NoJail),
                 polled => polled.map_err(LaunchError::system(action))?,
             };
             if let Some(signal) = signals.next()? {
@@ -259,17 +271,22 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let mut input = config;
     let config: VmmConfig = configuration(&mut input)?;
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
-    close_all_but(&[kernel, init, rootfs])?;
+    let kept: Vec<_> = [kernel, init, rootfs].iter().chain(&config.disks).copied().collect();
+    close_all_but(&kept)?;
     let init_bytes = read_init(&config.blobs)?;
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
-    let jail = Jail::enter(config.jail, &[kernel, rootfs])?;
+    let (blobs, disks, largest) = (&[kernel, rootfs], &config.disks, config.largest_disk);
+    let jail = Jail::enter(config.jail, Files { blobs, disks, largest })?;
     // After the change of the user, which undoes it.
     follow_reader()?;
     krun::log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
     vm.set_kernel(&fd_path(kernel))?;
-    vm.add_disk(&fd_path(rootfs))?;
+    vm.add_disk(c"rootfs", &fd_path(rootfs), DiskMode::ReadOnly)?;
+    for (id, disk) in SCRATCH.iter().zip(&config.disks) {
+        vm.add_disk(id, &fd_path(*disk), DiskMode::ReadWrite)?;
+    }
     add_first_root(&mut vm, init_bytes, config.nonce.text())?;
     vm.add_vsock()?;
     let socket = |name| jail.sockets.join(name);
@@ -430,7 +447,7 @@ mod tests {
         let made = TestBox::new(&config());
         let opened = crate::open(made.path()).unwrap();
         let other = File::open(made.path().join("index.json")).unwrap();
-        let vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[]).unwrap();
         await_exec(&vmm);
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         let inherited = |fd: RawFd| fs::read_link(proc.join(format!("fd/{fd}"))).ok();
@@ -450,7 +467,7 @@ mod tests {
     #[test]
     fn the_process_ends_with_its_handle() {
         let made = TestBox::new(&config());
-        let vmm = Vmm::spawn(Path::new(PATIENT), &crate::open(made.path()).unwrap()).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &crate::open(made.path()).unwrap(), &[]).unwrap();
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         assert!(proc.exists());
         drop(vmm);
@@ -464,6 +481,8 @@ mod tests {
         let sent = VmmConfig {
             size: config().plan.vm,
             blobs: BlobFds::of(&opened),
+            disks: Vec::new(),
+            largest_disk: 0,
             nonce: Nonce::random().unwrap(),
             agent: Some(4088),
             jail: Terms {
@@ -478,7 +497,7 @@ mod tests {
         let read: VmmConfig = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert!(json.contains(sent.nonce.text()));
-        let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened).unwrap();
+        let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[]).unwrap();
         vmm.configure(&sent).unwrap();
         vmm.go();
         assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been started"));

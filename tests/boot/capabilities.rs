@@ -37,6 +37,7 @@ fn start() -> BTreeMap<String, Step> {
         .step("business", &command(""))
         .step("agent", &command("--in agent"))
         .step("nobody", &command("--user nobody"))
+        .step("tracing", "boxlaunch run -q /capable -- cat /proc/sys/kernel/yama/ptrace_scope")
         .start(&tools.host.clone().file(&bundle, "/capable"))
 }
 
@@ -56,6 +57,7 @@ fn a_component_has_what_is_added_and_not_what_is_dropped() {
     assert_eq!(steps["business"].stdout, expected(business, business, &done));
     let none = ["no ping", "no chroot", "no chown", "no cat"];
     assert_eq!(steps["agent"].stdout, expected(0, 0, &none), "{:?}", steps["agent"]);
+    assert_eq!(steps["tracing"].stdout, "1\n", "a process traces what it has started");
     let nobody = &steps["nobody"];
     assert_eq!(nobody.stdout, expected(0, business, &none), "only root has any: {nobody:?}");
 }

@@ -31,6 +31,7 @@ mod running;
 mod scenario;
 #[path = "../show/schema.rs"]
 mod schema;
+mod scratch;
 mod secrets;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]

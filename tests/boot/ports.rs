@@ -59,10 +59,10 @@ fn make_boxes(dir: &Path, boxes: &Path) {
     }
 }
 
-/// What a guest finds that tries this many ports, and how many bytes the host answers on connections but the first.
+/// The findings of a guest that tries this many ports, and the bytes that the host answers on all connections but the first.
 const FOUND: &str = "66536 ports: connected [1024], refused [4088]";
 const UNANSWERED: &str = "bytes of answers on the others: [0]";
-/// What the host has, however often it looks: the one connection, and nobody who waits for another.
+/// The host's view, however often it looks: the one connection, and nobody who waits for another.
 const ONE_CONNECTION: &str = " 2 agent 00010000 01 1 control 00000000 03 1 supervisor 00010000 01 ";
 
 fn shown(name: &str) -> Vec<&'static str> {

@@ -29,7 +29,7 @@ vm cpus=1 memory="256MiB"
 const CANARY: &str = "c4n4ry";
 const RUN: &str =
     "--secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
-/// What each component has, as its own user and as others.
+/// Shows the secrets of a component, as its own user and as others.
 const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
     cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";
 /// Looks for the values wherever the host keeps something of a box, and in the memory of its supervisor.
@@ -59,6 +59,14 @@ echo name $(grep -c secretive /tmp/memory | sed 's/[1-9][0-9]*/some/')
 boxlaunch stop kept
 "#;
 
+/// An ordinary user, whose process is hidden while it holds the values.
+const USER: &str = r#"
+echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me' >>/etc/group
+mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
+su me -c 'export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home KEY=a; echo c >/tmp/home/c
+echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"'
+"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
@@ -79,6 +87,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .step("missing", "boxlaunch run --secret CERT=- /secretive </dev/null")
         .step("unknown", "boxlaunch run --secret OTHER=- /secretive")
         .script(5, "unset", &format!("boxlaunch run {RUN} <&-"))
+        .script(10, "user", USER)
+        .step("value", "boxlaunch run --secret API_KEY=c4n4ry /secretive")
         .script(20, "page", &page())
         .start(&tools.host.clone().file(&bundle, "/secretive"))
 });
@@ -93,6 +103,11 @@ fn each_component_has_its_own_and_only_its_user_reads_a_file() {
     );
     assert_eq!(STEPS["agent"].stdout, "c4n4ry=key\nc4n4ry token\ndrwxr-xr-x\n");
     assert_eq!(STEPS["nobody"].stdout, "none\n-r-------- 1001 1002\ndrwxr-xr-x\n");
+}
+
+#[test]
+fn a_user_gives_secrets_too() {
+    assert_eq!(STEPS["user"].stdout, "c\nb\n", "{:?}", STEPS["user"]);
 }
 
 /// Returns the commands of the page as one script, each after a line that no command prints.
@@ -123,6 +138,6 @@ fn the_values_are_nowhere_on_the_host() {
 
 #[test]
 fn a_secret_that_is_not_given_is_named() {
-    let said = ["missing", "unknown", "unset"].map(|name| STEPS[name].stderr.as_str());
+    let said = ["missing", "unknown", "unset", "value"].map(|name| STEPS[name].stderr.as_str());
     insta::assert_snapshot!(said.join("--\n"));
 }

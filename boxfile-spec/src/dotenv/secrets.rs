@@ -1,6 +1,6 @@
 //! Secrets in a `.env` file, which is checked in and baked as the Boxfile is.
 
-use box_image::secrets::{NOT_PASSED, looks_secret};
+use box_image::secrets::{PASSED, looks_secret};
 use box_image::{ComponentName, SecretPlan};
 
 use super::Variables;
@@ -30,7 +30,7 @@ pub fn secrets(
         };
         let help = format!(
             "take it out of this file, and declare it by name alone in the Boxfile, as the secret \
-             `{name}`{whose} ({NOT_PASSED}); if it is not a secret, write it there as `plain-env`"
+             `{name}`{whose} ({PASSED}); if it is not a secret, write it there as `plain-env`"
         );
         let error = Diagnostic::new(message, value.span, "it would be in every box");
         Some(error.with_help(help))

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use box_image::secrets::{Leak, NOT_PASSED, leaks, looks_secret};
+use box_image::secrets::{Leak, PASSED, leaks, looks_secret};
 use box_image::{ComponentName, Scope};
 
 use crate::diagnostic::quote;
@@ -78,7 +78,7 @@ fn plain_variable(prop: &Prop, needs: Needs) -> Diagnostic {
     Diagnostic::new(rules::plain_secret(name), prop.value.span, LEAKS)
         .hiding(prop.value.span)
         .with_help(format!(
-            "declare it by name alone, outside of the component: {declaration} ({NOT_PASSED}); if it is not a \
+            "declare it by name alone, outside of the component: {declaration} ({PASSED}); if it is not a \
              secret, {plain}"
         ))
 }
@@ -115,7 +115,7 @@ fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic
     let declaration = declaration(word.syntax, &variable, needs);
     Diagnostic::new(message, word.span, LEAKS).hiding(word.span).with_help(format!(
         "declare it by name alone, outside of the component: {declaration}; the program then has \
-         it as the environment variable `{variable}` ({NOT_PASSED})"
+         it as the environment variable `{variable}` ({PASSED})"
     ))
 }
 

@@ -1,7 +1,9 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
+use box_image::rules::{LEAST_SCRATCH, MOST_SCRATCH};
+
 use super::{Count, Declaration, Enforced, Kind, prop, required, required_prop};
-use crate::units::{GIB, MIB};
+use crate::units::GIB;
 
 const SCOPES: &[&str] = &["agent", "business", "both"];
 
@@ -25,10 +27,9 @@ pub(crate) static SCRATCH: Declaration = Declaration {
     first: Some(required("name", Kind::Name)),
     props: &[
         required_prop("guest", Kind::GuestPath),
-        required_prop("size", Kind::Size { least: MIB, most: 1024 * GIB }),
+        required_prop("size", Kind::Size { least: LEAST_SCRATCH, most: MOST_SCRATCH }),
         prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
-    enforced: Enforced::Later,
     ..Declaration::NEW
 };
 

@@ -893,7 +893,7 @@ fn values_of_another_type() {
      5 | env.PASSWORD = "*******"
        |                ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, put it under `plain-env` instead of `env`
+       = help: declare it by name alone, outside of the component: `[secret.PASSWORD]` (`boxlaunch run --secret` gives its value); if it is not a secret, put it under `plain-env` instead of `env`
     "#);
 }
 

@@ -20,6 +20,7 @@ pub use error::{ComposeError, Obstacle};
 pub use files::{Baked, bake};
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};
+pub use mounts::check as check_mounts;
 pub(crate) use plan::image_words;
 pub use plan::{Env, plan_of, unsupported};
 pub use programs::check_programs;

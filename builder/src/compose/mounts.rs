@@ -12,11 +12,7 @@ use super::error::owner;
 /// # Errors
 /// [`ComposeError::Hidden`] where it has files below a mount, or something other than a
 /// directory at one.
-pub(super) fn check(
-    tree: &Tree,
-    component: ComponentName,
-    boxfile: &Boxfile,
-) -> Result<(), ComposeError> {
+pub fn check(tree: &Tree, component: ComponentName, boxfile: &Boxfile) -> Result<(), ComposeError> {
     let shares = boxfile
         .shares
         .iter()
@@ -58,7 +54,7 @@ fn check_secrets(
                 component: whose,
                 baked,
                 path: String::from_utf8_lossy(&path).into_owned(),
-                found: format!("a {}", inode.type_name()),
+                found: described(inode).to_owned(),
                 mounted: format!("in the way of the file of the secret `{}`", secret.name),
                 span: Some(boxfile.root_span(component)),
             });
@@ -98,9 +94,8 @@ fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     let inode = tree.inode(id);
     let names = match &inode.kind {
         Kind::Directory(names) => names,
-        Kind::Leaf(leaf) => {
-            let found = if matches!(leaf, Leaf::Symlink(_)) { "a symbolic link" } else { "a file" };
-            return Some(Hidden { path, found: found.to_owned(), inode });
+        Kind::Leaf(_) => {
+            return Some(Hidden { path, found: described(inode).to_owned(), inode });
         }
     };
     let (first, inode) = names.first_key_value()?;
@@ -111,6 +106,14 @@ fn in_the_way<'t>(tree: &'t Tree, path: &str) -> Option<Hidden<'t>> {
     };
     let found = format!("files ({first}{more})");
     Some(Hidden { path, found, inode: tree.inode(*inode) })
+}
+
+const fn described(inode: &Inode) -> &'static str {
+    match inode.kind {
+        Kind::Directory(_) => "a directory",
+        Kind::Leaf(Leaf::Symlink(_)) => "a symbolic link",
+        Kind::Leaf(_) => "a file",
+    }
 }
 
 /// Returns what is at a path, or the leaf that is in the way to it, and where that is.

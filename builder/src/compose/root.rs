@@ -22,7 +22,6 @@ use boxfile_spec::Boxfile;
 
 use super::error::owner;
 use super::files::check_visible;
-use super::mounts;
 use super::system::SKILLS_PLACE;
 use super::{Baked, ComposeError, FlatImage, System};
 
@@ -94,7 +93,6 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<T
         check_visible(own, &parts.systems, parts.files)?;
         for component in &own.components {
             check_skills(own.tree, *component, !parts.skills.is_empty())?;
-            mounts::check(own.tree, *component, boxfile)?;
             check_workdir(own.tree, *component, boxfile, plan)?;
         }
         root.graft(roots, own.name.as_bytes(), own.tree);

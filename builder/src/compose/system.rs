@@ -70,6 +70,13 @@ impl System {
         if !plan.skills.is_empty() {
             layer.make_directory(image, SKILLS_PATH.as_bytes(), SKILLS_PLACE)?;
         }
+        for guest in plan.mount_points(component) {
+            layer.make_directory(
+                image,
+                guest.as_bytes(),
+                "where the guest mounts a share or a disk",
+            )?;
+        }
         if plan.calls_from(component) {
             layer.put(image, BOX_EXEC_PATH, MOUNT_POINT.to_owned())?;
             layer.put(image, EXEC_SOCKET_PATH, MOUNT_POINT.to_owned())?;

@@ -19,8 +19,8 @@ use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
-    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, bake, check_programs,
-    compose, plan_of,
+    self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, bake, check_mounts,
+    check_programs, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -113,7 +113,7 @@ pub(super) fn composed(
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.files.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
-    let systems = systems(&roots, &plan).map_err(|source| unfit(boxfile, source))?;
+    let systems = systems(&roots, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
     for data in systems.iter().flat_map(|it| &it.data) {
         contents.put(store, data)?;
     }
@@ -134,10 +134,18 @@ pub(super) fn composed(
     BuildError::all(missing).map(|()| Root { tree, contents, plan, unused })
 }
 
-/// Returns what the box adds to the root of each component.
-fn systems(roots: &[ComponentRoot<'_>], plan: &RunPlan) -> Result<Vec<System>, ComposeError> {
+/// Returns what the box adds to the root of each component, in which the Boxfile's own mounts have a place.
+fn systems(
+    roots: &[ComponentRoot<'_>],
+    boxfile: &Boxfile,
+    plan: &RunPlan,
+) -> Result<Vec<System>, ComposeError> {
     let each = roots.iter().flat_map(|root| root.components.iter().map(move |it| (*it, root.tree)));
-    each.map(|(component, tree)| System::new(component, tree, plan)).collect()
+    let system = |(component, tree): (ComponentName, &Tree)| {
+        check_mounts(tree, component, boxfile)?;
+        System::new(component, tree, plan)
+    };
+    each.map(system).collect()
 }
 
 /// Returns the run plan, which some start can carry out.

@@ -182,6 +182,11 @@ pub fn program_paths(program: &str, search_path: &str) -> Vec<String> {
     absolute.map(|directory| format!("{}/{program}", directory.trim_end_matches('/'))).collect()
 }
 
+/// The least size of a scratch disk, in bytes.
+pub const LEAST_SCRATCH: u64 = 1 << 20;
+/// The greatest one.
+pub const MOST_SCRATCH: u64 = 1 << 40;
+
 /// The rule of [`is_variable`] in words.
 pub const VARIABLE_FORM: &str = "has letters, digits and `_`, and does not begin with a digit";
 

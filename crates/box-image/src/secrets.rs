@@ -14,10 +14,8 @@ pub use words::{Leak, leaks, mask_words};
 /// The text that is printed in place of a secret.
 pub const MASK: &str = "****";
 
-/// The restriction that advice to declare a secret names, as long as [`RunPlan::unsupported`] names secrets.
-///
-/// [`RunPlan::unsupported`]: crate::RunPlan::unsupported
-pub const NOT_PASSED: &str = "boxlaunch cannot pass secrets yet, and does not start a box with one";
+/// Where a declared secret gets its value, as advice to declare one says.
+pub const PASSED: &str = "`boxlaunch run --secret` gives its value";
 
 /// The ends of the names of variables that hold secrets.
 const SECRET_ENDS: [&str; 26] = [

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use box_image::wire::{Exec, TerminalSize};
-use box_image::{ComponentName, ComponentPlan};
+use box_image::{ComponentName, ComponentPlan, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;
@@ -33,6 +33,8 @@ const TO_START: Duration = Duration::from_secs(5);
 pub(crate) struct Setting<'a> {
     /// Which component it holds.
     pub(crate) name: ComponentName,
+    /// How the box runs.
+    pub(crate) run: &'a RunPlan,
     /// How the component runs.
     pub(crate) plan: &'a ComponentPlan,
     /// The cgroup of its workloads.

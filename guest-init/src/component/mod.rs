@@ -71,7 +71,7 @@ impl Component {
         let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);
-            holder::run(holder::Setting { name, plan, leaf, link, skills, calls, secrets })
+            holder::run(holder::Setting { name, run, plan, leaf, link, skills, calls, secrets })
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
         Ok(Self { name, holder, link, leaf, stop_signal: plan.stop_signal, is_lost: false })

@@ -31,6 +31,7 @@ use nix::unistd::{chdir, chroot};
 use super::holder::Setting;
 use super::{dev, workdir};
 use crate::boot::{self, NO_SUID_DEV, NO_SUID_DEV_EXEC, mount_fs};
+use crate::disks;
 use crate::error::{InitError, Step as _};
 use crate::secrets;
 use crate::serve::calls;
@@ -79,9 +80,10 @@ pub(crate) fn enter(setting: &Setting<'_>) -> Result<(), InitError> {
     } else {
         chroot(".").step("confine the component to its root")?;
     }
+    // Before the secrets, which may lie in it: it belongs to its user.
+    workdir::make(&plan.workdir, &plan.user)?;
     // Those of this process are cleared with that.
-    secrets::write(&setting.secrets.take(), setting.name, &plan.user)?;
-    workdir::make(&plan.workdir, &plan.user)
+    secrets::write(&setting.secrets.take(), setting.name, &plan.user)
 }
 
 /// Mounts the image with what the box adds to it and its scratch layer; returns where.
@@ -118,6 +120,7 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     mount_fs("sysfs", &root.join("sys"), flags, "")?;
     bind_read_only(setting.leaf.path(), &root.join("sys/fs/cgroup"), NO_SUID_DEV_EXEC)?;
     let below = |path: &str| root.join(path.trim_start_matches('/'));
+    disks::show(root, setting.run, setting.name)?;
     if setting.skills {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }

@@ -3,7 +3,7 @@
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
-use box_image::ErrorCode;
+use box_image::{ErrorCode, RunPlan};
 use box_layout::OpenBox;
 use virtual_host::{VirtualHost, kernel, require_qemu};
 
@@ -18,7 +18,6 @@ const BOX: &str = "/box";
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERACTIVE: &str = "--interactive";
 const JAIL: &str = "--jail";
-const SECRET: &str = "--secret";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -46,13 +45,23 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
 
+/// Refuses a box with secrets, which have no way into the virtual host.
+pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), CommandError> {
+    if plan.secrets.is_empty() {
+        return Ok(());
+    }
+    let help = "start it on a machine with KVM; or put `secret` into a profile, and build a box without that";
+    let message =
+        "a box with secrets cannot be started with --emulated, which has no way to hand them over";
+    Err(CommandError::new((ErrorCode::Usage, help), message))
+}
+
 /// Refuses the options that lead out of the virtual host.
 fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = [
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
         (JAIL, args.jail.is_some()),
-        (SECRET, !args.secrets.is_empty()),
         (INTERACTIVE, args.options.interactive),
     ];
     let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
@@ -66,8 +75,6 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let help = if option == JAIL {
         "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
          boxes of strangers so"
-    } else if option == SECRET {
-        "start this box on a machine with KVM"
     } else {
         "leave it out; with --json the report has what the programs wrote"
     };

@@ -55,7 +55,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
-        LaunchError::Timeout { .. } => StartupTimeout,
+        LaunchError::Timeout { .. } | LaunchError::NoJail => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
     }

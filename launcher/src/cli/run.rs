@@ -19,6 +19,7 @@ use boxlaunch::machine::Setup;
 use boxlaunch::output::{Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
+use boxlaunch::scratch;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::verify::Trust;
@@ -45,12 +46,14 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     }
     if args.emulated {
         let opened = args.open()?;
+        emulated::refuse_secrets(opened.plan())?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
     if !args.secrets.is_empty() && handed_over.is_none() {
-        checked(args, &args.open()?)?;
-        return Err(secrets::restart(&args.secrets));
+        let opened = args.open()?;
+        checked(args, &opened)?;
+        return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
     }
     if args.detach && !args.detached {
         return detach::run();
@@ -71,7 +74,7 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = args.open()?;
     let component = checked(args, &opened)?;
-    let secrets = secrets::take(&args.secrets, &opened.plan().secrets)?;
+    let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     args.options.check()?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
@@ -94,6 +97,7 @@ fn boot(
             receipts: &receipts,
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
+            disks: scratch::make(opened.plan(), &state)?,
             secrets,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
@@ -130,7 +134,7 @@ fn boot(
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
     // The start does so, too.
     boxlaunch::check_enforced(opened)?;
-    secrets::check_names(&args.secrets, &opened.plan().secrets)?;
+    secrets::checked(args, opened.plan())?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";

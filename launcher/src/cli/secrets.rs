@@ -16,17 +16,25 @@ use std::process::Command;
 
 use box_image::rules::{VARIABLE_FORM, is_variable};
 use box_image::wire::{MAX_SECRET, Secret, SecretError, check_secret};
-use box_image::{ErrorCode, SecretDelivery, SecretPlan};
+use box_image::{ErrorCode, RunPlan, SecretDelivery, SecretPlan};
 use boxlaunch::LaunchError;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::close;
 use zeroize::Zeroizing;
 
 use super::error::CommandError;
 use super::paths::SELF;
+use super::run::RunArgs;
 
 /// The variable with the number of the file that holds the values.
 const FILE: &str = "BOXLAUNCH_SECRETS";
+
+/// The variables that this program reads itself.
+const OWN: [&str; 6] =
+    ["BOXLAUNCH_STATE", FILE, "HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
 
 /// A secret of the command line: `NAME=SOURCE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +56,16 @@ impl GivenSecret {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let form = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
         let (name, source) = text.split_once('=').ok_or(form)?;
+        if name == "id" {
+            return Err("that is docker's form; here it is NAME=file:PATH".to_owned());
+        }
         if !is_variable(name) {
             return Err(format!("a secret's name {VARIABLE_FORM}"));
         }
         let source = match source.split_once(':') {
+            Some(("env", variable)) if OWN.contains(&variable) => {
+                return Err(format!("boxlaunch itself needs the variable {variable}"));
+            }
             Some(("env", variable)) if is_variable(variable) => Source::Variable(variable.into()),
             Some(("file", path)) if !path.is_empty() => Source::File(path.into()),
             None if source == "-" => Source::Stdin,
@@ -66,9 +80,11 @@ impl GivenSecret {
             Source::Variable(variable) => env::var_os(variable).map(OsString::into_vec),
             Source::File(path) => {
                 let read = File::open(path).and_then(bounded);
-                let action = "read the secret in";
-                let path = path.clone();
-                Some(read.map_err(|source| LaunchError::File { action, path, source })?)
+                Some(read.map_err(|error| {
+                    let (name, path) = (&self.name, path.display());
+                    let message = format!("cannot read the secret {name} from {path}: {error}");
+                    usage(&message, "correct the path")
+                })?)
             }
             Source::Stdin => {
                 let read = bounded(stdin().lock());
@@ -94,11 +110,25 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(value)
 }
 
+/// Returns the secrets of a command line, which are those that a box declares.
+///
+/// They are not read by the parser of the command line, which repeats what it does not understand.
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, CommandError> {
+    let given = args
+        .secrets
+        .iter()
+        .map(|it| GivenSecret::parse(it).map_err(|why| usage("a --secret is malformed", &why)));
+    let given: Vec<_> = given.collect::<Result<_, _>>()?;
+    check_names(&given, &plan.secrets)?;
+    if args.options.interactive && given.iter().any(|it| it.source == Source::Stdin) {
+        let help = "give the secret by file:PATH or env:VARIABLE";
+        return Err(usage("standard input cannot be a secret and CMD's input", help));
+    }
+    Ok(given)
+}
+
 /// Checks that each secret that a box declares is given, once, and no other.
-pub(super) fn check_names(
-    given: &[GivenSecret],
-    declared: &[SecretPlan],
-) -> Result<(), CommandError> {
+fn check_names(given: &[GivenSecret], declared: &[SecretPlan]) -> Result<(), CommandError> {
     for (at, secret) in given.iter().enumerate() {
         let name = &secret.name;
         if given[..at].iter().any(|it| it.name == *name) {
@@ -124,12 +154,21 @@ pub(super) fn check_names(
     let missing: Vec<_> = declared.iter().filter(|it| !is_given(it)).map(|it| &*it.name).collect();
     let Some(first) = missing.first() else { return Ok(()) };
     let help = format!("add `--secret {first}=env:{first}`, or file:PATH, or - for standard input");
-    Err(usage(&format!("the box needs what no --secret gives: {}", missing.join(", ")), &help))
+    let missing = missing.join(", ");
+    Err(usage(&format!("the box declares secrets that were not given: {missing}"), &help))
+}
+
+/// Keeps the memory of this process from others, and from a core file.
+pub(super) fn hide_memory() -> Result<(), LaunchError> {
+    let none =
+        |error| LaunchError::System { action: "hide the memory", source: io::Error::from(error) };
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(none)?;
+    prctl::set_dumpable(false).map_err(none)
 }
 
 /// Reads the values, and executes this program again with them. Returns only where that fails.
 pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
-    match gather(given) {
+    match hide_memory().map_err(Into::into).and_then(|()| gather(given)) {
         Ok(file) => {
             let mut again = Command::new(SELF);
             again.args(env::args_os().skip(1)).env(FILE, file.as_raw_fd().to_string());
@@ -149,7 +188,8 @@ pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
 fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
     let action = "keep the secrets in memory";
     // It stays open over the execution.
-    let file = memfd_create("secrets", MFdFlags::empty()).map_err(LaunchError::system(action))?;
+    let file = memfd_create("secrets", MFdFlags::MFD_ALLOW_SEALING)
+        .map_err(LaunchError::system(action))?;
     let mut file = File::from(file);
     for secret in given {
         let value = secret.read()?;
@@ -157,6 +197,7 @@ fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
         let written = file.write_all(&length).and_then(|()| file.write_all(&value));
         written.map_err(LaunchError::system(action))?;
     }
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals())).map_err(LaunchError::system(action))?;
     Ok(file)
 }
 
@@ -166,11 +207,10 @@ pub(super) fn handed_over() -> Option<RawFd> {
 }
 
 /// Takes the values out of that file, in the order of the plan.
-pub(super) fn take(
-    given: &[GivenSecret],
-    declared: &[SecretPlan],
-) -> Result<Vec<Secret>, CommandError> {
+pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>, CommandError> {
+    let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
+    hide_memory()?;
     let read = read_and_clear(fd, given.len()).map_err(LaunchError::system("take the secrets"))?;
     let mut values: Vec<_> = given.iter().map(|it| &it.name).zip(read).collect();
     let in_order = (0..).zip(declared).filter_map(|(index, plan)| {
@@ -185,20 +225,31 @@ pub(super) fn take(
     in_order.collect()
 }
 
-/// Returns a value as it is delivered: a variable does without the line feed at the end of a file's last line.
+/// Returns a value as it is delivered: a variable does without the end of a file's last line.
 fn deliverable(
     mut value: Zeroizing<Vec<u8>>,
     delivery: &SecretDelivery,
 ) -> Result<Zeroizing<Vec<u8>>, SecretError> {
     if *delivery == SecretDelivery::Env {
-        value.pop_if(|last| *last == b'\n');
+        value.pop_if(|last| *last == b'\n').and_then(|_| value.pop_if(|last| *last == b'\r'));
     }
     check_secret(&value, delivery).map(|()| value)
+}
+
+/// The mark of the file that [`gather`] makes, which no other file has: its size stays.
+fn seals() -> SealFlag {
+    SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL
 }
 
 fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>> {
     let path = Path::new("/proc/self/fd").join(fd.to_string());
     let mut file = File::options().read(true).write(true).open(path)?;
+    let found = fcntl(&file, FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_retain);
+    if found != Ok(seals()) {
+        return Err(io::Error::other(format!(
+            "{FILE} does not name the file that boxlaunch has made"
+        )));
+    }
     close(fd)?;
     let mut values = Vec::new();
     for _ in 0..count {
@@ -213,12 +264,11 @@ fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>
     let length = file.stream_position()?;
     file.rewind()?;
     io::copy(&mut io::repeat(0).take(length), &mut file)?;
-    file.set_len(0)?;
     Ok(values)
 }
 
 fn refused(name: &str, error: SecretError) -> CommandError {
-    usage(&format!("the secret {name} cannot be handed over: {error}"), "see docs/secrets.md")
+    usage(&format!("the secret {name} cannot be handed over: {error}"), "give another value")
 }
 
 fn usage(message: &str, help: &str) -> CommandError {
@@ -261,24 +311,49 @@ mod tests {
             check_names(&given(options), &declared(&["A", "B"])).map_err(|error| error.text())
         };
         assert_eq!(checked(&["B=-", "A=env:A"]), Ok(()));
-        insta::assert_snapshot!(checked(&[]).unwrap_err(), @"");
-        insta::assert_snapshot!(checked(&["A=-", "A=-"]).unwrap_err(), @"");
-        insta::assert_snapshot!(checked(&["A=-", "B=-"]).unwrap_err(), @"");
-        insta::assert_snapshot!(checked(&["C=-"]).unwrap_err(), @"");
+        insta::assert_snapshot!(checked(&[]).unwrap_err(), @"
+        error: the box declares secrets that were not given: A, B
+          = help: add `--secret A=env:A`, or file:PATH, or - for standard input
+        ");
+        insta::assert_snapshot!(checked(&["A=-", "A=-"]).unwrap_err(), @"
+        error: the secret A is given twice
+          = help: leave one out
+        ");
+        insta::assert_snapshot!(checked(&["A=-", "B=-"]).unwrap_err(), @"
+        error: only one secret can come from standard input
+          = help: use file:PATH or env:VARIABLE for the others
+        ");
+        insta::assert_snapshot!(checked(&["C=-"]).unwrap_err(), @"
+        error: the box declares no secret C
+          = help: it declares A, B
+        ");
     }
 
     #[test]
     fn the_file_in_memory_is_read_in_order_and_left_empty() {
-        let path = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(path.path(), "second").unwrap();
-        let file =
-            gather(&given(&[&format!("A=file:{}", path.path().display()), "B=env:PATH"])).unwrap();
-        let other = file.try_clone().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let options = ["A=first", "B=second"].map(|option| {
+            let (name, value) = option.split_once('=').unwrap();
+            let path = directory.path().join(name);
+            std::fs::write(&path, value).unwrap();
+            format!("{name}=file:{}", path.display())
+        });
+        let file = gather(&given(&[&options[0], &options[1]])).unwrap();
+        let mut other = file.try_clone().unwrap();
         let fd = std::os::fd::IntoRawFd::into_raw_fd(file);
+        assert!(read_and_clear(other_file(), 1).is_err(), "it is left alone");
         let values = read_and_clear(fd, 2).unwrap();
-        assert_eq!(values[0].as_slice(), b"second");
-        assert_eq!(values[1].as_slice(), env::var("PATH").unwrap().as_bytes());
-        assert_eq!(other.metadata().unwrap().len(), 0);
+        assert_eq!([values[0].as_slice(), &values[1]], [b"first".as_slice(), b"second"]);
+        let mut left = Vec::new();
+        other.rewind().unwrap();
+        other.read_to_end(&mut left).unwrap();
+        assert!(left.iter().all(|byte| *byte == 0), "{left:?}");
+    }
+
+    fn other_file() -> RawFd {
+        let file = tempfile::tempfile().unwrap();
+        (&file).write_all(b"\x01\0\0\0x").unwrap();
+        std::os::fd::IntoRawFd::into_raw_fd(file)
     }
 
     #[test]
@@ -287,6 +362,8 @@ mod tests {
         let file = SecretDelivery::File { path: "/a".to_owned() };
         let env = SecretDelivery::Env;
         assert_eq!(deliverable(value(b"x\n\n"), &env).unwrap().as_slice(), b"x\n");
+        assert_eq!(deliverable(value(b"x\r\n"), &env).unwrap().as_slice(), b"x");
+        assert_eq!(deliverable(value(b"\n"), &env), Err(SecretError::Empty));
         assert_eq!(deliverable(value(b"x\n"), &file).unwrap().as_slice(), b"x\n");
         assert_eq!(deliverable(value(b"\xFF"), &env), Err(SecretError::Encoding));
     }

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use box_image::Vm as Size;
 
 use super::kvm;
 use crate::LaunchError;
 use crate::control::Listener;
-use crate::jail::{Jail, Policy, Report, Terms};
+use crate::jail::{Files, Jail, Policy, Report, Terms};
 use crate::machine::confine;
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
@@ -17,6 +18,8 @@ use crate::vmm::{self, CONTROL_SOCKET, Vmm};
 
 /// The hidden subcommand as which that process is started.
 pub const SUBCOMMAND: &str = "jail-trial";
+/// How long it may take. It needs some milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
 /// The size of the machine that is never started.
 const SIZE: Size = Size { cpus: 1, memory_mib: 64 };
 
@@ -37,9 +40,10 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     let mut process = Vmm::spawn_as(program, SUBCOMMAND, &[])?;
     let policy = Policy::BestEffort;
     let blobs: [&File; 0] = [];
-    let terms = confine::terms(blobs, device, &runtime, policy, &mut process)?;
+    let terms = confine::terms(blobs, &[], device, &runtime, policy, &mut process)?;
     process.configure(&terms)?;
-    confine::finish(SIZE, &runtime, policy, &mut process, &signals)
+    let deadline = Instant::now() + LIMIT;
+    confine::finish(SIZE, &runtime, policy, &mut process, (deadline, &signals))
 }
 
 /// Reads the terms of a jail, puts it up around this process, and reports it.
@@ -51,7 +55,7 @@ pub fn enter(terms: impl Read) -> Result<(), LaunchError> {
     let terms: Terms = vmm::configuration(&mut input)?;
     vmm::close_all_but(&[])?;
     vmm::confine()?;
-    let jail = Jail::enter(terms, &[])?;
+    let jail = Jail::enter(terms, Files::default())?;
     jail.close(vmm::report_stream()?)?;
     vmm::await_go(&mut input)
 }

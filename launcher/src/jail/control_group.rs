@@ -23,6 +23,8 @@ const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 const OWN_MEMORY: u64 = 256 << 20;
 /// The threads that libkrun starts beside those of the virtual CPUs, with as many to spare.
 const THREADS: u64 = 32;
+/// How often a group is emptied whose processes start others meanwhile.
+const ATTEMPTS: usize = 20;
 /// The period of the limit on CPU time, in microseconds (the kernel's default).
 const PERIOD_US: u64 = 100_000;
 
@@ -71,8 +73,8 @@ impl ControlGroup {
 
 impl Drop for ControlGroup {
     fn drop(&mut self) {
-        // Of one that stays, the next command finds the group below root's, by the name of the run's directory; others go
-        // with the service manager's.
+        // Of one that stays, the next command finds the group below root's, by the name of the run's directory; one in a
+        // group that was handed over stays until that goes.
         drop(fs::remove_dir(&self.path));
     }
 }
@@ -102,6 +104,13 @@ fn parent(vmm: Pid) -> Result<PathBuf, String> {
         None if is_root => return below(Path::new(CGROUPS)),
         None => own,
     };
+    // Its processes may be about to start others.
+    for _ in 1..ATTEMPTS {
+        vacate(&group, vmm)?;
+        if enable(&group).is_ok() {
+            return Ok(group);
+        }
+    }
     vacate(&group, vmm)?;
     enable(&group)?;
     Ok(group)

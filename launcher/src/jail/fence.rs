@@ -1,6 +1,5 @@
 //! Landlock's rules for the VMM process: the second fence around its files, and one around its network.
 
-use std::os::fd::RawFd;
 use std::path::Path;
 
 use landlock::{
@@ -8,25 +7,25 @@ use landlock::{
     PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope,
 };
 
-use super::fd_path;
+use super::{Files, fd_path};
 use crate::host::isolation::Landlock;
 
 /// The newest version of the interface whose rights are known here.
 const NEWEST: ABI = ABI::V6;
 
-/// Lets this process open the device of KVM and `blobs`, and make sockets in a directory, and nothing else. Returns
-/// the version of the interface that this kernel has.
+/// Lets this process open the device of KVM, the files of the box and its disks, and make sockets in a directory, and
+/// nothing else. Returns the version of the interface that this kernel has.
 ///
 /// # Errors
 /// Why there are no rules.
-pub(super) fn restrict(device: &Path, blobs: &[RawFd], sockets: &Path) -> Result<i32, String> {
-    let status = rules(device, blobs, sockets).map_err(|error| error.to_string())?;
+pub(super) fn restrict(device: &Path, files: Files<'_>, sockets: &Path) -> Result<i32, String> {
+    let status = rules(device, files, sockets).map_err(|error| error.to_string())?;
     Ok(Landlock::from(status).version()?)
 }
 
 fn rules(
     device: &Path,
-    blobs: &[RawFd],
+    files: Files<'_>,
     sockets: &Path,
 ) -> Result<LandlockStatus, Box<dyn std::error::Error>> {
     let use_device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -38,9 +37,11 @@ fn rules(
         .create()?
         .add_rule(PathBeneath::new(PathFd::new(device)?, use_device))?
         .add_rule(PathBeneath::new(PathFd::new(sockets)?, AccessFs::MakeSock))?;
-    for blob in blobs {
-        let blob = PathFd::new(fd_path(*blob))?;
-        rules = rules.add_rule(PathBeneath::new(blob, AccessFs::ReadFile))?;
+    let blobs = files.blobs.iter().map(|it| (it, AccessFs::ReadFile.into()));
+    let disks = files.disks.iter().map(|it| (it, AccessFs::ReadFile | AccessFs::WriteFile));
+    for (file, access) in blobs.chain(disks) {
+        let file = PathFd::new(fd_path(*file))?;
+        rules = rules.add_rule(PathBeneath::new(file, access))?;
     }
     Ok(rules.restrict_self()?.landlock)
 }

@@ -10,7 +10,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use super::calls::{CALLS, Rule, SELF};
+use super::calls::{CALLS, DISK_CALLS, Rule, SELF};
 use super::trace;
 
 /// A filter that can be installed.
@@ -21,12 +21,14 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Compiles the filter. With `trace`, the call that it forbids is named before the process ends.
+    /// Compiles the filter, for a machine that writes to disks, or for one that has none to write. With `trace`, the call
+    /// that it forbids is named before the process ends.
     ///
     /// # Errors
     /// When a rule is malformed.
-    pub(super) fn new(trace: bool) -> Result<Self, BackendError> {
-        let rules = CALLS.iter().map(|(call, rule)| Ok((*call, conditions(*rule)?)));
+    pub(super) fn new(trace: bool, writes: bool) -> Result<Self, BackendError> {
+        let more = if writes { DISK_CALLS } else { &[] };
+        let rules = CALLS.iter().chain(more).map(|(call, rule)| Ok((*call, conditions(*rule)?)));
         let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
             rules.collect::<Result<_, BackendError>>()?;
         // Its flags are in memory, which no filter sees: the C libraries fall back to `clone`.
@@ -109,7 +111,7 @@ mod tests {
             ForkResult::Parent { child } => waitpid(child, None).unwrap(),
             ForkResult::Child => {
                 // The process's own id is in it.
-                let filter = Filter::new(false).unwrap();
+                let filter = Filter::new(false, false).unwrap();
                 nix::sys::prctl::set_no_new_privs().ok();
                 if filtered {
                     filter.install().ok();
@@ -189,7 +191,7 @@ mod tests {
             }
             ForkResult::Child => {
                 nix::sys::prctl::set_no_new_privs().ok();
-                Filter::new(false).unwrap().install().ok();
+                Filter::new(false, false).unwrap().install().ok();
                 let work = || -> usize {
                     (0..64).map(|n| vec![n; 1 << (10 + n % 12)]).map(|it| it.len()).sum()
                 };

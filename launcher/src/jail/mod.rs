@@ -65,26 +65,41 @@ pub(crate) struct Terms {
     pub(crate) missing: Vec<Missing>,
 }
 
+/// The files that the process opens again in its jail, by their descriptors.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Files<'a> {
+    /// Those of the box, to read.
+    pub(crate) blobs: &'a [RawFd],
+    /// Disks, to write.
+    pub(crate) disks: &'a [RawFd],
+    /// The size of the largest disk, in bytes.
+    pub(crate) largest: u64,
+}
+
 /// A jail that is being put up around this process.
 #[derive(Debug)]
 pub(crate) struct Jail {
     began: Instant,
     policy: Policy,
     report: Report,
+    /// Whether it has disks to write.
+    writes: bool,
     /// Where the sockets are, as this process sees them.
     pub(crate) sockets: PathBuf,
 }
 
 impl Jail {
-    /// Puts up all layers but the last around this process, which has one thread, and of whose files `blobs` are
-    /// to be opened again.
+    /// Puts up all layers but the last around this process, which has one thread, and of whose files some are to be
+    /// opened again.
     ///
     /// # Errors
     /// When the process is left in a state in which no machine can start.
-    pub(crate) fn enter(terms: Terms, blobs: &[RawFd]) -> Result<Self, LaunchError> {
+    pub(crate) fn enter(terms: Terms, files: Files<'_>) -> Result<Self, LaunchError> {
         let sockets = terms.runtime.join(VMM);
         let report = Report { missing: terms.missing, ..Report::default() };
-        let mut jail = Self { began: Instant::now(), policy: terms.policy, report, sockets };
+        let writes = !files.disks.is_empty();
+        let mut jail =
+            Self { began: Instant::now(), policy: terms.policy, report, writes, sockets };
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
@@ -92,7 +107,7 @@ impl Jail {
         if has_root {
             jail.sockets = Path::new(root::SOCKETS).to_owned();
         }
-        jail.put(Layer::ResourceLimits, privileges::limit());
+        jail.put(Layer::ResourceLimits, privileges::limit(files.largest));
         if let Some(ids) = terms.ids {
             jail.become_user(ids, has_root);
         }
@@ -101,7 +116,7 @@ impl Jail {
             jail.put(Layer::UserNamespace, unshare(CloneFlags::CLONE_NEWUSER));
         }
         jail.put(Layer::Capabilities, privileges::give_up());
-        let fence = fence::restrict(Path::new(DEVICE), blobs, &jail.sockets);
+        let fence = fence::restrict(Path::new(DEVICE), files, &jail.sockets);
         jail.report.landlock_abi = jail.put(Layer::Landlock, fence);
         Ok(jail)
     }
@@ -122,7 +137,7 @@ impl Jail {
     /// When a layer is missing that is required, or the supervisor is gone.
     pub(crate) fn close(mut self, mut to: File) -> Result<(), LaunchError> {
         let trace = self.policy == Policy::Trace;
-        let filter = filter::Filter::new(trace).map_err(|error| error.to_string());
+        let filter = filter::Filter::new(trace, self.writes).map_err(|error| error.to_string());
         let installed = filter.and_then(|it| it.install().map_err(|error| error.to_string()));
         self.put(Layer::SystemCalls, installed);
         self.report.taken_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);

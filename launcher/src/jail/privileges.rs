@@ -106,16 +106,16 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Sets the limits of this process; it has no core files already.
+/// Sets the limits of this process, whose largest disk has so many bytes; it has no core files already.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn limit() -> nix::Result<()> {
+pub(super) fn limit(largest: u64) -> nix::Result<()> {
     // libkrun panics where a connection finds no descriptor.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
-    // It writes to pipes and sockets only.
-    setrlimit(Resource::RLIMIT_FSIZE, 0, 0)?;
+    // Beside disks it writes to pipes and sockets only.
+    setrlimit(Resource::RLIMIT_FSIZE, largest, largest)?;
     setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)
 }
 

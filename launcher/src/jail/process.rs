@@ -17,6 +17,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open};
 use nix::libc::SIGCHLD;
 use nix::sched::{CloneFlags, clone};
+use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{
@@ -110,7 +111,14 @@ impl<'a> Prepared<'a> {
             return self.start(CloneFlags::CLONE_NEWPID, None);
         }
         let maps = Maps { user: format!("0 {user} 1"), group: format!("0 {group} 1") };
-        self.start(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUSER, Some(&maps))
+        // The files of a process whose memory is hidden belong to root, and the child shares this one's memory.
+        let is_hidden = !prctl::get_dumpable()?;
+        prctl::set_dumpable(true)?;
+        let started = self.start(CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUSER, Some(&maps));
+        if is_hidden {
+            prctl::set_dumpable(false)?;
+        }
+        started
     }
 
     /// Returns the layers that a process without namespaces does not have.

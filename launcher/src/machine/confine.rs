@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::mem;
+use std::os::unix::fs::fchown;
 use std::path::Path;
+use std::time::Instant;
 
 use box_image::Vm as Size;
 use nix::sys::prctl;
@@ -21,6 +23,7 @@ use crate::vmm::{CONTROL_SOCKET, Vmm};
 /// When the kernel refuses what every host gives.
 pub(crate) fn terms<'a>(
     blobs: impl IntoIterator<Item = &'a File>,
+    disks: &[File],
     device: &Path,
     runtime: &RuntimeDir,
     policy: Policy,
@@ -34,7 +37,11 @@ pub(crate) fn terms<'a>(
     let ids = Ids::choose(&device, blobs);
     // Where root is that of a user namespace, there may be no other user in it.
     let given = ids.and_then(|ids| {
-        let given = ids.map(|ids| runtime.give_away(CONTROL_SOCKET, ids.id));
+        let given = ids.map(|ids| {
+            let own = |disk| fchown(disk, Some(ids.id), Some(ids.id));
+            disks.iter().try_for_each(own).map_err(LaunchError::system("give a disk away"))?;
+            runtime.give_away(CONTROL_SOCKET, ids.id)
+        });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
     });
     let ids = given.unwrap_or_else(|reason| {
@@ -49,20 +56,21 @@ pub(crate) fn terms<'a>(
 /// itself. `None` where it has ended instead.
 ///
 /// # Errors
-/// [`LaunchError::Jail`] where the policy requires a layer that is missing, and [`LaunchError::Signal`].
+/// [`LaunchError::Jail`] where the policy requires a layer that is missing, [`LaunchError::Signal`], and
+/// [`LaunchError::NoJail`] at the deadline.
 pub(crate) fn finish(
     size: Size,
     runtime: &RuntimeDir,
     policy: Policy,
     vmm: &mut Vmm,
-    signals: &StopSignals,
+    (deadline, signals): (Instant, &StopSignals),
 ) -> Result<Option<Report>, LaunchError> {
     // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
     let group = ControlGroup::create(runtime.path(), size, vmm.id());
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }
-    match vmm.await_report(signals)? {
+    match vmm.await_report(deadline, signals)? {
         Some(report) if policy == Policy::Require && !report.missing.is_empty() => {
             Err(LaunchError::Jail(report.missing))
         }

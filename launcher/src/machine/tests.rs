@@ -29,7 +29,7 @@ fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
 fn machine(made: &TestBox) -> Machine {
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
     let opened = crate::open(made.path()).unwrap();
-    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened).unwrap();
+    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened, &[]).unwrap();
     let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
@@ -135,6 +135,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         trust: Trust::Nothing,
         runtime: runtime_dir,
         secrets: Vec::new(),
+        disks: Vec::new(),
         agent_socket: None,
         console: None,
         logs: Logs::nowhere(),

@@ -51,9 +51,7 @@ const LINES: &str = r#"  agent tools: not supported yet
   agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
   skill "greet" mode="mount": not supported yet; skills can only be baked
   share "data": not supported yet
-  scratch "tmp": not supported yet
   network "cap-only": not supported yet; boxes only have loopback
-  secret "API_KEY": not supported yet
   task: not supported yet
   logs: not supported yet
   cap "payments": not supported yet
@@ -99,7 +97,7 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[5],
+        declared[4],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "not supported yet; boxes only have loopback"}
         )

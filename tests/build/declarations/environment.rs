@@ -137,7 +137,7 @@ fn a_secret_in_a_file() {
      2 | GITHUB=****************************************
        | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `GITHUB` (`boxlaunch run --secret` gives its value); if it is not a secret, write it there as `plain-env`
 
     error: `PIN` is declared as a secret, and has a value here
       --> a.env:4:1
@@ -145,7 +145,7 @@ fn a_secret_in_a_file() {
      4 | PIN=****
        | ^^^^^^^^ it would be in every box
        |
-       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write it there as `plain-env`
+       = help: take it out of this file, and declare it by name alone in the Boxfile, as the secret `PIN` (`boxlaunch run --secret` gives its value); if it is not a secret, write it there as `plain-env`
     ");
 }
 

@@ -23,7 +23,7 @@ const PATIENCE: u16 = 10_000;
 /// How many of the ports above the low ones are tried.
 const HIGH: u32 = 1000;
 
-/// What came of connecting to many ports.
+/// The outcome of connecting to many ports.
 #[derive(Debug, Default)]
 pub struct Answers {
     tried: usize,

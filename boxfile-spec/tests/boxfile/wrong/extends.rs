@@ -382,7 +382,7 @@ fn what_is_overridden_is_right_all_the_same() {
      6 |  env A=1 TOKEN="********************"
        |                ^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "TOKEN"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "TOKEN"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env TOKEN=…`
 
     error: `args` takes a string, not `#true`
       --> base:7:7

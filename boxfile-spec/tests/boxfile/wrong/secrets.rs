@@ -13,7 +13,7 @@ fn a_variable_with_the_name_of_a_secret() {
      4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                        ^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env OPENAI_API_KEY=…`
+       = help: declare it by name alone, outside of the component: `secret "OPENAI_API_KEY"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env OPENAI_API_KEY=…`
 
     error: `db_password` looks like a secret written as a plain value
       --> Boxfile:4:53
@@ -21,7 +21,7 @@ fn a_variable_with_the_name_of_a_secret() {
      4 |     env OPENAI_API_KEY="***" LOG="info" db_password="*"
        |                                                     ^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "db_password"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env db_password=…`
+       = help: declare it by name alone, outside of the component: `secret "db_password"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env db_password=…`
     "#);
 }
 
@@ -34,7 +34,7 @@ fn a_variable_with_the_value_of_a_token() {
      4 |     env GITHUB="****************************************"
        |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "GITHUB"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env GITHUB=…`
+       = help: declare it by name alone, outside of the component: `secret "GITHUB"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env GITHUB=…`
     "#);
 }
 
@@ -222,7 +222,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      4 |     entrypoint "/bin/agent" "*****************"
        |                             ^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_KEY"`; the program then has it as the environment variable `API_KEY` (boxlaunch cannot pass secrets yet, and does not start a box with one)
+       = help: declare it by name alone, outside of the component: `secret "API_KEY"`; the program then has it as the environment variable `API_KEY` (`boxlaunch run --secret` gives its value)
 
     error: `--password` looks like a secret written as a plain value
       --> Boxfile:5:23
@@ -230,7 +230,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      5 |     args "--password" "*******" "--verbose"
        |                       ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "PASSWORD"`; the program then has it as the environment variable `PASSWORD` (boxlaunch cannot pass secrets yet, and does not start a box with one)
+       = help: declare it by name alone, outside of the component: `secret "PASSWORD"`; the program then has it as the environment variable `PASSWORD` (`boxlaunch run --secret` gives its value)
 
     error: `health` contains what looks like a secret
       --> Boxfile:6:37
@@ -238,7 +238,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      6 |     health "exec" "/bin/check" "-H" "************************"
        |                                     ^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN` (boxlaunch cannot pass secrets yet, and does not start a box with one)
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN` (`boxlaunch run --secret` gives its value)
 
     error: `--token` looks like a secret written as a plain value
        --> Boxfile:10:25
@@ -246,7 +246,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      10 |     args "/bin/sh" "-c" "************************"
         |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
         |
-        = help: declare it by name alone, outside of the component: `secret "TOKEN" component="business"`; the program then has it as the environment variable `TOKEN` (boxlaunch cannot pass secrets yet, and does not start a box with one)
+        = help: declare it by name alone, outside of the component: `secret "TOKEN" component="business"`; the program then has it as the environment variable `TOKEN` (`boxlaunch run --secret` gives its value)
 
     error: `DB_PASSWORD` looks like a secret written as a plain value
        --> Boxfile:11:21
@@ -254,7 +254,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      11 |     env DB_PASSWORD="*******" LOG="info"
         |                     ^^^^^^^^^ it would be in the checkout and in every box
         |
-        = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD" component="business"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env DB_PASSWORD=…`
+        = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD" component="business"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env DB_PASSWORD=…`
 
     error: `description` contains what looks like a secret
        --> Boxfile:13:33
@@ -262,7 +262,7 @@ task "t" type="fix" description="clone with AKIA0123456789ABCDEF"
      13 | task "t" type="fix" description="*******************************"
         |                                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ it would be in the checkout and in every box
         |
-        = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN` (boxlaunch cannot pass secrets yet, and does not start a box with one)
+        = help: declare it by name alone, outside of the component: `secret "API_TOKEN"`; the program then has it as the environment variable `API_TOKEN` (`boxlaunch run --secret` gives its value)
     "#);
 }
 
@@ -284,7 +284,7 @@ business {
      4 |     env API_TOKEN="*******"
        |                   ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env API_TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env API_TOKEN=…`
 
     error: `API_TOKEN` looks like a secret written as a plain value
       --> Boxfile:8:19
@@ -292,7 +292,7 @@ business {
      8 |     env API_TOKEN="*******"
        |                   ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, write `plain-env API_TOKEN=…`
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN" component="both"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env API_TOKEN=…`
     "#);
     let document = read(
         &[(
@@ -314,7 +314,7 @@ env = { DB_PASSWORD = 'hunter2' }
      6 | env = { DB_PASSWORD = '*******' }
        |                       ^^^^^^^^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"` (boxlaunch cannot pass secrets yet, and does not start a box with one); if it is not a secret, put it under `plain-env` instead of `env`
+       = help: declare it by name alone, outside of the component: `[secret.DB_PASSWORD]` with `component = "business"` (`boxlaunch run --secret` gives its value); if it is not a secret, put it under `plain-env` instead of `env`
     "#);
 }
 

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::capabilities::Capability;
 use crate::rules::{
-    MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, NO_ID, PATH_MAX, is_grpc_service,
-    is_normalized, is_request_path, is_variable, kernel_directory,
+    LEAST_SCRATCH, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, MOST_SCRATCH, NO_ID,
+    PATH_MAX, is_grpc_service, is_normalized, is_request_path, is_variable, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
@@ -16,6 +16,9 @@ use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretD
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
+
+/// The scratch disks for which a machine has interrupt lines.
+pub const MAX_SCRATCH: usize = 3;
 
 /// The kernel's `__NEW_UTS_LEN`.
 const MAX_HOSTNAME: usize = 64;
@@ -56,6 +59,14 @@ pub enum PlanError {
     /// A secret could be delivered in no box.
     #[error("its secret {name}: {reason}")]
     Secret {
+        /// Its name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
+    /// A scratch disk could be mounted in no box.
+    #[error("its scratch disk {name}: {reason}")]
+    Scratch {
         /// Its name, safe for a terminal.
         name: String,
         /// The fault, and how to fix it.
@@ -116,8 +127,30 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
-        let wrong = wrong.or_else(|| self.wrong_secret());
+        let wrong = wrong.or_else(|| self.wrong_secret()).or_else(|| self.wrong_scratch());
         wrong.map_or(Ok(()), Err)
+    }
+
+    /// Finds the first scratch disk that no start could mount.
+    fn wrong_scratch(&self) -> Option<PlanError> {
+        let wrong = self.scratch.iter().enumerate().find_map(|(at, it)| {
+            let reason = if at >= MAX_SCRATCH {
+                "a box has at most 3 scratch disks"
+            } else if it.guest.len() > PATH_MAX
+                || !is_normalized(&it.guest)
+                || it.guest.contains('\0')
+            {
+                "its place is not absolute and normalized"
+            } else if kernel_directory(&it.guest).is_some() {
+                "its place is in /proc, /sys or /dev, which are the kernel's"
+            } else if !(LEAST_SCRATCH..=MOST_SCRATCH).contains(&it.size_bytes) {
+                "its size is not between 1 MiB and 1 TiB"
+            } else {
+                return None;
+            };
+            Some((it, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
     }
 
     /// Finds the first secret that no start could deliver.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Budget;
 
-pub use check::{PLAN_MAX, PlanError};
+pub use check::{MAX_SCRATCH, PLAN_MAX, PlanError};
 pub use component::{
     AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart, Rlimits, User,
 };
@@ -59,6 +59,9 @@ pub const NONCE_LENGTH: usize = 64;
 pub const NEW_ROOT: &str = "/newroot";
 /// The vsock port of the host on which init reports; the host listens.
 pub const CONTROL_PORT: u32 = 1024;
+
+/// How many connections to the agent's port are carried at once.
+pub const MAX_CLIENTS: usize = 64;
 
 /// Returns where a rootfs has what the box adds to a component's root: a layer that init puts above the image.
 pub fn system_path(component: ComponentName) -> String {
@@ -133,6 +136,14 @@ impl RunPlan {
             ComponentName::Agent => Some(&mut self.agent),
             ComponentName::Business => self.business.as_mut(),
         }
+    }
+
+    /// Returns where shares and scratch disks are mounted in a component.
+    pub fn mount_points(&self, component: ComponentName) -> impl Iterator<Item = &str> {
+        let shares = self.shares.iter().map(|it| (it.scope, &it.guest));
+        let disks = self.scratch.iter().map(|it| (it.scope, &it.guest));
+        let own = shares.chain(disks).filter(move |(scope, _)| scope.includes(component));
+        own.map(|(_, guest)| guest.as_str())
     }
 
     /// Returns whether a component has the program by which commands are run in the other one.

@@ -85,7 +85,6 @@ fn every_declaration_that_is_not_enforced_is_named() {
             "skill \"hot\" mode=\"mount\"",
             "share \"data\"",
             "share \"work\"",
-            "scratch \"tmp\"",
             "network \"filtered\"",
             "task",
             "logs",
@@ -103,7 +102,7 @@ fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
-        let enforced = ["agent-kind", "layout", "secrets"].contains(&name.as_str());
+        let enforced = ["agent-kind", "layout", "scratch", "secrets"].contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
     }
 }

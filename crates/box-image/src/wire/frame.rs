@@ -86,7 +86,7 @@ impl Body for Secret {
     }
 }
 
-/// Appends both to a frame, which grows once: a copy of a secret would be left behind.
+/// Appends both to a frame, which grows once: a copy of a secret would stay in memory.
 fn put(frame: &mut Vec<u8>, first: &[u8], data: &[u8]) {
     frame.reserve_exact(first.len() + data.len());
     frame.extend_from_slice(first);
@@ -121,7 +121,7 @@ pub(super) fn read_frame(reader: &mut impl Read) -> io::Result<Option<(u8, Vec<u
     }
     let mut frame = vec![0; length];
     reader.read_exact(&mut frame)?;
-    // In place: a copy of a secret would be left behind.
+    // In place: a copy of a secret would stay in memory.
     Ok(Some((frame.remove(0), frame)))
 }
 

@@ -31,6 +31,9 @@ impl fmt::Debug for Secret {
 /// Why a value cannot be handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SecretError {
+    /// It has no bytes, as a variable that was forgotten.
+    #[error("it is empty")]
+    Empty,
     /// It is longer than [`MAX_SECRET`].
     #[error("it is longer than {MAX_SECRET} bytes")]
     TooLong,
@@ -47,6 +50,9 @@ pub enum SecretError {
 /// # Errors
 /// Why it cannot.
 pub fn check_secret(value: &[u8], delivery: &SecretDelivery) -> Result<(), SecretError> {
+    if value.is_empty() {
+        return Err(SecretError::Empty);
+    }
     if value.len() > MAX_SECRET {
         return Err(SecretError::TooLong);
     }
@@ -79,6 +85,7 @@ mod tests {
         let file = SecretDelivery::File { path: "/run/key".to_owned() };
         let check = |value: &[u8]| check_secret(value, &SecretDelivery::Env);
         assert_eq!(check(b"plain"), Ok(()));
+        assert_eq!(check(b""), Err(SecretError::Empty));
         assert_eq!(check(b"a\0b"), Err(SecretError::Nul));
         assert_eq!(check(b"\xFF"), Err(SecretError::Encoding));
         assert_eq!(check_secret(b"\0\xFF", &file), Ok(()));

@@ -7,22 +7,25 @@ use boxlaunch::jail::{Layer, Missing, Report};
 use super::row::{Finding, Row};
 
 const JAIL: &str = "for the jail of the process that runs a box (`boxlaunch run --jail`)";
-/// What mends most layers where the kernel is not too old.
+/// The help for most layers where the kernel is not too old.
 const ALLOW: &str = "in a container, allow it in the seccomp profile: `docker run --security-opt \
                      seccomp=FILE`";
 
 /// Judges the jail that was put up.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
-    let mut rows = vec![whole(&facts.jail).row("jail", "jail", JAIL)];
+    let mut rows = vec![whole(facts).row("jail", "jail", JAIL)];
     rows.extend(missing.iter().map(|it| layer(it, facts)));
     rows
 }
 
-fn whole(found: &Result<Report, String>) -> Finding {
+fn whole(facts: &Facts) -> Finding {
     let all = Layer::ALL.len();
-    match found {
-        Err(reason) => Finding::missing(format!("not tried: {reason}"), "mend KVM first"),
+    match &facts.jail {
+        Err(reason) if facts.kvm.is_err() => {
+            Finding::missing(format!("not tried: {reason}"), "mend KVM first")
+        }
+        Err(reason) => Finding::missing(reason, "mend this first: no box starts"),
         Ok(Report { missing, landlock_abi, .. }) if missing.is_empty() => {
             let abi = landlock_abi.unwrap_or_default();
             Finding::ok(format!(

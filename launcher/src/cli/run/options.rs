@@ -16,7 +16,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
-use crate::cli::secrets::GivenSecret;
 use crate::cli::terminal::is_quiet;
 
 /// Boots a box and runs its agent, or a command beside it.
@@ -79,8 +78,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
     /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
-    #[arg(long = "secret", value_name = "NAME=SOURCE", value_parser = GivenSecret::parse)]
-    pub(in crate::cli) secrets: Vec<GivenSecret>,
+    #[arg(long = "secret", value_name = "NAME=SOURCE")]
+    pub(in crate::cli) secrets: Vec<String>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,

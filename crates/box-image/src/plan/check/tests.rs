@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::tests::{BEFORE, grown};
-use crate::plan::{Scope, SecretPlan};
+use crate::plan::{Scope, ScratchPlan, SecretPlan};
 
 fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
     let mut plan = grown("{}");
@@ -231,5 +231,29 @@ fn a_secret_has_a_name_and_a_place_of_its_own() {
     assert_eq!(refusal(&many), "its secret \"S256\": a box has at most 256 secrets");
     let mut plan = grown("{}");
     plan.secrets = many[..256].to_vec();
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn a_scratch_disk_has_a_place_and_a_size() {
+    let disk = |guest: &str, size_bytes| ScratchPlan {
+        name: "tmp".to_owned(),
+        guest: guest.to_owned(),
+        size_bytes,
+        scope: Scope::Both,
+    };
+    let refusal = |disks: &[ScratchPlan]| refusal(|plan| plan.scratch = disks.to_vec());
+    for (guest, size, reason) in [
+        ("var", 1 << 20, "its place is not absolute and normalized"),
+        ("/sys/x", 1 << 20, "its place is in /proc, /sys or /dev, which are the kernel's"),
+        ("/var", (1 << 20) - 1, "its size is not between 1 MiB and 1 TiB"),
+        ("/var", (1 << 40) + 1, "its size is not between 1 MiB and 1 TiB"),
+    ] {
+        assert_eq!(refusal(&[disk(guest, size)]), format!("its scratch disk \"tmp\": {reason}"));
+    }
+    let four = ["/a", "/b", "/c", "/d"].map(|guest| disk(guest, 1 << 20));
+    assert!(refusal(&four).ends_with("a box has at most 3 scratch disks"));
+    let mut plan = grown("{}");
+    plan.scratch = four[..3].to_vec();
     assert_eq!(plan.check(), Ok(()));
 }

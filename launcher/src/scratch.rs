@@ -1,0 +1,58 @@
+//! Scratch disks: empty file systems in files that have no name, so that they are gone with the machine, however it ends.
+
+use std::fs::{File, OpenOptions, remove_file};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use box_image::{ComponentName, RunPlan, Scope, ScratchPlan};
+use ext4_image::Options;
+
+use crate::LaunchError;
+
+/// Makes the disks of a plan, in its order, in a directory on whose file system they grow as they are written.
+///
+/// # Errors
+/// When a file cannot be made, or the file system has none of that size.
+pub fn make(plan: &RunPlan, directory: &Path) -> Result<Vec<File>, LaunchError> {
+    plan.scratch.iter().map(|disk| make_one(plan, disk, directory)).collect()
+}
+
+fn make_one(plan: &RunPlan, disk: &ScratchPlan, directory: &Path) -> Result<File, LaunchError> {
+    let make = || -> io::Result<File> {
+        let file = unnamed(directory)?;
+        let uuid = random()?;
+        let (root_owner, root_mode) = owner(plan, disk.scope);
+        let options = Options { uuid, journal: false, root_owner, root_mode };
+        ext4_image::format(&file, disk.size_bytes, &options).map_err(io::Error::other)?;
+        Ok(file)
+    };
+    make().map_err(LaunchError::file("make a scratch disk in", directory))
+}
+
+/// Makes a file that only this user can open, and takes its name away.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    let name = u64::from_ne_bytes(random::<8>()?);
+    let path = directory.join(format!(".scratch-{name:016x}"));
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    remove_file(&path)?;
+    Ok(file)
+}
+
+fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns the owner and the mode of a disk's root: of the component that has it, or like those of `/tmp`.
+fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
+    let of = |name| plan.component(name).map(|it| (it.user.uid, it.user.gid));
+    let only = match scope {
+        Scope::Agent => of(ComponentName::Agent),
+        Scope::Business => of(ComponentName::Business),
+        Scope::Both => None,
+    };
+    only.map_or(((0, 0), 0o1777), |user| (user, 0o755))
+}
