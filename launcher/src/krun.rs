@@ -1,8 +1,7 @@
 //! A safe wrapper around the part of libkrun's C API that a box needs.
 //!
-//! All unsafe code of the launcher is in this file: each block is one call, and each pointer that
-//! it passes comes from a `CStr` or a slice that outlives the call. Every resource is named
-//! explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
+//! Each unsafe block is one call, and each pointer that it passes comes from a `CStr` or a slice that outlives the call.
+//! Every resource is named explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};

@@ -6,8 +6,6 @@ const MAGIC: u32 = 0xE0F5_E1E2;
 /// `EROFS_SUPER_OFFSET`.
 const OFFSET: usize = 1024;
 const CHECKSUM: usize = OFFSET + 4;
-/// The polynomial 0x1EDC6F41 of the checksum, with its bits reversed.
-const POLYNOMIAL: u32 = 0x82F6_3B78;
 /// `EROFS_FEATURE_COMPAT_SB_CHKSUM | EROFS_FEATURE_COMPAT_MTIME`.
 const FEATURE_COMPAT: u32 = 1 | 2;
 /// The binary logarithm of the block size.
@@ -45,8 +43,7 @@ pub(crate) fn root(block: &[u8; BLOCK]) -> Option<u16> {
 /// Returns the CRC-32C (Castagnoli) as the kernel's `crc32c()` computes it: started from all ones, not
 /// inverted at the end.
 fn crc32c(bytes: &[u8]) -> u32 {
-    let bit = |crc: u32| if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
-    bytes.iter().fold(u32::MAX, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| bit(crc)))
+    !crc32c::crc32c(bytes)
 }
 
 #[cfg(test)]

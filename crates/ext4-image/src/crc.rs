@@ -1,34 +1,8 @@
 //! CRC-32C (Castagnoli), which ext4 protects its metadata with.
 
-/// The polynomial 0x1EDC6F41 with its bits reversed.
-const POLYNOMIAL: u32 = 0x82F6_3B78;
-/// The remainder of each byte.
-const TABLE: [u32; 256] = table();
-
 /// Continues a checksum, as the kernel's `crc32c()` does: nothing is inverted. The first one continues `u32::MAX`.
 pub(crate) fn crc32c(crc: u32, bytes: &[u8]) -> u32 {
-    let step = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)];
-    bytes.iter().fold(crc, step)
-}
-
-const fn table() -> [u32; 256] {
-    let mut table = [0; 256];
-    let (mut index, mut byte) = (0, 0);
-    while index < table.len() {
-        table[index] = remainder(byte);
-        index += 1;
-        byte += 1;
-    }
-    table
-}
-
-const fn remainder(byte: u32) -> u32 {
-    let (mut crc, mut bit) = (byte, 0);
-    while bit < 8 {
-        crc = if crc & 1 == 1 { crc >> 1 ^ POLYNOMIAL } else { crc >> 1 };
-        bit += 1;
-    }
-    crc
+    !crc32c::crc32c_append(!crc, bytes)
 }
 
 #[cfg(test)]

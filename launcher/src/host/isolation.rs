@@ -60,7 +60,7 @@ impl Landlock {
     /// Returns the version of its interface.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason why it has none.
     pub(crate) const fn version(self) -> Result<i32, &'static str> {
         match self {
             Self::Works(version) => Ok(version),

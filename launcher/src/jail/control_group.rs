@@ -19,7 +19,7 @@ const SUPERVISOR: &str = "supervisor";
 /// The controllers that a machine's group needs.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 /// The memory that the VMM process may have beside the guest's, in bytes. It takes a tenth of it; the host's kernel counts
-/// what it keeps of the box's files, too.
+/// its cache of the box's files as well.
 const OWN_MEMORY: u64 = 256 << 20;
 /// The threads that libkrun starts beside those of the virtual CPUs, with as many to spare.
 const THREADS: u64 = 32;
