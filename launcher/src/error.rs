@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use box_digest::Digest;
 use box_image::text::{shown, shown_lines};
-use box_image::wire::{PREVIOUS_PROTOCOL, PROTOCOL};
+use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, Unsupported, signals};
 use box_layout::OpenError;
 use serde::Serialize;
@@ -37,10 +37,10 @@ pub enum LaunchError {
     Writable(PathBuf),
     /// The box's init speaks another version of the control channel's protocol.
     #[error(
-        "the box's init speaks protocol {0}, but this boxlaunch speaks {PREVIOUS_PROTOCOL} and {PROTOCOL}"
+        "the box's init speaks protocol {0}, but this boxlaunch speaks {OLDEST_PROTOCOL} to {PROTOCOL}"
     )]
     OtherProtocol(u32),
-    /// The box's init speaks the protocol before this one, which has no word for what is asked of it.
+    /// The box's init speaks an older protocol, which has no word for what is asked of it.
     #[error("this box cannot do that: its init speaks protocol {0}")]
     OlderBox(u32),
     /// The box declares what this version does not enforce.

@@ -17,7 +17,7 @@ use box_image::Vm as Size;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
-    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, Output, PREVIOUS_PROTOCOL, Secret, Timing,
+    AGENT_ID, Credit, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, Secret, Timing,
     Window,
 };
 use box_layout::OpenBox;
@@ -245,7 +245,7 @@ impl Machine {
 
     /// Returns the protocol that the box's init speaks.
     pub fn protocol(&self) -> u32 {
-        self.events.protocol().unwrap_or(PREVIOUS_PROTOCOL)
+        self.events.protocol().unwrap_or(OLDEST_PROTOCOL)
     }
 
     /// Keeps the agent's output, and passes it on.

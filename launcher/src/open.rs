@@ -52,7 +52,7 @@ mod tests {
 
     use box_image::Health;
     use box_image::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
-    use box_image::wire::{PREVIOUS_PROTOCOL, PROTOCOL};
+    use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
     use testkit::TestBox;
     use testkit::test_box::config;
 
@@ -87,10 +87,10 @@ mod tests {
             let made = TestBox::new(&box_image::BoxConfig { protocol, ..config() });
             check_enforced(&open(made.path()).unwrap())
         };
-        for spoken in [None, Some(PREVIOUS_PROTOCOL), Some(PROTOCOL)] {
+        for spoken in [None, Some(OLDEST_PROTOCOL), Some(PROTOCOL)] {
             checked(spoken).unwrap();
         }
-        for other in [0, PREVIOUS_PROTOCOL - 1, PROTOCOL + 1, u32::MAX] {
+        for other in [0, OLDEST_PROTOCOL - 1, PROTOCOL + 1, u32::MAX] {
             let error = checked(Some(other)).unwrap_err();
             assert!(
                 matches!(error, LaunchError::OtherProtocol(found) if found == other),

@@ -406,8 +406,11 @@ impl Supervisor {
                 return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
-            // Grants, the time and secrets are the supervisor's to give.
-            HostMessage::Credit(_) | HostMessage::Clock(_) | HostMessage::Secret(_) => {
+            // Grants, the time, secrets and mounts are the supervisor's to give.
+            HostMessage::Credit(_)
+            | HostMessage::Clock(_)
+            | HostMessage::Secret(_)
+            | HostMessage::Mounts(_) => {
                 return Ok(CONTINUE);
             }
             // Of a command that has ended.

@@ -131,11 +131,12 @@ impl Server<'_> {
             HostMessage::InputEnd(_) => self.end_input(id),
             HostMessage::Credit(credit) => self.grant(id, credit.bytes),
             HostMessage::Resize(resize) => self.resize(id, resize.size),
-            // The box is not the agent's to stop, to measure, to set the clock of or to give secrets to.
+            // The box is not the agent's to stop, to measure, to set the clock of or to give anything to.
             HostMessage::Shutdown(_)
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)
-            | HostMessage::Secret(_) => return self.end_call(id),
+            | HostMessage::Secret(_)
+            | HostMessage::Mounts(_) => return self.end_call(id),
         }
         Ok(())
     }

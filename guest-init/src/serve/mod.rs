@@ -240,8 +240,9 @@ impl Server<'_> {
                 time::follow(clock);
                 Ok(())
             }
-            HostMessage::Secret(_) => {
-                Err("it sends a secret late".to_owned()).step("understand the launcher")
+            HostMessage::Secret(_) | HostMessage::Mounts(_) => {
+                Err("it sends late what belongs to the start".to_owned())
+                    .step("understand the launcher")
             }
         }
     }

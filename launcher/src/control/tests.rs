@@ -2,7 +2,7 @@ use std::io::Write;
 
 use box_image::ComponentName;
 use box_image::wire::{
-    Exec, Failed, HostTime, Output, Own, PREVIOUS_PROTOCOL, PROTOCOL, Shutdown, Stream, Timing,
+    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, Shutdown, Stream, Timing,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -115,7 +115,7 @@ fn an_init_of_another_protocol_is_named() {
 #[test]
 fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know() {
     let mut pair = Pair::new();
-    pair.guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), PREVIOUS_PROTOCOL)])).unwrap();
+    pair.guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), OLDEST_PROTOCOL)])).unwrap();
     assert!(pair.receive().unwrap());
     assert_eq!(pair.channel.message().unwrap(), None);
     let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
@@ -123,7 +123,7 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     channel.send(&HostMessage::Clock(HostTime { now_ns: 1 })).unwrap();
     let own = Some(Own::Check);
     let error = channel.send(&HostMessage::Exec(Exec { own, ..exec.clone() })).unwrap_err();
-    assert!(matches!(error, LaunchError::OlderBox(PREVIOUS_PROTOCOL)), "{error}");
+    assert!(matches!(error, LaunchError::OlderBox(OLDEST_PROTOCOL)), "{error}");
     let plain = HostMessage::Exec(exec);
     channel.send(&plain).unwrap();
     assert_eq!(pair.sent(), Some(plain), "it is all that was sent");

@@ -126,7 +126,7 @@ fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let ended = scene.run(&["run"]);
     assert_eq!(
         ended.stderr,
-        "error: the box's init speaks protocol 4, but this boxlaunch speaks 2 and 3\n  \
+        "error: the box's init speaks protocol 5, but this boxlaunch speaks 2 to 4\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );

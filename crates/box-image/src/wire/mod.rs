@@ -31,19 +31,19 @@ use serde::{Deserialize, Serialize};
 
 use frame::{Body, invalid, read_frame, write_frame};
 
-/// The version of this protocol; a host refuses an init of another, but for [`PREVIOUS_PROTOCOL`].
-pub const PROTOCOL: u32 = 3;
-/// The version before it, whose boxes a host still runs: see [`HostMessage::since`].
-pub const PREVIOUS_PROTOCOL: u32 = 2;
+/// The version of this protocol; a host refuses an init of a later one.
+pub const PROTOCOL: u32 = 4;
+/// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
+pub const OLDEST_PROTOCOL: u32 = 2;
 
 /// Returns whether a host of this version speaks a protocol.
 pub const fn is_spoken(protocol: u32) -> bool {
-    matches!(protocol, PREVIOUS_PROTOCOL | PROTOCOL)
+    OLDEST_PROTOCOL <= protocol && protocol <= PROTOCOL
 }
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 3 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 4 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -122,12 +122,16 @@ messages! {
 
 mod client;
 mod command;
+mod mounts;
 mod secret;
 mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
 pub use command::{Exec, Input, InputEnd, Own, Resize, TerminalSize};
 pub use frame::Frames;
+pub use mounts::{
+    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag,
+};
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
 pub use usage::{ComponentUsage, Measure, Usage};
 
@@ -259,6 +263,8 @@ messages! {
         73 => Clock(HostTime),
         /// The value of a secret of the plan: each comes once, in their order, at once after the greeting.
         74 => Secret(Secret),
+        /// The mounts of the host, once, after the secrets: where the nonce is followed by [`MOUNTS_FOLLOW`].
+        75 => Mounts(Mounts),
     }
 }
 
@@ -266,12 +272,11 @@ impl HostMessage {
     /// Returns the protocol that has this message, of those that a host speaks.
     pub fn since(&self) -> u32 {
         match self {
-            Self::Exec(exec) if exec.own.is_some() => PROTOCOL,
-            Self::Measure(_) | Self::Clock(_) | Self::Secret(_) => PROTOCOL,
-            Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => {
-                PREVIOUS_PROTOCOL
-            }
-            Self::InputEnd(_) | Self::Credit(_) | Self::Resize(_) => PREVIOUS_PROTOCOL,
+            Self::Mounts(_) => 4,
+            Self::Exec(exec) if exec.own.is_some() => 3,
+            Self::Measure(_) | Self::Clock(_) | Self::Secret(_) => 3,
+            Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => OLDEST_PROTOCOL,
+            Self::InputEnd(_) | Self::Credit(_) | Self::Resize(_) => OLDEST_PROTOCOL,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Frames round-trip, and hostile ones are refused.
 
 use super::*;
-use crate::ComponentName;
+use crate::{ComponentName, Scope};
 use proptest::prelude::*;
 
 fn round_trip(message: &GuestMessage) -> GuestMessage {
@@ -18,9 +18,9 @@ fn the_mark_of_box_init_names_the_versions() {
 }
 
 #[test]
-fn a_host_speaks_its_protocol_and_the_one_before() {
+fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [PREVIOUS_PROTOCOL, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, PROTOCOL]);
 }
 
 #[test]
@@ -45,6 +45,8 @@ fn host_messages_read_back_and_name_their_protocol() {
     let exec = Exec::new(1, ComponentName::Business, argv);
     let size = TerminalSize { rows: 24, columns: 80 };
     let pack = Exec { own: Some(Own::Pack), ..exec.clone() };
+    let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
+    let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount] };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
@@ -57,6 +59,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Resize(Resize { id: 9, size }), 2),
         (HostMessage::Measure(Measure {}), 3),
         (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
+        (HostMessage::Mounts(mounts), 4),
     ] {
         assert_eq!(message.since(), since, "{message:?}");
         let mut bytes = Vec::new();

@@ -1,0 +1,54 @@
+//! What the host shows in a box beside what is in it: directories, and disks that stay.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Scope;
+
+/// The byte after the nonce, in its file, of a boot in which [`Mounts`] come.
+pub const MOUNTS_FOLLOW: u8 = b'+';
+/// The tag of the virtio-fs device with all read-only shares, each a directory named by its number.
+pub const READ_ONLY_TAG: &str = "shares";
+/// The virtio-fs devices and disks that a machine can have beside those of the box, of its eleven interrupt lines: one
+/// is left.
+pub const MAX_DEVICES: usize = 4;
+
+/// Returns the tag of the virtio-fs device of a writable share.
+pub fn writable_tag(number: u8) -> String {
+    format!("share-{number}")
+}
+
+/// Everything of the host that components see, in the order in which it is mounted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Mounts {
+    /// The user to whom files of shares belong, as the VMM process sees it.
+    pub uid: u32,
+    /// Their group.
+    pub gid: u32,
+    /// The mounts.
+    pub mounts: Vec<Mount>,
+}
+
+/// A directory or a disk of the host in components.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Mount {
+    /// What is mounted.
+    pub source: MountSource,
+    /// Where, absolute.
+    pub guest: String,
+    /// The components that see it.
+    pub scope: Scope,
+}
+
+/// The device that has what is mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum MountSource {
+    /// The directory with this number of [`READ_ONLY_TAG`].
+    ReadOnly(u16),
+    /// The device [`writable_tag`].
+    Writable(u8),
+    /// The disk with this number after the scratch disks, with an ext4 file system on it.
+    Disk(u8),
+}
