@@ -11,6 +11,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
+use box_image::wire::MOUNTS_FOLLOW;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -53,15 +54,17 @@ pub fn mount_devices() -> Result<(), InitError> {
     }
 }
 
-/// Reads the nonce that proves to the launcher that this is the init that it started.
+/// Reads the nonce that proves to the launcher that this is the init that it started, and whether it sends mounts of the
+/// host.
 ///
 /// # Errors
 /// The file's.
-pub fn read_nonce() -> Result<String, InitError> {
+pub fn read_nonce() -> Result<(String, bool), InitError> {
     // Not one byte more: virtio-fs would ask the VMM how long the file is, and again at its end.
-    let mut nonce = [0; NONCE_LENGTH];
-    File::open(NONCE_PATH).and_then(|mut it| it.read_exact(&mut nonce)).step("read the nonce")?;
-    Ok(String::from_utf8_lossy(&nonce).into_owned())
+    let mut text = [0; NONCE_LENGTH + 1];
+    File::open(NONCE_PATH).and_then(|mut it| it.read_exact(&mut text)).step("read the nonce")?;
+    let (nonce, mark) = text.split_at(NONCE_LENGTH);
+    Ok((String::from_utf8_lossy(nonce).into_owned(), mark == [MOUNTS_FOLLOW]))
 }
 
 /// Mounts the rootfs at [`NEW_ROOT`].

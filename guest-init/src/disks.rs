@@ -1,4 +1,5 @@
-//! Scratch disks: empty file systems that the launcher has made, each mounted once and shown in its components.
+//! Disks: file systems that the launcher has made, and the scratch disks among them, each mounted once and shown in its
+//! components.
 
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
@@ -22,12 +23,17 @@ const OPTIONS: &str = "errors=remount-ro";
 pub(crate) fn mount_all(plan: &RunPlan) -> Result<(), InitError> {
     for (at, disk) in (0..).zip(&plan.scratch) {
         let step = || format!("mount the scratch disk {:?}", disk.name);
-        let (device, place) = (format!("/dev/vd{}", char::from(FIRST + at)), place(at));
-        create_dir(&place).step_with(step)?;
-        let flags = NO_SUID_DEV | MsFlags::MS_NOATIME;
-        mount(Some(device.as_str()), &place, Some("ext4"), flags, Some(OPTIONS)).step_with(step)?;
+        mount_disk(at, &place(at)).step_with(step)?;
     }
     Ok(())
+}
+
+/// Mounts a disk of the box or of the host, by its number, in a new directory.
+pub(crate) fn mount_disk(number: u8, place: &Path) -> std::io::Result<()> {
+    let device = format!("/dev/vd{}", char::from(FIRST.saturating_add(number)));
+    create_dir(place)?;
+    let flags = NO_SUID_DEV | MsFlags::MS_NOATIME;
+    Ok(mount(Some(device.as_str()), place, Some("ext4"), flags, Some(OPTIONS))?)
 }
 
 /// Mounts the disks of a component in its root. Their places are those of `/boxbuild/system`.

@@ -20,7 +20,9 @@ pub mod console;
 mod disks;
 pub mod error;
 mod exec_helper;
+mod id_map;
 pub mod isolation;
+mod mounts;
 pub mod plan;
 mod secrets;
 mod serve;
@@ -45,6 +47,7 @@ use nix::unistd::{Gid, setresgid};
 use channel::Channel;
 use component::Component;
 use error::{InitError, Step as _};
+use mounts::HostMounts;
 use secrets::SecretFile;
 use serve::autostart::Autostart;
 use time::Clock;
@@ -120,7 +123,7 @@ fn panicked(panic: &(dyn Any + Send)) -> InitError {
 fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     sys::set_nice(FIRST_IN_LINE).step("raise init's priority")?;
     boot::mount_devices()?;
-    let nonce = boot::read_nonce()?;
+    let (nonce, mounts_follow) = boot::read_nonce()?;
     boot::mount_rootfs()?;
     boot::keep_own_file()?;
     boot::switch_root()?;
@@ -129,15 +132,18 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     let channel = slot.insert(Channel::open(nonce)?);
     let mut plan = plan::read()?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
+    let host = mounts_follow.then(|| mounts::receive(channel)).transpose()?;
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
+    // Before there are no user namespaces any more, of which it needs some.
+    let host = host.map(|it| HostMounts::prepare(it, &plan)).transpose()?.unwrap_or_default();
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let components = start_components(&plan, &secrets)?;
+    let components = start_components(&plan, &secrets, &host)?;
     // Each is in its component now.
     drop(secrets);
     let mut bridges = Vec::new();
@@ -163,8 +169,10 @@ fn protect_init() -> Result<(), InitError> {
 fn start_components(
     plan: &RunPlan,
     secrets: &RefCell<Vec<SecretFile>>,
+    host: &HostMounts,
 ) -> Result<Vec<Component>, InitError> {
-    let started = plan.components().map(|(name, of)| Component::start(plan, name, of, secrets));
+    let started =
+        plan.components().map(|(name, of)| Component::start(plan, name, of, (secrets, host)));
     let components: Vec<_> = started.collect::<Result<_, _>>()?;
     components.iter().try_for_each(Component::wait_until_prepared)?;
     Ok(components)

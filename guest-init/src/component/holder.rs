@@ -21,6 +21,7 @@ use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, 
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
+use crate::mounts::HostMounts;
 use crate::secrets::SecretFile;
 use crate::wait::{self, Ended};
 use crate::{boot, console, sys, time};
@@ -47,6 +48,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) secrets: &'a RefCell<Vec<SecretFile>>,
     /// Whether its programs can run commands in the business component.
     pub(crate) calls: bool,
+    /// What the host shows.
+    pub(crate) host: &'a HostMounts,
 }
 
 /// The whole life of a holder; returns its exit status.
@@ -97,7 +100,9 @@ impl<'a> Holder<'a> {
     /// workload's.
     fn prepare(setting: Setting<'a>) -> Result<Self, InitError> {
         let Setting { name, plan, leaf, link, .. } = setting;
-        sys::close_all_but(&[link.as_fd(), leaf.as_fd()]).step("close init's files")?;
+        let own = [link.as_fd(), leaf.as_fd()];
+        let kept: Vec<_> = own.into_iter().chain(setting.host.files()).collect();
+        sys::close_all_but(&kept).step("close init's files")?;
         // The console would be opened by its path.
         console::speak_of_panics_on_stderr();
         set_name(c"box-holder").step("name the holder")?;

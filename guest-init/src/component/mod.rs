@@ -33,6 +33,7 @@ use nix::unistd::Pid;
 
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
+use crate::mounts::HostMounts;
 use crate::secrets::SecretFile;
 use crate::sys;
 use protocol::{Event, Link};
@@ -63,7 +64,7 @@ impl Component {
         run: &RunPlan,
         name: ComponentName,
         plan: &ComponentPlan,
-        secrets: &RefCell<Vec<SecretFile>>,
+        (secrets, host): (&RefCell<Vec<SecretFile>>, &HostMounts),
     ) -> Result<Self, InitError> {
         let leaf = Leaf::create(name, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
@@ -71,7 +72,9 @@ impl Component {
         let calls = run.calls_from(name);
         let holder = sys::fork(clone_flags(plan.namespaces), None, || {
             let (leaf, link) = (&leaf, &theirs);
-            holder::run(holder::Setting { name, run, plan, leaf, link, skills, calls, secrets })
+            let setting =
+                holder::Setting { name, run, plan, leaf, link, skills, calls, secrets, host };
+            holder::run(setting)
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
         Ok(Self { name, holder, link, leaf, stop_signal: plan.stop_signal, is_lost: false })

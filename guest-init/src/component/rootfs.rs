@@ -124,6 +124,7 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     if setting.skills {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
+    setting.host.show(root, setting.name)?;
     if setting.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;

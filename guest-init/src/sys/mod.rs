@@ -6,6 +6,7 @@
 //! call nothing here afterwards).
 #![allow(unsafe_code)]
 
+pub mod mounts;
 #[cfg(test)]
 pub(crate) mod probe;
 pub mod terminal;

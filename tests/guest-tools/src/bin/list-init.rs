@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let clock = Clock::start();
     box_init::run_as_init(|slot| {
         boot::mount_devices()?;
-        let nonce = boot::read_nonce()?;
+        let (nonce, _) = boot::read_nonce()?;
         boot::mount_rootfs()?;
         let channel = slot.insert(Channel::open(nonce)?);
         let now = now_ns();

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let clock = Clock::start();
     box_init::run_as_init(|_| {
         boot::mount_devices()?;
-        let nonce = boot::read_nonce()?;
+        let (nonce, _) = boot::read_nonce()?;
         boot::mount_rootfs()?;
         attempt(&clock, nonce).map_err(|error| InitError::new("reach the host", error))
     })

@@ -1,0 +1,82 @@
+//! Mounts as objects (open_tree(2), mount_setattr(2), move_mount(2)), which `nix` does not know.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::libc;
+
+/// The attributes of a mount.
+#[derive(Debug, Clone, Copy)]
+pub struct Attributes<'a> {
+    /// Nothing can be written through it.
+    pub read_only: bool,
+    /// The user namespace whose maps the owners of its files go through.
+    pub id_map: Option<BorrowedFd<'a>>,
+}
+
+/// Returns a copy of the mount at a path, which is nowhere yet.
+///
+/// # Errors
+/// The kernel's.
+pub fn copy(path: &Path) -> nix::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
+    // SAFETY: the path is a C string for the call.
+    let fd = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let fd = RawFd::try_from(Errno::result(fd)?).map_err(|_| Errno::ERANGE)?;
+    // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets the attributes of a mount; no device and no set-user-ID program works in it.
+///
+/// # Errors
+/// The kernel's; `EINVAL` for maps where the file system knows none.
+pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Result<()> {
+    let Attributes { read_only, id_map } = attributes;
+    let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+    let set = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_NOSUID
+            | libc::MOUNT_ATTR_NODEV
+            | flag(read_only, libc::MOUNT_ATTR_RDONLY)
+            | flag(id_map.is_some(), libc::MOUNT_ATTR_IDMAP),
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: id_map.map_or(0, |it| u64::from(it.as_raw_fd().cast_unsigned())),
+    };
+    // SAFETY: the empty path is a C string, and `set` a whole `mount_attr` of the size given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw const set,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    Errno::result(result).map(drop)
+}
+
+/// Puts a copied mount on an open directory.
+///
+/// # Errors
+/// The kernel's.
+pub fn place(mount: impl AsFd, target: impl AsFd) -> nix::Result<()> {
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: both paths are empty C strings.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            mount.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            target.as_fd().as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+        )
+    };
+    Errno::result(result).map(drop)
+}
