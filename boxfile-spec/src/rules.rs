@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
-use box_image::rules::{KERNEL_DIRECTORIES, MAX_LABEL, is_label};
-pub(crate) use box_image::rules::{VARIABLE_FORM, is_variable};
+pub use box_image::rules::reserved_place;
+use box_image::rules::{MAX_LABEL, is_label};
+pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap};
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
@@ -113,28 +113,6 @@ pub(crate) fn is_glob(text: &str) -> bool {
 /// Returns whether a path has a `..` among its parts.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
-}
-
-/// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
-pub(crate) fn is_inside(path: &str, outer: &str) -> bool {
-    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Returns whether one path is the other or leads to it.
-pub(crate) fn overlap(one: &str, other: &str) -> bool {
-    is_inside(one, other) || is_inside(other, one)
-}
-
-/// The directories that the guest shows for `task`, `logs` and `cap`.
-const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
-
-/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
-pub fn reserved_place(place: &str) -> Option<&'static str> {
-    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
-    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
-    let mut taken = own.chain(plan).chain(SHOWN);
-    taken.find(|taken| overlap(taken, place))
 }
 
 /// Orders paths so that the contents of a directory directly follow it.

@@ -1,4 +1,4 @@
-//! What the host shows in the components: directories by virtio-fs, and disks that stay.
+//! Mounts of the host in the components: directories by virtio-fs, and disks that stay.
 //!
 //! ```text
 //! /run/shares/0    a directory of the device that has all read-only ones

@@ -33,7 +33,7 @@ use crate::runtime_dir;
 
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use log::{LogReader, Logged, Logs};
-pub use record::{Record, State, since_epoch};
+pub use record::{Record, Shown, State, since_epoch};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use box_digest::hex;
 use box_image::plan::NONCE_LENGTH;
-use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, Secret, is_spoken};
+use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -152,8 +152,8 @@ pub struct Channel {
     /// When it was found out that init reads its requests no more.
     unread_since: Option<Instant>,
     nonce: Nonce,
-    /// The secrets that init gets once it has proved itself.
-    secrets: Vec<Secret>,
+    /// What init gets once it has proved itself.
+    first: Vec<HostMessage>,
     frames: Frames,
     /// The protocol that init speaks, once it has proved itself.
     protocol: Option<u32>,
@@ -163,14 +163,14 @@ pub struct Channel {
 type Request = Zeroizing<Vec<u8>>;
 
 impl Channel {
-    /// Makes the channel of a connection; init has yet to prove itself, and gets the secrets then.
-    pub fn new(stream: Watched, nonce: Nonce, secrets: Vec<Secret>) -> Self {
+    /// Makes the channel of a connection; init has yet to prove itself, and gets the first messages then.
+    pub fn new(stream: Watched, nonce: Nonce, first: Vec<HostMessage>) -> Self {
         let (stream, writer) = stream.into_split();
         let (requests, queue) = mpsc::channel(MAX_REQUESTS);
         let waiting = Arc::new(AtomicUsize::new(0));
         drop(tokio::spawn(write_requests(writer, queue, Arc::clone(&waiting))));
         let (frames, protocol, unread_since) = (Frames::default(), None, None);
-        Self { stream, requests, waiting, unread_since, nonce, secrets, frames, protocol }
+        Self { stream, requests, waiting, unread_since, nonce, first, frames, protocol }
     }
 
     /// Reads once what has arrived; false at the end of the stream. May be dropped at any time.
@@ -251,8 +251,8 @@ impl Channel {
             return Err(LaunchError::OtherProtocol(hello.protocol));
         }
         self.protocol = Some(hello.protocol);
-        let secrets = std::mem::take(&mut self.secrets);
-        secrets.into_iter().try_for_each(|it| self.send(&HostMessage::Secret(it)))
+        let first = std::mem::take(&mut self.first);
+        first.iter().try_for_each(|it| self.send(it))
     }
 
     fn next_frame(&mut self) -> Result<Option<GuestMessage>, LaunchError> {

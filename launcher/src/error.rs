@@ -141,6 +141,12 @@ pub enum LaunchError {
     /// The box ended before what was waited for.
     #[error("the box {0} ended first")]
     BoxEnded(String),
+    /// A directory of the host cannot be shared.
+    #[error("{0}")]
+    Share(String),
+    /// Directories to be written to belong to several users.
+    #[error("directories of several users or groups cannot be shared to be written to")]
+    SharedOwners,
     /// A copy from or to a box failed at one of its ends.
     #[error("cannot copy: {0}")]
     Copy(String),

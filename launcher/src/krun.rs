@@ -57,6 +57,15 @@ pub enum DiskMode {
     ReadWrite,
 }
 
+/// The access of a machine to a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShareMode {
+    /// Read it: libkrun itself refuses everything else.
+    ReadOnly,
+    /// Write to it, too.
+    ReadWrite,
+}
+
 /// Sends libkrun's log, errors only, and the guest's console to standard error.
 ///
 /// # Errors
@@ -136,6 +145,21 @@ impl Vm {
             )
         };
         checked("krun_add_disk3", code).map(drop)
+    }
+
+    /// Adds a directory that the guest mounts by its tag, without a window of shared memory.
+    ///
+    /// # Errors
+    /// When libkrun refuses.
+    pub fn add_share(&mut self, tag: &str, path: &Path, mode: ShareMode) -> Result<(), KrunError> {
+        let (tag, path) =
+            (c_path("krun_add_virtiofs3", Path::new(tag))?, c_path("krun_add_virtiofs3", path)?);
+        let is_read_only = mode == ShareMode::ReadOnly;
+        // SAFETY: both strings are C strings for the call; libkrun copies them.
+        let code = unsafe {
+            krun::krun_add_virtiofs3(self.context, tag.as_ptr(), path.as_ptr(), 0, is_read_only)
+        };
+        checked("krun_add_virtiofs3", code).map(drop)
     }
 
     /// Makes the kernel's first root: a file system in the VMM's memory, with no host directory.

@@ -35,6 +35,7 @@ pub mod report;
 pub mod resources;
 pub mod runtime_dir;
 pub mod scratch;
+pub mod shares;
 pub mod signals;
 pub mod supervisor;
 pub mod tty;

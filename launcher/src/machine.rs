@@ -35,6 +35,7 @@ use crate::output::Route;
 use crate::receipt::Receipts;
 use crate::report::RunFacts;
 use crate::runtime_dir::RuntimeDir;
+use crate::shares::{Share, mounts};
 use crate::signals::StopSignals;
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
@@ -68,6 +69,8 @@ pub struct Setup<'a> {
     pub disks: Vec<File>,
     /// The values of the plan's secrets, in their order.
     pub secrets: Vec<Secret>,
+    /// The directories of the host that components see, those of the plan among them.
+    pub shares: Vec<Share>,
     /// Where the agent's socket is made; by default in the private directory.
     pub agent_socket: Option<PathBuf>,
     /// The file for the start of the console.
@@ -394,7 +397,9 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
     let mut vmm = Vmm::spawn(setup.program, setup.opened, &setup.disks)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
-    let terms = confine::terms(blobs, &setup.disks, setup.device, runtime, setup.jail, &mut vmm)?;
+    let shares = setup.shares.iter().map(|it| it.directory.clone()).collect();
+    let (disks, device, policy) = (&setup.disks, setup.device, setup.jail);
+    let terms = confine::terms(blobs, disks, device, runtime, policy, shares, &mut vmm)?;
     let nonce = Nonce::random()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
@@ -404,6 +409,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         largest_disk: setup.opened.plan().scratch.iter().map(|it| it.size_bytes).max().unwrap_or(0),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
+        has_mounts: !setup.shares.is_empty(),
         jail: terms,
     })?;
     let jail =
@@ -416,7 +422,12 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     setup.disks.clear();
     let console = Console::new(setup.console.take());
     let secrets = std::mem::take(&mut setup.secrets);
-    let events = Events::new(vmm, listener, (nonce, secrets), console)?;
+    let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
+    let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
+    first.extend(
+        (!setup.shares.is_empty()).then(|| HostMessage::Mounts(mounts(&setup.shares, ids))),
+    );
+    let events = Events::new(vmm, listener, (nonce, first), console)?;
     Ok(Prepared { verification, events, agent_socket, jail: jail.unwrap_or_default() })
 }
 

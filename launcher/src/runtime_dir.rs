@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::LaunchError;
+use crate::jail::Ids;
 use crate::jail::control_group;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
@@ -57,10 +58,10 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn give_away(&self, socket: &str, id: u32) -> Result<(), LaunchError> {
+    pub(crate) fn give_away(&self, socket: &str, ids: Ids) -> Result<(), LaunchError> {
         let directory = self.path.join(VMM);
         for path in [directory.join(socket), directory] {
-            lchown(&path, Some(id), Some(id))
+            lchown(&path, Some(ids.uid), Some(ids.gid))
                 .map_err(LaunchError::file("change the owner of", &path))?;
         }
         Ok(())

@@ -18,6 +18,7 @@ use std::time::Instant;
 use box_image::Vm as VmSize;
 use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
+use box_image::wire::{MOUNTS_FOLLOW, NO_MOUNTS, READ_ONLY_TAG, writable_tag};
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,8 +35,9 @@ use crate::LaunchError;
 use crate::control::Nonce;
 use crate::jail::control_group::ControlGroup;
 use crate::jail::process::{self, Process, Program, Started};
+use crate::jail::shares::{self, Shared};
 use crate::jail::{Files, Jail, Missing, Report, Terms, fd_path};
-use crate::krun::{self, DiskMode, PortMode, Vm};
+use crate::krun::{self, DiskMode, PortMode, ShareMode, Vm};
 use crate::signals::{self, StopSignals};
 
 /// The hidden subcommand as which the VMM process is started.
@@ -71,6 +73,8 @@ pub(crate) struct VmmConfig {
     pub nonce: Nonce,
     /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`] leads.
     pub agent: Option<u16>,
+    /// Whether init is told what of the host to mount.
+    pub has_mounts: bool,
     /// The supervisor's decisions on the jail.
     pub jail: Terms,
 }
@@ -277,6 +281,7 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
     let (blobs, disks, largest) = (&[kernel, rootfs], &config.disks, config.largest_disk);
+    let shares = config.jail.shares.clone();
     let jail = Jail::enter(config.jail, Files { blobs, disks, largest })?;
     // After the change of the user, which undoes it.
     follow_reader()?;
@@ -287,7 +292,8 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     for (id, disk) in SCRATCH.iter().zip(&config.disks) {
         vm.add_disk(id, &fd_path(*disk), DiskMode::ReadWrite)?;
     }
-    add_first_root(&mut vm, init_bytes, config.nonce.text())?;
+    add_shares(&mut vm, &shares)?;
+    add_first_root(&mut vm, init_bytes, (config.nonce.text(), config.has_mounts))?;
     vm.add_vsock()?;
     let socket = |name| jail.sockets.join(name);
     vm.add_vsock_port(CONTROL_PORT, &socket(CONTROL_SOCKET), PortMode::GuestConnects)?;
@@ -331,19 +337,39 @@ fn read_init(blobs: &BlobFds) -> Result<Vec<u8>, LaunchError> {
     }
 }
 
-/// Gives the machine its first root: init, the nonce and mount points, each in memory. They are
+/// Gives the machine the devices of shared directories.
+fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), LaunchError> {
+    if shares.iter().any(|it| !it.is_writable) {
+        vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
+    }
+    let writable = Shared::places(shares).into_iter().zip(shares);
+    let writable = writable.filter(|(_, it)| it.is_writable).map(|(place, _)| place);
+    for (number, place) in (0..).zip(writable) {
+        vm.add_share(&writable_tag(number), &place, ShareMode::ReadWrite)?;
+    }
+    Ok(())
+}
+
+/// Gives the machine its first root: init, the nonce and whether mounts of the host follow, and mount points, each in
+/// memory. They are
 /// never freed, since libkrun reads them as long as the machine lives.
 ///
 /// # Errors
 /// When libkrun refuses.
-pub fn add_first_root(vm: &mut Vm, init: Vec<u8>, nonce: &str) -> Result<(), LaunchError> {
+pub fn add_first_root(
+    vm: &mut Vm,
+    init: Vec<u8>,
+    (nonce, has_mounts): (&str, bool),
+) -> Result<(), LaunchError> {
+    let mark = if has_mounts { MOUNTS_FOLLOW } else { NO_MOUNTS };
+    let nonce = [nonce.as_bytes(), &[mark]].concat();
     vm.add_memory_root()?;
     for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
     // Init keeps its own file, as the program by which an agent asks it for commands.
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak(), false)?;
-    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.as_bytes().to_vec().leak(), true)?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.leak(), true)?;
     Ok(())
 }
 
@@ -485,7 +511,9 @@ mod tests {
             largest_disk: 0,
             nonce: Nonce::random().unwrap(),
             agent: Some(4088),
+            has_mounts: true,
             jail: Terms {
+                shares: Vec::new(),
                 policy: Policy::Require,
                 runtime: "/run/b".into(),
                 is_root: true,
@@ -525,7 +553,7 @@ mod tests {
     #[test]
     fn libkrun_takes_the_first_root() {
         let mut vm = Vm::new(1, 256).unwrap();
-        add_first_root(&mut vm, b"init".to_vec(), "nonce").unwrap();
+        add_first_root(&mut vm, b"init".to_vec(), ("nonce", false)).unwrap();
     }
 
     #[test]

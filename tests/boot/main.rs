@@ -33,6 +33,7 @@ mod scenario;
 mod schema;
 mod scratch;
 mod secrets;
+mod shares;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

@@ -17,7 +17,6 @@ pub(crate) static SHARE: Declaration = Declaration {
         prop("access", Kind::OneOf(&["ro", "rw"]), "`ro`"),
         prop("component", Kind::OneOf(SCOPES), "`both`"),
     ],
-    enforced: Enforced::Later,
     ..Declaration::NEW
 };
 

@@ -16,7 +16,7 @@
 
 use box_image::plan::{PLAN_PATH, ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
 use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::{ComponentName, Layout, RunPlan};
+use box_image::{ComponentName, Layout, RunPlan, SkillMode};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
@@ -92,13 +92,13 @@ pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<T
     for own in &parts.roots {
         check_visible(own, &parts.systems, parts.files)?;
         for component in &own.components {
-            check_skills(own.tree, *component, !parts.skills.is_empty())?;
+            check_skills(own.tree, *component, !plan.skills.is_empty())?;
             check_workdir(own.tree, *component, boxfile, plan)?;
         }
         root.graft(roots, own.name.as_bytes(), own.tree);
     }
     put_systems(&mut root, parts);
-    put_skills(&mut root, parts);
+    put_skills(&mut root, parts, plan);
     put_plan(&mut root, parts.plan);
     Ok(root)
 }
@@ -116,11 +116,15 @@ fn make_directory(root: &mut Tree, path: &[u8]) -> InodeId {
     path::names(path).fold(Tree::ROOT, |directory, name| root.ensure_directory(directory, name))
 }
 
-fn put_skills(root: &mut Tree, parts: &Parts<'_>) {
+fn put_skills(root: &mut Tree, parts: &Parts<'_>, plan: &RunPlan) {
     let directory = make_directory(root, SKILLS_PATH.as_bytes());
     for (number, (name, skill)) in (0..).zip(&parts.skills) {
         let skill = (*skill).clone().with_origin(Origin::Skill(number));
         root.graft(directory, name.as_bytes(), &skill);
+    }
+    // A directory of the host covers it.
+    for skill in plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted) {
+        root.ensure_directory(directory, skill.name.as_bytes());
     }
 }
 

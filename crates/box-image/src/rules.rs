@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::defaults::SEARCH_PATH;
+use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
 
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
@@ -207,6 +208,28 @@ pub fn is_request_path(text: &str) -> bool {
 pub fn is_grpc_service(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
     (1..=MAX_SERVICE).contains(&text.len()) && text.bytes().all(inner)
+}
+
+/// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
+pub fn is_inside(path: &str, outer: &str) -> bool {
+    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns whether one path is the other or leads to it.
+pub fn overlap(one: &str, other: &str) -> bool {
+    is_inside(one, other) || is_inside(other, one)
+}
+
+/// The directories that the guest shows for `task`, `logs` and `cap`.
+const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
+
+/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
+pub fn reserved_place(place: &str) -> Option<&'static str> {
+    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
+    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
+    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
+    let mut taken = own.chain(plan).chain(SHOWN);
+    taken.find(|taken| overlap(taken, place))
 }
 
 #[cfg(test)]

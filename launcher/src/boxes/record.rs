@@ -59,6 +59,9 @@ pub struct Record {
     /// The components in which the kernel's out-of-memory killer has ended a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
+    /// The directories of the host that it sees.
+    #[serde(default)]
+    pub shares: Vec<Shown>,
     /// The layers of the jail that it runs without.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
@@ -66,6 +69,17 @@ pub struct Record {
     pub error: Option<String>,
     /// Whether the record goes when it ends.
     pub remove: bool,
+}
+
+/// A directory of the host in a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Where components see it.
+    pub guest: String,
+    /// Whether they may write to it.
+    pub writable: bool,
 }
 
 /// How far a box is.
@@ -105,6 +119,7 @@ impl Record {
             status: None,
             business_status: None,
             oom_killed: Vec::new(),
+            shares: Vec::new(),
             jail_missing: Vec::new(),
             error: None,
             remove: false,

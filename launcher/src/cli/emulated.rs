@@ -3,7 +3,7 @@
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
-use box_image::{ErrorCode, RunPlan};
+use box_image::{ErrorCode, RunPlan, SkillMode};
 use box_layout::OpenBox;
 use virtual_host::{VirtualHost, kernel, require_qemu};
 
@@ -53,6 +53,18 @@ pub(super) fn refuse_secrets(plan: &RunPlan) -> Result<(), CommandError> {
     let help = "start it on a machine with KVM; or put `secret` into a profile, and build a box without that";
     let message =
         "a box with secrets cannot be started with --emulated, which has no way to hand them over";
+    Err(CommandError::new((ErrorCode::Usage, help), message))
+}
+
+/// Refuses directories of this host, which the virtual host does not see.
+pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+    let is_mounted = plan.skills.iter().any(|it| it.mode == SkillMode::Mounted);
+    if args.shares.is_empty() && plan.shares.is_empty() && !is_mounted {
+        return Ok(());
+    }
+    let help = "start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box \
+                without that";
+    let message = "a box that sees directories of this host cannot be started with --emulated";
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 

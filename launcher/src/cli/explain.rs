@@ -48,10 +48,12 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::File { .. }
         | LaunchError::Input(_)
         | LaunchError::Output(_)
-        | LaunchError::Copy(_) => Io,
-        LaunchError::SocketPath { .. } | LaunchError::BadName(_) | LaunchError::BadDigest(_) => {
-            Usage
-        }
+        | LaunchError::Copy(_)
+        | LaunchError::Share(_) => Io,
+        LaunchError::SocketPath { .. }
+        | LaunchError::BadName(_)
+        | LaunchError::BadDigest(_)
+        | LaunchError::SharedOwners => Usage,
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
@@ -85,6 +87,12 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::TooMuch(_) => {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
+        }
+        LaunchError::Share(_) => {
+            "`boxlaunch doctor` says whether this host gives a mount namespace"
+        }
+        LaunchError::SharedOwners => {
+            "what a box writes belongs to one user: share only that user's directories to be written to"
         }
         LaunchError::Jail(_) => {
             "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them"

@@ -128,6 +128,19 @@ fn jail(record: &Record) -> Option<String> {
     }
 }
 
+/// Names the directories of the host that a box sees.
+fn directories(record: &Record) -> Option<String> {
+    let shares: Vec<_> = record
+        .shares
+        .iter()
+        .map(|it| {
+            let access = if it.writable { "read and written" } else { "read" };
+            shown(&format!("{} at {} ({access})", it.host.display(), it.guest))
+        })
+        .collect();
+    (!shares.is_empty()).then(|| shares.join(", "))
+}
+
 /// Describes a box that was started.
 pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
@@ -142,6 +155,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
         ("oom-killed", text(oom_killed(record))),
+        ("directories", text(directories(record))),
         ("jail", text(jail(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),

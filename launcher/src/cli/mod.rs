@@ -21,6 +21,7 @@ mod progress;
 mod run;
 mod screen;
 mod secrets;
+mod shares;
 mod since;
 mod stats;
 mod terminal;
@@ -63,7 +64,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Ps(list::PsArgs),
     Exec(exec::ExecArgs),
     Shell(exec::ShellArgs),

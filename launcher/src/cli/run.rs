@@ -20,6 +20,7 @@ use boxlaunch::output::{Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
 use boxlaunch::scratch;
+use boxlaunch::shares::Share;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::verify::Trust;
@@ -32,7 +33,7 @@ use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::is_quiet;
-use super::{detach, emulated, secrets};
+use super::{detach, emulated, secrets, shares};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     if args.emulated {
         let opened = args.open()?;
         emulated::refuse_secrets(opened.plan())?;
+        emulated::refuse_shares(args, opened.plan())?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
@@ -75,6 +77,8 @@ fn boot(
     let opened = args.open()?;
     let component = checked(args, &opened)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
+    let shares = shares::resolved(args, opened.plan())?;
+    let large = shares::Count::start(&shares);
     args.options.check()?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
@@ -83,7 +87,8 @@ fn boot(
     let record = Record::new(&opened, args.size(opened.plan()), runtime.path());
     let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
     let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
-    let record = Record { remove: args.rm, agent_socket, ..record };
+    let shown = shares.iter().map(Share::shown).collect();
+    let record = Record { remove: args.rm, agent_socket, shares: shown, ..record };
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
@@ -99,6 +104,7 @@ fn boot(
             runtime,
             disks: scratch::make(opened.plan(), &state)?,
             secrets,
+            shares,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
             logs: entry.logs()?,
@@ -125,6 +131,7 @@ fn boot(
             return Err(failure.into());
         }
     };
+    large.into_iter().filter_map(shares::Count::finish).for_each(|it| screen.notice(&it));
     let run = Run { args, opened: &opened, component, signals, screen };
     run.serve(started, entry, agent_output)
 }
@@ -135,6 +142,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
     // The start does so, too.
     boxlaunch::check_enforced(opened)?;
     secrets::checked(args, opened.plan())?;
+    shares::checked(args, opened.plan())?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";

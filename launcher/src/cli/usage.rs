@@ -49,7 +49,7 @@ const STARTED_AGAIN: &str = "a box that has ended is not started again, but a ne
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     // Whatever is wrong, and every other command, is for the whole parser.
     if let Ok(Start { global, command: StartCommand::Run(run) }) = Start::try_parse() {
-        return Ok(Cli { global, command: Command::Run(run) });
+        return Ok(Cli { global, command: Command::Run(Box::new(run)) });
     }
     let args = env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let command = Cli::command().color(color_of(args));

@@ -2,7 +2,8 @@ use std::io::Write;
 
 use box_image::ComponentName;
 use box_image::wire::{
-    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, Shutdown, Stream, Timing,
+    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, Secret, Shutdown, Stream,
+    Timing,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -23,10 +24,10 @@ impl Pair {
         Self::of(guest, host, Nonce("ab".repeat(32)), Vec::new())
     }
 
-    fn of(guest: UnixStream, host: UnixStream, nonce: Nonce, secrets: Vec<Secret>) -> Self {
+    fn of(guest: UnixStream, host: UnixStream, nonce: Nonce, first: Vec<HostMessage>) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let channel =
-            runtime.block_on(async { Channel::new(watched(host).unwrap(), nonce, secrets) });
+            runtime.block_on(async { Channel::new(watched(host).unwrap(), nonce, first) });
         Self { runtime, channel, guest }
     }
 
@@ -134,7 +135,12 @@ fn secrets_are_for_the_init_of_this_boot_alone() {
     let secret = Secret { index: 0, value: b"canary".to_vec().into() };
     let greeted = |nonce: &str| {
         let (guest, host) = UnixStream::pair().unwrap();
-        let mut pair = Pair::of(guest, host, Nonce("ab".repeat(32)), vec![secret.clone()]);
+        let mut pair = Pair::of(
+            guest,
+            host,
+            Nonce("ab".repeat(32)),
+            vec![HostMessage::Secret(secret.clone())],
+        );
         pair.guest.set_nonblocking(true).unwrap();
         assert!(pair.sent().is_none(), "before the greeting");
         pair.guest.write_all(&bytes_of(&[hello(nonce, PROTOCOL)])).unwrap();

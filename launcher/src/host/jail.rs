@@ -40,7 +40,7 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     let mut process = Vmm::spawn_as(program, SUBCOMMAND, &[])?;
     let policy = Policy::BestEffort;
     let blobs: [&File; 0] = [];
-    let terms = confine::terms(blobs, &[], device, &runtime, policy, &mut process)?;
+    let terms = confine::terms(blobs, &[], device, &runtime, policy, Vec::new(), &mut process)?;
     process.configure(&terms)?;
     let deadline = Instant::now() + LIMIT;
     confine::finish(SIZE, &runtime, policy, &mut process, (deadline, &signals))

@@ -166,6 +166,71 @@ pub(super) const DISK_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_fallocate, Any),
 ];
 
+/// The calls that a machine makes beside them which serves directories of the host.
+pub(super) const SHARE_CALLS: &[(c_long, Rule)] = &[
+    (libc::SYS_capget, Any),
+    (libc::SYS_umask, Any),
+    (libc::SYS_getuid, Any),
+    (libc::SYS_getgid, Any),
+    (libc::SYS_geteuid, Any),
+    (libc::SYS_getegid, Any),
+    (libc::SYS_getdents64, Any),
+    (libc::SYS_readlinkat, Any),
+    (libc::SYS_fgetxattr, Any),
+    (libc::SYS_lgetxattr, Any),
+    (libc::SYS_flistxattr, Any),
+    (libc::SYS_llistxattr, Any),
+];
+
+/// The calls that a machine makes beside them which serves directories that the guest may write to.
+pub(super) const WRITABLE_SHARE_CALLS: &[(c_long, Rule)] = &[
+    (libc::SYS_openat, Any),
+    (libc::SYS_pwrite64, Any),
+    (libc::SYS_pwritev, Any),
+    (libc::SYS_fallocate, Any),
+    (libc::SYS_ftruncate, Any),
+    (libc::SYS_copy_file_range, Any),
+    (libc::SYS_fdatasync, Any),
+    (libc::SYS_mkdirat, Any),
+    (libc::SYS_mknodat, Any),
+    (libc::SYS_symlinkat, Any),
+    (libc::SYS_linkat, Any),
+    (libc::SYS_unlinkat, Any),
+    (libc::SYS_renameat2, Any),
+    (libc::SYS_fchmod, Any),
+    (libc::SYS_fchmodat, Any),
+    (libc::SYS_utimensat, Any),
+    (libc::SYS_fsetxattr, Any),
+    (libc::SYS_lsetxattr, Any),
+    (libc::SYS_fremovexattr, Any),
+    (libc::SYS_lremovexattr, Any),
+    (libc::SYS_fchownat, Any),
+    (libc::SYS_setresuid, Any),
+    (libc::SYS_setresgid, Any),
+];
+
+/// The calls that succeed and do nothing: whoever of the guest makes a file, and to whomever it is given there, it
+/// belongs to the one user that this process is.
+pub(super) const IDLE_CALLS: &[c_long] =
+    &[libc::SYS_fchownat, libc::SYS_setresuid, libc::SYS_setresgid];
+
+/// The calls that fail (EPERM) where the argument with this index has a bit of [`SET_ID_BITS`]: a program that is made in
+/// the guest shall not run as its owner on the host.
+pub(super) const MODE_CALLS: &[(c_long, u8)] = &[
+    (libc::SYS_openat, 3),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknodat, 2),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+];
+
+/// The bits of a mode that make a program run as another user or group.
+pub(super) const SET_ID_BITS: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
+
+/// The flags of open(2) with which it has a mode, each of which is enough; the argument with index 2.
+pub(super) const MODE_FLAGS: [u32; 2] =
+    [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
+
 /// `PR_SET_VMA` (`linux/prctl.h`), with which newer C libraries name their memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 /// Stands for the process's own id, which the filter puts in its place.
@@ -181,7 +246,11 @@ mod tests {
         let requests = REQUESTS.iter().filter(|it| **it >> 8 & 0xff == 0xae).count();
         for text in [format!("| {} system calls", CALLS.len()), format!("the {requests} requests")]
             .into_iter()
-            .chain([format!("{} more where a box has scratch disks", DISK_CALLS.len())])
+            .chain([
+                format!("{} more where a box has scratch disks", DISK_CALLS.len()),
+                format!("{} more where it is shown directories", SHARE_CALLS.len()),
+                format!("and {} where it may write to them", WRITABLE_SHARE_CALLS.len()),
+            ])
         {
             assert!(document.contains(&text), "{text}");
         }

@@ -3,29 +3,47 @@
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, LandlockStatus,
-    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope, make_bitflags,
 };
 
+use super::shares::Shared;
 use super::{Files, fd_path};
 use crate::host::isolation::Landlock;
 
 /// The newest version of the interface whose rights are known here.
 const NEWEST: ABI = ABI::V6;
 
-/// Lets this process open the device of KVM, the files of the box and its disks, and make sockets in a directory, and
-/// nothing else. Returns the version of the interface that this kernel has.
+/// Lets this process open the device of KVM, the files of the box and its disks, use what is shared, make sockets in a
+/// directory, and nothing else. Returns the version of the interface that this kernel has.
 ///
 /// # Errors
 /// Why there are no rules.
-pub(super) fn restrict(device: &Path, files: Files<'_>, sockets: &Path) -> Result<i32, String> {
-    let status = rules(device, files, sockets).map_err(|error| error.to_string())?;
+pub(super) fn restrict(
+    device: &Path,
+    files: Files<'_>,
+    shares: &[Shared],
+    sockets: &Path,
+) -> Result<i32, String> {
+    let status = rules(device, files, shares, sockets).map_err(|error| error.to_string())?;
     Ok(Landlock::from(status).version()?)
+}
+
+/// The rights below a directory that can only be read.
+const READING: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+/// The rights below one that can be written: all but to run programs and to make devices.
+fn writing() -> BitFlags<AccessFs> {
+    use AccessFs as Fs;
+    READING
+        | (Fs::WriteFile | Fs::Truncate | Fs::RemoveDir | Fs::RemoveFile | Fs::Refer)
+        | (Fs::MakeDir | Fs::MakeReg | Fs::MakeSock | Fs::MakeFifo | Fs::MakeSym)
 }
 
 fn rules(
     device: &Path,
     files: Files<'_>,
+    shares: &[Shared],
     sockets: &Path,
 ) -> Result<LandlockStatus, Box<dyn std::error::Error>> {
     let use_device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -42,6 +60,10 @@ fn rules(
     for (file, access) in blobs.chain(disks) {
         let file = PathFd::new(fd_path(*file))?;
         rules = rules.add_rule(PathBeneath::new(file, access))?;
+    }
+    for (share, place) in shares.iter().zip(Shared::places(shares)) {
+        let access = if share.is_writable { writing() } else { READING };
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(place)?, access))?;
     }
     Ok(rules.restrict_self()?.landlock)
 }

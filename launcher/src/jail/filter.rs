@@ -10,24 +10,33 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter,
 };
 
-use super::calls::{CALLS, DISK_CALLS, Rule, SELF};
-use super::trace;
+use super::calls::{
+    CALLS, DISK_CALLS, IDLE_CALLS, MODE_CALLS, MODE_FLAGS, Rule, SELF, SET_ID_BITS, SHARE_CALLS,
+    WRITABLE_SHARE_CALLS,
+};
+use super::{Needs, trace};
 
 /// A filter that can be installed.
 #[derive(Debug)]
 pub(super) struct Filter {
-    programs: [BpfProgram; 2],
+    /// Of their answers to a call the strictest counts.
+    programs: Vec<BpfProgram>,
     trace: bool,
 }
 
 impl Filter {
-    /// Compiles the filter, for a machine that writes to disks, or for one that has none to write. With `trace`, the call
-    /// that it forbids is named before the process ends.
+    /// Compiles the filter, for a machine with such needs. With `trace`, the call that it forbids is named before the
+    /// process ends.
     ///
     /// # Errors
     /// When a rule is malformed.
-    pub(super) fn new(trace: bool, writes: bool) -> Result<Self, BackendError> {
-        let more = if writes { DISK_CALLS } else { &[] };
+    pub(super) fn new(trace: bool, needs: Needs) -> Result<Self, BackendError> {
+        let more = [
+            (needs.disks, DISK_CALLS),
+            (needs.shares, SHARE_CALLS),
+            (needs.writable_shares, WRITABLE_SHARE_CALLS),
+        ];
+        let more = more.into_iter().filter(|(is_needed, _)| *is_needed).flat_map(|(_, it)| it);
         let rules = CALLS.iter().chain(more).map(|(call, rule)| Ok((*call, conditions(*rule)?)));
         let mut rules: BTreeMap<c_long, Vec<SeccompRule>> =
             rules.collect::<Result<_, BackendError>>()?;
@@ -35,14 +44,16 @@ impl Filter {
         rules.insert(libc::SYS_clone3, Vec::new());
         let forbidden = if trace { SeccompAction::Trap } else { SeccompAction::KillProcess };
         let missing = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-        let programs = [
-            program(
-                BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
-                SeccompAction::Allow,
-                missing,
-            )?,
-            program(rules, forbidden, SeccompAction::Allow)?,
-        ];
+        let clone3 = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
+        let mut programs = vec![program(clone3, SeccompAction::Allow, missing)?];
+        if needs.writable_shares {
+            let idle = IDLE_CALLS.iter().map(|call| (*call, Vec::new())).collect();
+            programs.push(program(idle, SeccompAction::Allow, SeccompAction::Errno(0))?);
+            let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+            programs.push(program(set_id_rules()?, SeccompAction::Allow, refused)?);
+        }
+        // The last one forbids to install more.
+        programs.push(program(rules, forbidden, SeccompAction::Allow)?);
         Ok(Self { programs, trace })
     }
 
@@ -64,6 +75,28 @@ fn program(
     then: SeccompAction,
 ) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules, otherwise, then, TargetArch::x86_64)?.try_into()
+}
+
+/// Returns the rules that find a call which would set a bit of [`SET_ID_BITS`].
+fn set_id_rules() -> Result<BTreeMap<c_long, Vec<SeccompRule>>, BackendError> {
+    let has = |index, bits: u32| {
+        SeccompCondition::new(index, Dword, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
+    };
+    let mut found = BTreeMap::new();
+    for (call, index) in MODE_CALLS {
+        let mut rules = Vec::new();
+        for bit in SET_ID_BITS {
+            if *call == libc::SYS_openat {
+                for flag in MODE_FLAGS {
+                    rules.push(SeccompRule::new(vec![has(2, flag)?, has(*index, bit)?])?);
+                }
+            } else {
+                rules.push(SeccompRule::new(vec![has(*index, bit)?])?);
+            }
+        }
+        found.insert(*call, rules);
+    }
+    Ok(found)
 }
 
 /// Returns the alternatives of a rule; none stands for any call.
@@ -111,7 +144,7 @@ mod tests {
             ForkResult::Parent { child } => waitpid(child, None).unwrap(),
             ForkResult::Child => {
                 // The process's own id is in it.
-                let filter = Filter::new(false, false).unwrap();
+                let filter = Filter::new(false, Needs::default()).unwrap();
                 nix::sys::prctl::set_no_new_privs().ok();
                 if filtered {
                     filter.install().ok();
@@ -191,7 +224,7 @@ mod tests {
             }
             ForkResult::Child => {
                 nix::sys::prctl::set_no_new_privs().ok();
-                Filter::new(false, false).unwrap().install().ok();
+                Filter::new(false, Needs::default()).unwrap().install().ok();
                 let work = || -> usize {
                     (0..64).map(|n| vec![n; 1 << (10 + n % 12)]).map(|it| it.len()).sum()
                 };

@@ -87,6 +87,12 @@ pub struct Report {
     pub missing: Vec<Missing>,
     /// The version of Landlock's interface that is enforced.
     pub landlock_abi: Option<i32>,
+    /// Why a directory of the host cannot be served; the machine does not start then.
+    #[serde(default)]
+    pub unshared: Option<String>,
+    /// The user and the group that it is to itself.
+    #[serde(default)]
+    pub ids: (u32, u32),
     /// How long it took to put up, in nanoseconds.
     pub taken_ns: u64,
 }

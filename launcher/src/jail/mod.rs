@@ -24,6 +24,7 @@ mod layer;
 mod privileges;
 pub(crate) mod process;
 mod root;
+pub(crate) mod shares;
 mod trace;
 
 use std::fmt::Display;
@@ -34,11 +35,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 pub use layer::{Layer, Missing, Policy, Report};
 pub(crate) use privileges::{Ids, Users};
+use root::RootError;
 pub(crate) use root::{DEVICE, fd_path};
+use shares::Shared;
 
 use crate::LaunchError;
 use crate::runtime_dir::VMM;
@@ -61,6 +65,8 @@ pub(crate) struct Terms {
     pub(crate) is_root: bool,
     /// The user and group to be then, where that is possible.
     pub(crate) ids: Option<Ids>,
+    /// The directories of the host to be served.
+    pub(crate) shares: Vec<Shared>,
     /// The layers that the supervisor could not put up.
     pub(crate) missing: Vec<Missing>,
 }
@@ -76,14 +82,35 @@ pub(crate) struct Files<'a> {
     pub(crate) largest: u64,
 }
 
+/// The tasks of a machine that most do not have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Needs {
+    /// It writes to disks.
+    disks: bool,
+    /// It serves directories of the host.
+    shares: bool,
+    /// Some of them can be written.
+    writable_shares: bool,
+}
+
+/// Returns why directories cannot be served: they are only where nothing else of the host is.
+fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<String> {
+    match failed? {
+        RootError::Share(reason) => Some(reason.clone()),
+        RootError::System(_) if shares.is_empty() => None,
+        RootError::System(error) => Some(format!(
+            "directories are shared only in a mount namespace, which this host does not give: {error}"
+        )),
+    }
+}
+
 /// A jail that is being put up around this process.
 #[derive(Debug)]
 pub(crate) struct Jail {
     began: Instant,
     policy: Policy,
     report: Report,
-    /// Whether it has disks to write.
-    writes: bool,
+    needs: Needs,
     /// Where the sockets are, as this process sees them.
     pub(crate) sockets: PathBuf,
 }
@@ -97,17 +124,26 @@ impl Jail {
     pub(crate) fn enter(terms: Terms, files: Files<'_>) -> Result<Self, LaunchError> {
         let sockets = terms.runtime.join(VMM);
         let report = Report { missing: terms.missing, ..Report::default() };
-        let writes = !files.disks.is_empty();
-        let mut jail =
-            Self { began: Instant::now(), policy: terms.policy, report, writes, sockets };
+        let shares = terms.shares;
+        let needs = Needs {
+            disks: !files.disks.is_empty(),
+            shares: !shares.is_empty(),
+            writable_shares: shares.iter().any(|it| it.is_writable),
+        };
+        let mut jail = Self { began: Instant::now(), policy: terms.policy, report, needs, sockets };
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
-        let has_root = jail.put(Layer::MountNamespace, root::enter(&terms.runtime)).is_some();
+        let entered = root::enter(&terms.runtime, &shares);
+        jail.report.unshared = unshared(&shares, entered.as_ref().err());
+        let has_root = jail.put(Layer::MountNamespace, entered).is_some();
         if has_root {
             jail.sockets = Path::new(root::SOCKETS).to_owned();
         }
-        jail.put(Layer::ResourceLimits, privileges::limit(files.largest));
+        jail.put(
+            Layer::ResourceLimits,
+            privileges::limit((!needs.writable_shares).then_some(files.largest)),
+        );
         if let Some(ids) = terms.ids {
             jail.become_user(ids, has_root);
         }
@@ -115,9 +151,12 @@ impl Jail {
             // It was not made before: capabilities were still needed.
             jail.put(Layer::UserNamespace, unshare(CloneFlags::CLONE_NEWUSER));
         }
-        jail.put(Layer::Capabilities, privileges::give_up());
-        let fence = fence::restrict(Path::new(DEVICE), files, &jail.sockets);
+        let is_confined = !jail.report.missing.iter().any(|it| it.layer == Layer::UserNamespace);
+        jail.put(Layer::Capabilities, privileges::give_up(needs.writable_shares && is_confined));
+        let shared = if has_root { &shares[..] } else { &[] };
+        let fence = fence::restrict(Path::new(DEVICE), files, shared, &jail.sockets);
         jail.report.landlock_abi = jail.put(Layer::Landlock, fence);
+        jail.report.ids = (geteuid().as_raw(), getegid().as_raw());
         Ok(jail)
     }
 
@@ -137,13 +176,16 @@ impl Jail {
     /// When a layer is missing that is required, or the supervisor is gone.
     pub(crate) fn close(mut self, mut to: File) -> Result<(), LaunchError> {
         let trace = self.policy == Policy::Trace;
-        let filter = filter::Filter::new(trace, self.writes).map_err(|error| error.to_string());
+        let filter = filter::Filter::new(trace, self.needs).map_err(|error| error.to_string());
         let installed = filter.and_then(|it| it.install().map_err(|error| error.to_string()));
         self.put(Layer::SystemCalls, installed);
         self.report.taken_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let report = serde_json::to_vec(&self.report);
         let report = report.map_err(LaunchError::system("report the jail"))?;
         to.write_all(&report).map_err(LaunchError::system("report the jail"))?;
+        if let Some(reason) = self.report.unshared {
+            return Err(LaunchError::Share(reason));
+        }
         if self.policy == Policy::Require && !self.report.missing.is_empty() {
             return Err(LaunchError::Jail(self.report.missing));
         }

@@ -16,30 +16,39 @@ use serde::{Deserialize, Serialize};
 /// The first of the users that machines get. systemd's documentation of the range of users has nothing from here
 /// to 2^31 ("Users, Groups, UIDs and GIDs on systemd Systems").
 const FIRST_ID: u32 = 0x7000_0000;
+/// The capabilities of a process that serves writable directories, in a user namespace that has one user. libkrun
+/// believes then that it can become the guest's users, which the filter of system calls makes come to nothing: so
+/// whoever writes there, the files are that user's.
+const KEPT: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+/// The files that a process may have open where it is allowed more than it has: the kernel's own limit (`fs.nr_open`).
+const MOST_FILES: u64 = 1 << 20;
 /// The permission bits of a file's group to read and write.
 const GROUP_MAY: u32 = 0o060;
 /// Those of everybody else.
 const OTHERS_MAY: u32 = 0o006;
 const OTHERS_MAY_READ: u32 = 0o004;
 
-/// A user and a group that no other process has which this one can see.
+/// A user and a group that no other process has which this one can see; or those whose directories are shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ids {
-    /// Both have this number.
-    pub(crate) id: u32,
+    /// The user.
+    pub(crate) uid: u32,
+    /// The group.
+    pub(crate) gid: u32,
     /// The group that may use the device of KVM, where everybody may not.
     device_group: Option<u32>,
 }
 
 impl Ids {
     /// Returns those of the machine that this process supervises; `None` where it is not root's, and has no others to
-    /// give.
+    /// give. With an owner of shared directories, it is them: what the machine writes there is theirs.
     ///
     /// # Errors
     /// Why no other user can run the machine.
     pub(crate) fn choose<'a>(
         device: &File,
         blobs: impl IntoIterator<Item = &'a File>,
+        owner: Option<(u32, u32)>,
     ) -> Result<Option<Self>, String> {
         if !geteuid().is_root() {
             return Ok(None);
@@ -51,7 +60,9 @@ impl Ids {
                 return Err("the box's files can be read by their owner only".to_owned());
             }
         }
-        Ok(Some(Self { id: FIRST_ID + getpid().as_raw().unsigned_abs(), device_group }))
+        let own = FIRST_ID + getpid().as_raw().unsigned_abs();
+        let (uid, gid) = owner.unwrap_or((own, own));
+        Ok(Some(Self { uid, gid, device_group }))
     }
 
     /// Becomes this user, who keeps the one capability that the next step needs: some hosts let only those make a user
@@ -60,7 +71,7 @@ impl Ids {
     /// # Errors
     /// The kernel's.
     pub(super) fn take(self) -> nix::Result<()> {
-        let (user, group) = (Uid::from_raw(self.id), Gid::from_raw(self.id));
+        let (user, group) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
         let groups: Vec<Gid> = self.device_group.map(Gid::from_raw).into_iter().collect();
         setgroups(&groups)?;
         setresgid(group, group, group)?;
@@ -106,16 +117,21 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Sets the limits of this process, whose largest disk has so many bytes; it has no core files already.
+/// Sets the limits of this process, which may write files of so many bytes, if there is a limit; it has no core files
+/// already.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn limit(largest: u64) -> nix::Result<()> {
-    // libkrun panics where a connection finds no descriptor.
+pub(super) fn limit(largest: Option<u64>) -> nix::Result<()> {
+    // libkrun panics where a connection finds no descriptor, and has one for each file of a share that the guest knows.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
-    // Beside disks it writes to pipes and sockets only.
-    setrlimit(Resource::RLIMIT_FSIZE, largest, largest)?;
+    if setrlimit(Resource::RLIMIT_NOFILE, MOST_FILES, MOST_FILES).is_err() {
+        setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    }
+    // Beside disks and shares it writes to pipes and sockets only.
+    if let Some(largest) = largest {
+        setrlimit(Resource::RLIMIT_FSIZE, largest, largest)?;
+    }
     setrlimit(Resource::RLIMIT_MSGQUEUE, 0, 0)
 }
 
@@ -135,14 +151,16 @@ fn bound() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up all capabilities, also those that a new user namespace has brought.
+/// Gives up all capabilities, also those that a new user namespace has brought, but for those of [`KEPT`] where
+/// `keeps` says so.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn give_up() -> io::Result<()> {
+pub(super) fn give_up(keeps: bool) -> io::Result<()> {
     // A process without the capability to bound them has no way to get any.
     let bounded = bound();
     let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    let kept = if keeps { KEPT } else { none };
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })?;
     bounded.or_else(|error| if geteuid().is_root() { Err(error) } else { Ok(()) })
 }

@@ -1,5 +1,6 @@
 //! The root directory of the VMM process: a small file system in memory, with three things of the host's in it.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -15,6 +16,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
+use super::shares::{self, Shared};
 use crate::runtime_dir::VMM;
 
 /// The device of KVM.
@@ -23,8 +25,6 @@ pub(crate) const DEVICE: &str = "/dev/kvm";
 pub(super) const SOCKETS: &str = "/run";
 /// The process's own open files, through which libkrun opens the box's files again.
 const FILES: &str = "/proc/self/fd";
-/// Nothing in it is a program or a device, and there is hardly room for a name.
-const OPTIONS: &std::ffi::CStr = c"mode=755,size=16k,nr_inodes=16";
 const NOTHING_SPECIAL: MountFlags =
     MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
@@ -33,23 +33,44 @@ pub(crate) fn fd_path(fd: RawFd) -> PathBuf {
     Path::new(FILES).join(fd.to_string())
 }
 
+/// Why there is no such root directory.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RootError {
+    /// The host does not give it.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// A directory cannot be shared.
+    #[error("{0}")]
+    Share(String),
+}
+
 /// Makes the root directory over the run's own, and enters it.
 ///
 /// # Errors
-/// The kernel's; the directories that this process sees are then the host's.
-pub(super) fn enter(runtime: &Path) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS)?;
+/// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
+pub(super) fn enter(runtime: &Path, shares: &[Shared]) -> Result<(), RootError> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;
     let recursively = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", recursively)?;
+    mount_change("/", recursively).map_err(io::Error::from)?;
+    let copies = shares::open(shares).map_err(RootError::Share)?;
     let sockets = directory(&runtime.join(VMM))?;
-    mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, OPTIONS)?;
-    fill(runtime, &sockets).and_then(|()| change_to(runtime)).inspect_err(|_| {
+    // Nothing in it is a program or a device, and there is hardly room for a name.
+    let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());
+    let options = CString::new(options).map_err(io::Error::from)?;
+    mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, &*options).map_err(io::Error::from)?;
+    let filled = fill(runtime, &sockets).and_then(|()| match shares {
+        [] => Ok(()),
+        shares => shares::place(runtime, &copies, shares),
+    });
+    let entered = filled.and_then(|()| change_to(runtime)).inspect_err(|_| {
         // The sockets are where they were.
         unmount(runtime, UnmountFlags::DETACH).ok();
-    })
+    });
+    Ok(entered?)
 }
 
-fn directory(path: &Path) -> io::Result<File> {
+/// Opens a directory to look at it only. A link at its place is something else.
+pub(super) fn directory(path: &Path) -> io::Result<File> {
     let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }

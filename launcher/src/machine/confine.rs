@@ -1,5 +1,6 @@
 //! The supervisor's part of the jail of a VMM process.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::mem;
 use std::os::unix::fs::fchown;
@@ -12,6 +13,7 @@ use nix::unistd::geteuid;
 
 use crate::LaunchError;
 use crate::jail::control_group::ControlGroup;
+use crate::jail::shares::Shared;
 use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
@@ -27,6 +29,7 @@ pub(crate) fn terms<'a>(
     device: &Path,
     runtime: &RuntimeDir,
     policy: Policy,
+    shares: Vec<Shared>,
     vmm: &mut Vmm,
 ) -> Result<Terms, LaunchError> {
     // Whoever is a VMM must not read this process's memory, nor trace it. The VMM process was made before, as its
@@ -34,13 +37,14 @@ pub(crate) fn terms<'a>(
     prctl::set_dumpable(false).map_err(LaunchError::system("hide the memory"))?;
     let mut missing = mem::take(&mut vmm.missing);
     let device = File::open(device).map_err(LaunchError::file("open", device))?;
-    let ids = Ids::choose(&device, blobs);
+    let owner = owner(&shares)?;
+    let ids = Ids::choose(&device, blobs, owner);
     // Where root is that of a user namespace, there may be no other user in it.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
-            let own = |disk| fchown(disk, Some(ids.id), Some(ids.id));
+            let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
             disks.iter().try_for_each(own).map_err(LaunchError::system("give a disk away"))?;
-            runtime.give_away(CONTROL_SOCKET, ids.id)
+            runtime.give_away(CONTROL_SOCKET, ids)
         });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
     });
@@ -49,7 +53,22 @@ pub(crate) fn terms<'a>(
         None
     });
     let (is_root, runtime) = (geteuid().is_root(), runtime.path().to_owned());
-    Ok(Terms { policy, runtime, is_root, ids, missing })
+    Ok(Terms { policy, runtime, is_root, ids, shares, missing })
+}
+
+/// Returns the user and group that the machine has to be to write to shared directories; where none can be written, to
+/// read them.
+fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, LaunchError> {
+    let owners = |writable: bool| {
+        let of: BTreeSet<_> =
+            shares.iter().filter(|it| it.is_writable == writable).map(|it| it.owner).collect();
+        of.into_iter().collect::<Vec<_>>()
+    };
+    match (&*owners(true), &*owners(false)) {
+        ([owner], _) | ([], [owner]) => Ok(Some(*owner)),
+        ([], _) => Ok(None),
+        _ => Err(LaunchError::SharedOwners),
+    }
 }
 
 /// Puts a VMM process that has its configuration into a control group of its own, and waits until it has confined
@@ -71,6 +90,7 @@ pub(crate) fn finish(
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }
     match vmm.await_report(deadline, signals)? {
+        Some(Report { unshared: Some(reason), .. }) => Err(LaunchError::Share(reason)),
         Some(report) if policy == Policy::Require && !report.missing.is_empty() => {
             Err(LaunchError::Jail(report.missing))
         }

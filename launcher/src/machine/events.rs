@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{FRAME_COST, GuestMessage, HostMessage, Secret};
+use box_image::wire::{FRAME_COST, GuestMessage, HostMessage};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{UnixListener, UnixStream};
@@ -53,7 +53,7 @@ enum Control {
     Awaited {
         socket: UnixListener,
         nonce: Nonce,
-        secrets: Vec<Secret>,
+        first: Vec<HostMessage>,
         _listener: Listener,
     },
     Open(Channel),
@@ -111,7 +111,7 @@ impl Events {
     pub(crate) fn new(
         mut vmm: Vmm,
         listener: Listener,
-        (nonce, secrets): (Nonce, Vec<Secret>),
+        (nonce, first): (Nonce, Vec<HostMessage>),
         console: Console,
     ) -> Result<Self, LaunchError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
@@ -121,7 +121,7 @@ impl Events {
         let running = Some(running.map_err(LaunchError::system("watch the VMM process"))?);
         let socket = listener.watched();
         let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
-        let control = Control::Awaited { socket, nonce, secrets, _listener: listener };
+        let control = Control::Awaited { socket, nonce, first, _listener: listener };
         Ok(Self { vmm, running, log, control, limit: None, ended: None, console })
     }
 
@@ -261,9 +261,9 @@ impl Events {
         };
         // Nobody else can connect: the listener is dropped, and its file with it.
         match (stream, std::mem::replace(&mut self.control, Control::Closed)) {
-            (Some(stream), Control::Awaited { nonce, secrets, .. }) => {
+            (Some(stream), Control::Awaited { nonce, first, .. }) => {
                 check_peer(&stream, self.vmm.pid())?;
-                self.control = Control::Open(Channel::new(stream, nonce, secrets));
+                self.control = Control::Open(Channel::new(stream, nonce, first));
                 Ok(None)
             }
             _ => Ok(Some(Event::HungUp)),

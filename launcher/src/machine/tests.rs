@@ -135,6 +135,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         trust: Trust::Nothing,
         runtime: runtime_dir,
         secrets: Vec::new(),
+        shares: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
         console: None,

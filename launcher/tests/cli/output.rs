@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{PipeReader, Read, Write, pipe};
 use std::process::{Child, Command, Stdio};
 
-use box_image::{Access, Scope, SharePlan};
+use box_image::CapPlan;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -16,14 +16,7 @@ const FULL: &str = "cannot write to standard output: No space left on device";
 /// A box whose refusal is far longer than a pipe holds.
 fn wordy() -> Scene {
     let mut config = config();
-    let share = |number| SharePlan {
-        name: format!("share-{number}"),
-        guest: format!("/data/{number}"),
-        access: Access::ReadOnly,
-        scope: Scope::Both,
-        host: None,
-    };
-    config.plan.shares = (0..8000).map(share).collect();
+    config.plan.caps = vec![CapPlan::Payments; 8000];
     Scene::new(&config)
 }
 

@@ -49,8 +49,6 @@ fn demanding() -> BoxConfig {
 
 const LINES: &str = r#"  agent tools: not supported yet
   agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
-  skill "greet" mode="mount": not supported yet; skills can only be baked
-  share "data": not supported yet
   network "cap-only": not supported yet; boxes only have loopback
   task: not supported yet
   logs: not supported yet
@@ -97,7 +95,7 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[4],
+        declared[2],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "not supported yet; boxes only have loopback"}
         )

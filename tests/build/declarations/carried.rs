@@ -38,7 +38,7 @@ fn everything_is_in_the_plan() {
     checkout.write("Boxfile", format!("{BOXFILE}{LATER}"));
     let plan = checkout.built_plan();
     let notes = checkout.notes(&["build"]);
-    for declared in ["share \"docs\"", "network \"filtered\"", "task", "sandbox"] {
+    for declared in ["network \"filtered\"", "task", "sandbox"] {
         let warning = format!("warning: boxlaunch will not start this box: {declared}: ");
         assert!(notes.contains(&warning), "{notes}");
     }

@@ -102,6 +102,7 @@ fn start(
         trust: Trust::Receipts,
         runtime,
         secrets: Vec::new(),
+        shares: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
         console: None,

@@ -10,9 +10,12 @@ use crate::rules::{
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
 
-use crate::wire::MAX_SECRETS;
+use crate::wire::{MAX_DEVICES, MAX_SECRETS};
 
-use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery, User};
+use super::{
+    Access, CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery, SkillMode,
+    User,
+};
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
@@ -72,6 +75,20 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// A share could be mounted in no box.
+    #[error("its share {name}: {reason}")]
+    Share {
+        /// Its name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
+    /// The machine has no place for what is mounted; holds how many devices that would be.
+    #[error(
+        "its scratch disks and shares take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one for \
+         each share that is written to, and one for all others together"
+    )]
+    Devices(usize),
     /// A component asks for what the kernel, or init, always refuses.
     #[error("{} {setting}: {reason}", component.name())]
     Component {
@@ -128,6 +145,7 @@ impl RunPlan {
             Some(PlanError::Component { component, setting, reason })
         });
         let wrong = wrong.or_else(|| self.wrong_secret()).or_else(|| self.wrong_scratch());
+        let wrong = wrong.or_else(|| self.wrong_share()).or_else(|| self.too_many_devices());
         wrong.map_or(Ok(()), Err)
     }
 
@@ -136,13 +154,8 @@ impl RunPlan {
         let wrong = self.scratch.iter().enumerate().find_map(|(at, it)| {
             let reason = if at >= MAX_SCRATCH {
                 "a box has at most 3 scratch disks"
-            } else if it.guest.len() > PATH_MAX
-                || !is_normalized(&it.guest)
-                || it.guest.contains('\0')
-            {
-                "its place is not absolute and normalized"
-            } else if kernel_directory(&it.guest).is_some() {
-                "its place is in /proc, /sys or /dev, which are the kernel's"
+            } else if let Some(reason) = wrong_place(&it.guest) {
+                reason
             } else if !(LEAST_SCRATCH..=MOST_SCRATCH).contains(&it.size_bytes) {
                 "its size is not between 1 MiB and 1 TiB"
             } else {
@@ -151,6 +164,20 @@ impl RunPlan {
             Some((it, reason))
         });
         wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first share that no start could mount.
+    fn wrong_share(&self) -> Option<PlanError> {
+        let wrong = self.shares.iter().find_map(|it| Some((it, wrong_place(&it.guest)?)));
+        wrong.map(|(it, reason)| PlanError::Share { name: format!("{:?}", it.name), reason })
+    }
+
+    fn too_many_devices(&self) -> Option<PlanError> {
+        let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
+        let is_read = written < self.shares.len()
+            || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
+        let devices = self.scratch.len() + written + usize::from(is_read);
+        (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 
     /// Finds the first secret that no start could deliver.
@@ -185,6 +212,17 @@ impl RunPlan {
         let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
         let fault = (format!("port={port}"), "the agent has the same; choose another");
         (self.agent.port == Some(port)).then_some(fault)
+    }
+}
+
+/// Returns why nothing can be mounted at a place.
+fn wrong_place(guest: &str) -> Option<&'static str> {
+    if guest.len() > PATH_MAX || !is_normalized(guest) || guest.contains('\0') {
+        Some("its place is not absolute and normalized")
+    } else if kernel_directory(guest).is_some() {
+        Some("its place is in /proc, /sys or /dev, which are the kernel's")
+    } else {
+        None
     }
 }
 

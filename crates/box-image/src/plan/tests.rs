@@ -82,9 +82,6 @@ fn every_declaration_that_is_not_enforced_is_named() {
         declared(&plan),
         [
             "agent tools",
-            "skill \"hot\" mode=\"mount\"",
-            "share \"data\"",
-            "share \"work\"",
             "network \"filtered\"",
             "task",
             "logs",
@@ -102,7 +99,8 @@ fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
-        let enforced = ["agent-kind", "layout", "scratch", "secrets"].contains(&name.as_str());
+        let enforced = ["agent-kind", "layout", "skills", "shares", "scratch", "secrets"]
+            .contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
     }
 }
@@ -146,12 +144,6 @@ fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
         "agent rlimits nproc: it has no effect on root, and the component runs as root; use \
          `limits pids`, or another `user`"
     );
-}
-
-#[test]
-fn a_name_cannot_speak_to_the_terminal() {
-    let plan = grown(r#"{"shares": [{"name": "\u001b[2J", "scope": "agent", "guest": "/a"}]}"#);
-    assert_eq!(plan.unsupported()[0].to_string(), r#"share "\u{1b}[2J": not supported yet"#);
 }
 
 #[test]

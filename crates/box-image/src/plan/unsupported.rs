@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::capabilities::Grant;
 
-use super::{ComponentName, NetworkPlan, RunPlan, SkillMode, SkillPlan};
+use super::{ComponentName, NetworkPlan, RunPlan};
 
 /// The reason of most declarations.
 const NOT_YET: &str = "not supported yet";
@@ -34,8 +34,8 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            tools, skills, shares, network, task, logs, caps, sandbox,
-            scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            tools, network, task, logs, caps, sandbox,
+            skills: _, shares: _, scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
@@ -44,8 +44,6 @@ impl RunPlan {
         found.extend(one(!tools.is_empty(), "agent tools", NOT_YET));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
-        found.extend(skills.iter().filter_map(mounted));
-        found.extend(shares.iter().map(|it| named("share", &it.name, NOT_YET)));
         found.extend(reached(network));
         found.extend(one(task.is_some(), "task", NOT_YET));
         found.extend(one(logs.is_some(), "logs", NOT_YET));
@@ -82,14 +80,6 @@ impl RunPlan {
 /// Quotes a name, so that whatever it holds is safe for a terminal.
 fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
     Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
-}
-
-fn mounted(skill: &SkillPlan) -> Option<Unsupported> {
-    let declaration = format!("skill {:?} mode={:?}", skill.name, skill.mode.name());
-    (skill.mode == SkillMode::Mounted).then_some(Unsupported {
-        declaration,
-        lacks: "not supported yet; skills can only be baked",
-    })
 }
 
 fn reached(network: &NetworkPlan) -> Option<Unsupported> {

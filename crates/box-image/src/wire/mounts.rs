@@ -1,4 +1,4 @@
-//! What the host shows in a box beside what is in it: directories, and disks that stay.
+//! Mounts of the host in a box: directories, and disks that stay.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,6 +6,8 @@ use crate::Scope;
 
 /// The byte after the nonce, in its file, of a boot in which [`Mounts`] come.
 pub const MOUNTS_FOLLOW: u8 = b'+';
+/// The byte there of any other.
+pub const NO_MOUNTS: u8 = b'-';
 /// The tag of the virtio-fs device with all read-only shares, each a directory named by its number.
 pub const READ_ONLY_TAG: &str = "shares";
 /// The virtio-fs devices and disks that a machine can have beside those of the box, of its eleven interrupt lines: one
@@ -33,7 +35,7 @@ pub struct Mounts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mount {
-    /// What is mounted.
+    /// The directory or disk.
     pub source: MountSource,
     /// Where, absolute.
     pub guest: String,
@@ -41,7 +43,7 @@ pub struct Mount {
     pub scope: Scope,
 }
 
-/// The device that has what is mounted.
+/// The device of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MountSource {

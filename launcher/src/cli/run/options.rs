@@ -16,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
+use crate::cli::shares::GivenShare;
 use crate::cli::terminal::is_quiet;
 
 /// Boots a box and runs its agent, or a command beside it.
@@ -80,6 +81,13 @@ pub(crate) struct RunArgs {
     /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
     #[arg(long = "secret", value_name = "NAME=SOURCE")]
     pub(in crate::cli) secrets: Vec<String>,
+    /// Show a directory of this host in the box: HOST:GUEST to read it, HOST:GUEST:rw to write to it, too. Or name a share
+    /// that the box declares: NAME=HOST, or NAME alone for the directory of its Boxfile.
+    #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = GivenShare::parse)]
+    pub(in crate::cli) shares: Vec<GivenShare>,
+    /// Give the box a skill that it declares with mode="mount" from this directory.
+    #[arg(long = "skill", value_name = "NAME=DIR", value_parser = GivenShare::parse_skill)]
+    pub(in crate::cli) skills: Vec<(String, PathBuf)>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
@@ -131,6 +139,8 @@ impl RunArgs {
             console: _,
             agent_socket: _,
             secrets: _,
+            shares: _,
+            skills: _,
             emulated: _,
             host_kernel: _,
             nested: _,
@@ -225,6 +235,7 @@ Examples:
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
+  boxlaunch run ./NAME.box -v .:/a3s/workspace:rw -- git -C /a3s/workspace status
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /

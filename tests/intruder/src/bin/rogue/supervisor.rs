@@ -56,6 +56,7 @@ fn start(
         trust: Trust::Receipts,
         runtime,
         secrets: Vec::new(),
+        shares: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),

@@ -1,0 +1,298 @@
+//! `boxlaunch run --share` and `--skill`: which directories of this host a box sees.
+//!
+//! A box names what it wants to see. Only the command line says what it gets.
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use box_image::plan::SKILLS_PATH;
+use box_image::rules::{is_normalized, overlap, reserved_place};
+use box_image::wire::{MAX_DEVICES, MAX_FRAME};
+use box_image::{Access, ErrorCode, RunPlan, Scope, SharePlan, SkillMode};
+use boxlaunch::shares::{Share, devices};
+use nix::sys::resource::{Resource, getrlimit};
+use nix::unistd::geteuid;
+
+use super::error::CommandError;
+use super::run::RunArgs;
+
+/// The form of `--share`.
+const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
+
+/// The bytes that a share takes of the message to init, beside its place.
+const ROOM: usize = 100;
+
+/// A directory of the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum GivenShare {
+    /// For a share of the box; by itself it is the directory of the Boxfile.
+    Declared { name: String, host: Option<PathBuf> },
+    /// One that the box does not know of.
+    Own { host: PathBuf, guest: String, access: Access },
+}
+
+impl GivenShare {
+    /// Reads an option's value.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (rest, access) = match text.rsplit_once(':') {
+            Some((rest, "rw")) => (rest, Access::ReadWrite),
+            Some((rest, "ro")) => (rest, Access::ReadOnly),
+            _ => (text, Access::ReadOnly),
+        };
+        if let Some(at) = rest.rfind(":/") {
+            let (host, guest) = (&rest[..at], &rest[at + 1..]);
+            check_guest(guest)?;
+            return match host {
+                "" => Err(FORM.to_owned()),
+                _ if is_name(host) => Err(format!(
+                    "write ./{host} for a directory; a volume is given with --volume {host}:{guest}"
+                )),
+                _ => Ok(Self::Own { host: host.into(), guest: guest.to_owned(), access }),
+            };
+        }
+        match text.split_once('=') {
+            Some((name, host)) if is_name(name) && !host.is_empty() => {
+                Ok(Self::Declared { name: name.to_owned(), host: Some(host.into()) })
+            }
+            None if is_name(text) => Ok(Self::Declared { name: text.to_owned(), host: None }),
+            _ => Err(format!("{FORM}; GUEST is an absolute path")),
+        }
+    }
+
+    /// Reads a value of `--skill`.
+    pub(super) fn parse_skill(text: &str) -> Result<(String, PathBuf), String> {
+        match text.split_once('=') {
+            Some((name, host)) if is_name(name) && !host.is_empty() => {
+                Ok((name.to_owned(), host.into()))
+            }
+            _ => Err("write NAME=DIR".to_owned()),
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Declared { name, .. } => Some(name),
+            Self::Own { .. } => None,
+        }
+    }
+}
+
+/// Returns whether a text can name something of a box; paths have other characters, or begin with others.
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)) && !text.is_empty()
+}
+
+fn check_guest(guest: &str) -> Result<(), String> {
+    if guest == "/" || !is_normalized(guest) {
+        return Err(format!(
+            "{guest:?} is not an absolute path without `.`, `..` and `/` at its end"
+        ));
+    }
+    match reserved_place(guest) {
+        Some(taken) => Err(format!("nothing can be mounted at {guest}: a box has its own {taken}")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that what a box wants to see is given, and nothing that it does not know.
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+    let names = args.shares.iter().filter_map(GivenShare::name);
+    check_names("share", &names.collect::<Vec<_>>(), plan.shares.iter().map(|it| &*it.name))?;
+    let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
+    let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
+    check_names("skill", &skills, mounted.clone().map(|it| &*it.name))?;
+    if let Some(missing) = plan.shares.iter().find(|it| given(args, &it.name).is_none()) {
+        return Err(missing_share(missing));
+    }
+    if let Some(missing) = mounted.clone().find(|it| !skills.contains(&&*it.name)) {
+        let (name, help) = (&missing.name, "add `--skill NAME=DIR`");
+        return Err(usage(&format!("the box wants its skill {name} from a directory"), help));
+    }
+    check_places(args, plan)
+}
+
+/// Checks that each given name is declared, and given once.
+fn check_names<'a>(
+    kind: &str,
+    given: &[&str],
+    declared: impl Iterator<Item = &'a str>,
+) -> Result<(), CommandError> {
+    let declared: Vec<_> = declared.collect();
+    for (at, name) in given.iter().enumerate() {
+        if given[..at].contains(name) {
+            return Err(usage(&format!("the {kind} {name} is given twice"), "leave one out"));
+        }
+        if !declared.contains(name) {
+            let help = match declared.as_slice() {
+                [] => format!("leave it out: its Boxfile declares no such {kind}"),
+                names => format!("it declares {}", names.join(", ")),
+            };
+            return Err(usage(&format!("the box declares no {kind} {name} to be given"), &help));
+        }
+    }
+    Ok(())
+}
+
+fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a GivenShare> {
+    args.shares.iter().find(|it| it.name() == Some(name))
+}
+
+fn missing_share(share: &SharePlan) -> CommandError {
+    let SharePlan { name, guest, access, host, .. } = share;
+    let access = match access {
+        Access::ReadOnly => "read",
+        Access::ReadWrite => "read and write",
+    };
+    let message =
+        format!("the box wants to {access} a directory of this host at {guest}, its share {name}");
+    let help = match host {
+        Some(host) => {
+            format!("add `--share {name}` to give it {host:?}, or `--share {name}=DIR` for another")
+        }
+        None => format!("add `--share {name}=DIR`"),
+    };
+    usage(&message, &help)
+}
+
+/// Checks that nothing is at the place of something else.
+fn check_places(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+    let mut taken: Vec<&str> =
+        plan.components().flat_map(|(name, _)| plan.mount_points(name)).collect();
+    for share in &args.shares {
+        let GivenShare::Own { guest, .. } = share else { continue };
+        if let Some(other) = taken.iter().find(|it| overlap(it, guest)) {
+            let message = format!("{guest} overlaps {other}, where something is mounted already");
+            return Err(usage(&message, "choose a place that is not inside another"));
+        }
+        taken.push(guest);
+    }
+    Ok(())
+}
+
+/// Finds the directories that a box sees.
+pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, CommandError> {
+    let declared = plan.shares.iter().map(|share| {
+        let host = match given(args, &share.name) {
+            Some(GivenShare::Declared { host: Some(host), .. }) => host.as_path(),
+            _ => Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?),
+        };
+        Ok(Share::new(host, &share.guest, share.access, share.scope)?)
+    });
+    let own = args.shares.iter().filter_map(|share| match share {
+        GivenShare::Own { host, guest, access } => {
+            Some(Share::new(host, guest, *access, Scope::Both).map_err(CommandError::from))
+        }
+        GivenShare::Declared { .. } => None,
+    });
+    let skills = args.skills.iter().map(|(name, host)| skill(name, host));
+    let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
+    let (used, scratch) = (devices(&shares), plan.scratch.len());
+    if used + scratch > MAX_DEVICES {
+        let message = format!(
+            "a machine has at most {MAX_DEVICES} disks and devices for directories, and this one would have {}",
+            used + scratch
+        );
+        let help = "share fewer directories to be written to: each has a device of its own, and all others one together";
+        return Err(usage(&message, help));
+    }
+    if shares.iter().map(|it| it.guest().len() + ROOM).sum::<usize>() > MAX_FRAME {
+        return Err(usage("there are too many shares for one box", "share a directory above them"));
+    }
+    Ok(shares)
+}
+
+fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
+    let file = host.join("SKILL.md");
+    if !file.is_file() {
+        let message = format!("{} is not the directory of a skill", host.display());
+        return Err(usage(&message, "name a directory that has a file SKILL.md"));
+    }
+    let guest = format!("{SKILLS_PATH}/{name}");
+    Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
+}
+
+fn usage(message: &str, help: &str) -> CommandError {
+    CommandError::new((ErrorCode::Usage, help.to_owned()), message)
+}
+
+/// Counts the files of a directory while the box starts: the machine has a file open for each that the guest knows.
+pub(super) struct Count {
+    shown: String,
+    most: u64,
+    found: JoinHandle<u64>,
+}
+
+/// The files that a machine needs for itself.
+const OWN_FILES: u64 = 1024;
+
+impl Count {
+    /// Starts to count, for each directory.
+    pub(super) fn start(shares: &[Share]) -> Vec<Self> {
+        // Root's machines are allowed as many as the kernel knows.
+        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, most)| most);
+        let most = if geteuid().is_root() { 1 << 20 } else { limit }.saturating_sub(OWN_FILES);
+        let count = |share: &Share| {
+            let path = share.host().to_owned();
+            let found = std::thread::spawn(move || Share::count(&path, most));
+            Self { shown: share.host().display().to_string(), most, found }
+        };
+        shares.iter().map(count).collect()
+    }
+
+    /// Returns a warning where there are more than the machine can have open.
+    pub(super) fn finish(self) -> Option<String> {
+        let Self { shown, most, found } = self;
+        let found = found.join().unwrap_or_default();
+        (found > most).then(|| {
+            format!(
+                "boxlaunch: warning: {shown} has more than {most} files, and the box fails with \"too many open \
+                 files\" once it has seen as many; share less of it, or raise the limit (`ulimit -Hn`)\n"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(host: &str, guest: &str, access: Access) -> GivenShare {
+        GivenShare::Own { host: host.into(), guest: guest.into(), access }
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        use Access::{ReadOnly, ReadWrite};
+        for (text, expected) in [
+            (".:/a3s/workspace", own(".", "/a3s/workspace", ReadOnly)),
+            ("./a:/b:ro", own("./a", "/b", ReadOnly)),
+            ("/a:b:/c:rw", own("/a:b", "/c", ReadWrite)),
+            ("./a=b:/c", own("./a=b", "/c", ReadOnly)),
+            ("../x:/c:/d", own("../x:/c", "/d", ReadOnly)),
+            ("work", GivenShare::Declared { name: "work".into(), host: None }),
+            ("work=.", GivenShare::Declared { name: "work".into(), host: Some(".".into()) }),
+            ("work=/a:b", GivenShare::Declared { name: "work".into(), host: Some("/a:b".into()) }),
+        ] {
+            assert_eq!(GivenShare::parse(text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused_with_the_way_out() {
+        for (text, reason) in [
+            ("", "write HOST:GUEST"),
+            (":/a", "write HOST:GUEST"),
+            ("./a", "GUEST is an absolute path"),
+            ("./a:b", "GUEST is an absolute path"),
+            ("data:/a", "--volume data:/a"),
+            (".:/", "not an absolute path"),
+            (".:/a/../b", "not an absolute path"),
+            (".:/a/", "not an absolute path"),
+            (".:/proc/x", "a box has its own /proc"),
+            (".:/a3s/skills/x", "a box has its own /a3s/skills"),
+        ] {
+            let error = GivenShare::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}

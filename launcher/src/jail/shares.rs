@@ -1,0 +1,150 @@
+//! The directories of the host that the VMM process serves: bound into its root directory, where nothing else of the
+//! host is.
+#![allow(unsafe_code)]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::libc;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use serde::{Deserialize, Serialize};
+
+use super::root::directory;
+
+/// Where those are that can only be read.
+pub(crate) const READ_ONLY: &str = "/shares/ro";
+/// Where the others are.
+pub(crate) const WRITABLE: &str = "/shares/rw";
+
+/// A directory of the host to be served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shared {
+    /// Its path on the host, without links.
+    pub(crate) path: PathBuf,
+    /// The device and the inode that it has.
+    pub(crate) identity: (u64, u64),
+    /// The user and the group that it belongs to.
+    pub(crate) owner: (u32, u32),
+    /// Whether the guest may write to it.
+    pub(crate) is_writable: bool,
+}
+
+impl Shared {
+    /// Returns where the directories are in the VMM process's root, in their order: those of each kind by number.
+    pub(crate) fn places(shares: &[Self]) -> Vec<PathBuf> {
+        let (mut read_only, mut writable) = (0.., 0..);
+        let place = |share: &Self| {
+            let (parent, numbers) = match share.is_writable {
+                true => (WRITABLE, &mut writable),
+                false => (READ_ONLY, &mut read_only),
+            };
+            Path::new(parent).join(numbers.next().unwrap_or(u32::MAX).to_string())
+        };
+        shares.iter().map(place).collect()
+    }
+
+    /// Opens the directory again, by its path, and returns a mount of it that is nowhere yet.
+    ///
+    /// # Errors
+    /// The kernel's, and where another directory is there now.
+    fn copy(&self) -> io::Result<OwnedFd> {
+        let opened: File = directory(&self.path)?;
+        let found = opened.metadata()?;
+        if (found.dev(), found.ino()) != self.identity {
+            return Err(io::Error::other("another directory is at its place now"));
+        }
+        // Mounts below it come along: an ordinary user may not uncover what they hide.
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let copy = open_tree(&opened, c"", flags)?;
+        restrict(&copy, !self.is_writable)?;
+        Ok(copy)
+    }
+}
+
+/// Opens all of them in this mount namespace.
+///
+/// # Errors
+/// The first that cannot be served, and why.
+pub(super) fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, String> {
+    let open = |share: &Shared| {
+        share.copy().map_err(|error| format!("{} cannot be shared: {error}", share.path.display()))
+    };
+    shares.iter().map(open).collect()
+}
+
+/// Puts them into a root directory.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::Result<()> {
+    let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
+    for kind in [READ_ONLY, WRITABLE] {
+        fs::create_dir_all(below(Path::new(kind)))?;
+    }
+    for (copy, place) in copies.iter().zip(Shared::places(shares)) {
+        let place = below(&place);
+        fs::create_dir(&place)?;
+        move_mount(copy, c"", rustix::fs::CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+    }
+    Ok(())
+}
+
+/// Makes a mount, and those below it, one without devices and programs.
+fn restrict(mount: &OwnedFd, read_only: bool) -> nix::Result<()> {
+    let special = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
+    let attributes = libc::mount_attr {
+        attr_set: special | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 },
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the empty path is a C string, and `attributes` a whole `mount_attr` of the size given.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    Errno::result(result).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_numbered_by_their_kind() {
+        let share = |is_writable| Shared {
+            path: "/a".into(),
+            identity: (0, 0),
+            owner: (0, 0),
+            is_writable,
+        };
+        let places = Shared::places(&[share(false), share(true), share(false)]);
+        let expected = ["/shares/ro/0", "/shares/rw/0", "/shares/ro/1"];
+        assert_eq!(places, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_directory_that_was_exchanged_is_not_shared() {
+        let dir = tempfile::tempdir().unwrap();
+        let share =
+            Shared { path: dir.path().into(), identity: (0, 1), owner: (0, 0), is_writable: true };
+        let error = open(&[share]).unwrap_err();
+        assert!(
+            error.ends_with("cannot be shared: another directory is at its place now"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Directories of the host that components see.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use box_image::wire::{Mount, MountSource, Mounts};
+use box_image::{Access, Scope};
+
+use crate::LaunchError;
+use crate::boxes::Shown;
+use crate::jail::shares::Shared;
+
+/// A directory of the host in components.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    pub(crate) directory: Shared,
+    guest: String,
+    scope: Scope,
+}
+
+impl Share {
+    /// Takes a directory of the host, which is to be seen at `guest`.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub fn new(
+        path: &Path,
+        guest: &str,
+        access: Access,
+        scope: Scope,
+    ) -> Result<Self, LaunchError> {
+        let find = || -> io::Result<Shared> {
+            let real = fs::canonicalize(path)?;
+            let found = fs::metadata(&real)?;
+            if !found.is_dir() {
+                return Err(io::ErrorKind::NotADirectory.into());
+            }
+            Ok(Shared {
+                path: real,
+                identity: (found.dev(), found.ino()),
+                owner: (found.uid(), found.gid()),
+                is_writable: access == Access::ReadWrite,
+            })
+        };
+        let directory = find().map_err(LaunchError::file("share", path))?;
+        Ok(Self { directory, guest: guest.to_owned(), scope })
+    }
+
+    /// Returns whether the components may write to it.
+    pub const fn is_writable(&self) -> bool {
+        self.directory.is_writable
+    }
+
+    /// Returns where components see it.
+    pub fn guest(&self) -> &str {
+        &self.guest
+    }
+
+    /// Returns where it is on the host.
+    pub fn host(&self) -> &Path {
+        &self.directory.path
+    }
+
+    /// Returns what a record says of it.
+    pub fn shown(&self) -> Shown {
+        let (host, guest) = (self.host().to_owned(), self.guest.clone());
+        Shown { host, guest, writable: self.is_writable() }
+    }
+
+    /// Counts the files below a directory, up to `most` and one more. What cannot be read is not there.
+    pub fn count(directory: &Path, most: u64) -> u64 {
+        let (mut found, mut left) = (0, vec![directory.to_owned()]);
+        while let Some(next) = left.pop() {
+            for entry in fs::read_dir(next).into_iter().flatten().flatten() {
+                found += 1;
+                if found > most {
+                    return found;
+                }
+                if entry.file_type().is_ok_and(|it| it.is_dir()) {
+                    left.push(entry.path());
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Returns how many devices a machine has for these: one for all that can only be read, and one for each other.
+pub fn devices(shares: &[Share]) -> usize {
+    let writable = shares.iter().filter(|it| it.is_writable()).count();
+    writable + usize::from(writable < shares.len())
+}
+
+/// Returns the message to init about them; the VMM process is such a user and group to itself.
+pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Mounts {
+    let (mut read_only, mut writable) = (0.., 0..);
+    let mount = |share: &Share| {
+        // There are few: `MAX_DEVICES` of the one kind, and as many as a frame has room for of the other.
+        let source = match share.is_writable() {
+            true => MountSource::Writable(writable.next().unwrap_or(u8::MAX)),
+            false => MountSource::ReadOnly(read_only.next().unwrap_or(u16::MAX)),
+        };
+        Mount { source, guest: share.guest.clone(), scope: share.scope }
+    };
+    Mounts { uid, gid, mounts: shares.iter().map(mount).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_can_only_be_read_are_on_one_device() {
+        let dir = tempfile::tempdir().unwrap();
+        let share = |access| Share::new(dir.path(), "/a", access, Scope::Both).unwrap();
+        let [ro, rw] = [Access::ReadOnly, Access::ReadWrite].map(share);
+        assert_eq!(devices(&[]), 0);
+        assert_eq!(devices(&[ro.clone(), ro.clone()]), 1);
+        assert_eq!(devices(&[rw.clone(), ro.clone(), rw.clone(), ro.clone()]), 3);
+        let sources = mounts(&[rw.clone(), ro.clone(), rw, ro], (0, 0)).mounts;
+        let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
+        use MountSource::{ReadOnly, Writable};
+        assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+    }
+
+    #[test]
+    fn files_are_counted_up_to_a_limit_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/b"), "").unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
+        assert_eq!(Share::count(dir.path(), 10), 3);
+        assert_eq!(Share::count(dir.path(), 1), 2);
+    }
+
+    #[test]
+    fn only_directories_are_shared() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = Share::new(file.path(), "/a", Access::ReadOnly, Scope::Both).unwrap_err();
+        assert!(error.to_string().starts_with("cannot share "), "{error}");
+    }
+}

@@ -1,0 +1,295 @@
+//! Directories of the host in a box: read only unless declared, and what is written there is the host user's.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::page::{assert_shown, blocks, commands};
+use crate::scenario::{Scenario, Step, bake, tools};
+
+/// The page for users, which has the declarations of a box, too.
+const PAGE: &str = include_str!("../../docs/files.md");
+const BOXFILE: &str = r#"box "seeing"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sleep" "1000"
+    health "none"
+    user "1000:1000"
+    limits memory="32MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    user "1001:1002"
+    limits memory="32MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+"#;
+const SKILLED: &str = r#"
+skill "hot" path="hot" mode="mount"
+scratch "a" guest="/var/a" size="1MiB"
+scratch "b" guest="/var/b" size="1MiB"
+"#;
+/// A directory of the host with a file that is its user's alone, and links that lead out of it.
+const PROJECT: &str = "mkdir -p h/project/open h/other; echo canary >h/other/secret; cd h/project
+echo text >file; chmod 600 file; chmod 777 open; ln -s /etc/hostname up; ln -s ../other/secret beside; cd ../..
+";
+/// The commands in the business component, whose user is not the agent's.
+const BUSINESS: &str = r#"
+ls -ln /w/file | tr -s " " | cut -d" " -f1,3,4; cat /w/file /r/secret; echo new >/w/new; ls -ln /w/new | tr -s " " | cut -d" " -f3,4
+grep -E " /[wr] " /proc/mounts | cut -d" " -f2-4 | cut -c1-28; (echo no >/r/no) 2>&1 | grep -o "Read-only.*"
+cat /w/beside 2>&1 | grep -o "No such.*"; cat /w/up; mkfifo /w/fifo; chown 5:6 /w/new; touch -d "2001-02-03 04:05:06" /w/new
+chmod 4755 /w/new 2>&1 | grep -o "not permitted"; chmod 2755 /w/new 2>&1 | grep -o "not permitted"; chmod 755 /w/new
+ln -s new /w/link; ln /w/new /w/hard; mv /w/hard /w/open/hard; truncate -s 3 /w/file; rm /w/beside"#;
+const ROOT: &str = r#"echo root >/w/root; mknod /w/null c 1 3 2>&1 | grep -o "not permitted"; ls -ln /w/root | tr -s " " | cut -d" " -f3,4"#;
+const THIRD: &str = r#"echo third >/w/open/third; (echo third >/w/third) 2>&1 | grep -o "Permission.*"; ls -ln /w/open/third | tr -s " " | cut -d" " -f3,4"#;
+
+/// Returns the commands of a host's user, who may be root: the box's, and those that look at the host.
+fn session() -> String {
+    format!(
+        r#"{PROJECT}
+boxlaunch run -q -d --name seen -v h/project:/w:rw -v h/other:/r /seeing
+boxlaunch exec --in business seen -- sh -c '{BUSINESS}'
+boxlaunch exec --in business -u 0 seen -- sh -c '{ROOT}'
+boxlaunch exec --in business -u 77:78 seen -- sh -c '{THIRD}'
+boxlaunch exec --in agent seen -- sh -c 'echo agent >/w/open/agent; ls -ln /w/open/agent | tr -s " " | cut -d" " -f3,4; cat /w/new'
+echo late >h/project/late; boxlaunch exec seen -- cat /w/late
+ls -l h/project h/project/open | tr -s ' ' | cut -d' ' -f1,3,4,9 | grep -v total; stat -c %Y h/project/new; cat h/project/file; ls h/other; readlink h/project/link
+vmm=$(boxlaunch inspect --json seen | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
+grep -E '^(CapEff|CapBnd|Uid|NoNewPrivs|Seccomp):' /proc/$vmm/status; cut -d' ' -f5,6 /proc/$vmm/mountinfo | grep shares | cut -c1-36
+boxlaunch stop seen
+"#
+    )
+}
+
+/// Root's, and one that belongs to another user, which root shares.
+const OF_ANOTHER: &str = r#"
+mkdir -p h/users h/roots; chown 1000:1000 h/users
+boxlaunch run -q -v h/users:/w:rw --in business -u 0 /seeing -- sh -c 'echo x >/w/x; mkdir /w/d'; ls -ln h/users | tr -s ' ' | cut -d' ' -f3,4,9
+boxlaunch run -q -v h/users:/w:rw -v h/roots:/x:rw /seeing -- true; echo $?
+boxlaunch run -q -v h/users:/w:rw -v h/roots:/x /seeing -- true; echo $?
+"#;
+/// The machine's devices are all taken: two scratch disks, what can be read, and what can be written.
+const DEVICES: &str = r#"
+mkdir -p hot project; echo first >hot/SKILL.md
+boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw /desk -- sh -c 'cat /a3s/skills/hot/SKILL.md; ls -d /w/project; (echo x >/a3s/skills/hot/x) 2>&1 | grep -o "Read-only.*"'
+boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw -v .:/v:rw /desk -- true
+boxlaunch run -q --skill hot=hot /desk -- true; boxlaunch run -q --share input=project /desk -- true
+boxlaunch run -q -v .:/data/x --share input=project --skill hot=hot /desk -- true
+boxlaunch run -q --share input=project --skill hot=project /desk -- true
+boxlaunch run -q -v ./none:/x /seeing -- true; boxlaunch run -q --share none /seeing -- true
+boxlaunch run --emulated -q -v .:/x /seeing -- true
+"#;
+const MANY: &str = r#"
+mkdir many; i=0; while [ $i -lt 10000 ]; do echo $i >many/$i; i=$((i+1)); done
+boxlaunch run -q -v ./many:/w:rw /seeing -- sh -c 'ls /w | wc -l; cat /w/* | md5sum; for i in 1 2 3 4 5 6 7 8 9; do echo more >>/w/$i$i$i; done; mkdir /w/new; cp /w/1* /w/new; ls /w/new | wc -l'
+i=0; while [ $i -lt 10000 ]; do echo $i; i=$((i+1)); done >all; cat $(sort all | sed 's,^,many/,') >/dev/null; ls many/new | wc -l; cat many/777
+"#;
+
+fn as_user(script: &str) -> String {
+    format!(
+        "echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group
+         echo 'kvm:x:104:me' >>/etc/group; mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
+cat >/tmp/user.sh <<'EOF'
+export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home; cd
+{script}
+EOF
+su me -c 'sh /tmp/user.sh'"
+    )
+}
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    fs::create_dir(at("hot")).unwrap();
+    fs::write(at("hot/SKILL.md"), "---\nname: hot\ndescription: Changes.\n---\n").unwrap();
+    let declared = blocks(PAGE, "kdl").join("\n");
+    let boxes = [
+        ("seeing", BOXFILE.to_owned()),
+        ("page", format!("{BOXFILE}{declared}\n")),
+        ("desk", format!("{BOXFILE}{declared}\n{SKILLED}")),
+    ];
+    let mut host = tools.host.clone();
+    for (name, text) in boxes {
+        fs::write(at("Boxfile"), text).unwrap();
+        bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
+        host = host.file(&at(name), &format!("/{name}"));
+    }
+    let in_directory =
+        |name: &str, script: &str| format!("mkdir /tmp/{name}; cd /tmp/{name}\n{script}");
+    Scenario::default()
+        .script(30, "root", &in_directory("root", &session()))
+        .script(30, "user", &as_user(&session()))
+        .script(20, "another", &in_directory("another", OF_ANOTHER))
+        .script(20, "devices", &in_directory("devices", DEVICES))
+        .script(60, "many", &in_directory("many", MANY))
+        .script(30, "page", &in_directory("page", &page()))
+        .start(&host)
+});
+
+/// Returns the commands of the page as one script, each after a line that no command prints.
+fn page() -> String {
+    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
+    let start = "ln -s /seeing office.box; ln -s /page desk.box\n";
+    format!("{start}{}", commands.join("\necho ----\n"))
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let shown = commands(PAGE);
+    let parts: Vec<_> = STEPS["page"].stdout.split("----\n").collect();
+    assert_eq!(parts.len(), shown.len(), "{:?}", STEPS["page"]);
+    assert!(parts.len() > 5);
+    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+}
+
+#[test]
+fn what_a_box_writes_is_the_users_who_launched_it() {
+    insta::assert_snapshot!(STEPS["user"].stdout, @"
+    seen
+    -rw------- 1001 1002
+    text
+    canary
+    1001 1002
+    /w virtiofs rw,nosuid,nodev,
+    /r virtiofs ro,nosuid,nodev,
+    Read-only file system
+    No such file or directory
+    business-host
+    not permitted
+    not permitted
+    not permitted
+    1001 1002
+    Permission denied
+    1001 1002
+    1000 1000
+    new
+    late
+    h/project:
+    prw-r--r-- me me fifo
+    -rw------- me me file
+    -rw-r--r-- me me late
+    lrwxrwxrwx me me link
+    -rwxr-xr-x me me new
+    drwxrwxrwx me me open
+    -rw-r--r-- me me root
+    lrwxrwxrwx me me up
+
+    h/project/open:
+    -rw-r--r-- me me agent
+    -rwxr-xr-x me me hard
+    -rw-r--r-- me me third
+    981173106
+    texsecret
+    new
+    Uid:	1000	1000	1000	1000
+    CapEff:	00000000000000c0
+    CapBnd:	0000000000000000
+    NoNewPrivs:	1
+    Seccomp:	2
+    /shares/rw/0 rw,nosuid,nodev,noexec
+    /shares/ro/0 ro,nosuid,nodev,noexec
+    seen
+    ");
+}
+
+#[test]
+fn root_shares_what_is_its_own() {
+    insta::assert_snapshot!(STEPS["root"].stdout, @"
+    seen
+    -rw------- 1001 1002
+    text
+    canary
+    1001 1002
+    /w virtiofs rw,nosuid,nodev,
+    /r virtiofs ro,nosuid,nodev,
+    Read-only file system
+    No such file or directory
+    business-host
+    not permitted
+    not permitted
+    not permitted
+    1001 1002
+    Permission denied
+    1001 1002
+    1000 1000
+    new
+    late
+    h/project:
+    prw-r--r-- root root fifo
+    -rw------- root root file
+    -rw-r--r-- root root late
+    lrwxrwxrwx root root link
+    -rwxr-xr-x root root new
+    drwxrwxrwx root root open
+    -rw-r--r-- root root root
+    lrwxrwxrwx root root up
+
+    h/project/open:
+    -rw-r--r-- root root agent
+    -rwxr-xr-x root root hard
+    -rw-r--r-- root root third
+    981173106
+    texsecret
+    new
+    Uid:	0	0	0	0
+    CapEff:	00000000000000c0
+    CapBnd:	0000000000000000
+    NoNewPrivs:	1
+    Seccomp:	2
+    /shares/rw/0 rw,nosuid,nodev,noexec
+    /shares/ro/0 ro,nosuid,nodev,noexec
+    seen
+    ");
+}
+
+#[test]
+fn root_shares_what_is_anothers() {
+    insta::assert_snapshot!(STEPS["another"].stdout, @"
+      
+    1000 1000 d
+    1000 1000 x
+    1
+    0
+    ");
+    insta::assert_snapshot!(STEPS["another"].stderr, @"
+    error: directories of several users or groups cannot be shared to be written to
+      = help: what a box writes belongs to one user: share only that user's directories to be written to
+    ");
+}
+
+#[test]
+fn devices_run_out_and_what_is_missing_is_named() {
+    insta::assert_snapshot!(STEPS["devices"].stdout, @"
+    first
+    /w/project
+    Read-only file system
+    ");
+    insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
+    error: a machine has at most 4 disks and devices for directories, and this one would have 5
+      = help: share fewer directories to be written to: each has a device of its own, and all others one together
+    error: the box wants to read a directory of this host at /data, its share input
+      = help: add `--share input` to give it "project", or `--share input=DIR` for another
+    error: the box wants its skill hot from a directory
+      = help: add `--skill NAME=DIR`
+    error: /data/x overlaps /data, where something is mounted already
+      = help: choose a place that is not inside another
+    error: project is not the directory of a skill
+      = help: name a directory that has a file SKILL.md
+    error: cannot share ./none: No such file or directory (os error 2)
+      = help: make its directory first, or name another place
+    error: the box declares no share none to be given
+      = help: leave it out: its Boxfile declares no such share
+    error: a box that sees directories of this host cannot be started with --emulated
+      = help: start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box without that
+    "#);
+}
+
+#[test]
+fn ten_thousand_files_are_listed_read_and_written() {
+    insta::assert_snapshot!(STEPS["many"].stdout, @"
+    0
+    777
+    ");
+}
