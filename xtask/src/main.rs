@@ -50,7 +50,7 @@ enum Task {
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
     /// Build a box of two images of full size, or start one (--start), and let other programs do the
-    /// like; leaves target/bench/report.json or start.json.
+    /// like; leaves target/bench/report.json, start.json or files.json.
     Bench(bench::Options),
     /// Start a box hundreds of times on the virtual host; fails if one start does not succeed.
     Soak(soak::Options),

@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: how long a box of two images of full size takes from a cold store, and how
-//! long other programs take for the like, in one run and in turn; with `--start`, the same of starts.
+//! long other programs take for the like, in one run and in turn; with `--start`, the same of starts; with `--files`,
+//! how long files of the host take in a box.
 
+mod files;
 mod measure;
 mod peers;
 mod promised;
@@ -11,8 +13,8 @@ use std::fs;
 use std::path::Path;
 
 use testkit::debian::BenchImages;
-use testkit::prerequisites::{Package, microsandbox, packages};
-use testkit::{KitError, Result, Workspace};
+use testkit::prerequisites::{Package, microsandbox, packages, with_program};
+use testkit::{KitError, Result, VirtualHost, Workspace, program};
 
 use super::{Outcome, setup};
 use crate::{cargo, say};
@@ -21,7 +23,9 @@ use peers::{Contest, Peer};
 
 /// The comparison to make, and how often each program runs.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  cargo xtask bench --runs 9\n  cargo xtask bench --start")]
+#[command(
+    after_help = "Examples:\n  cargo xtask bench --runs 9\n  cargo xtask bench --start\n  cargo xtask bench --files --runs 1"
+)]
 pub(crate) struct Options {
     /// How often each program runs; the medians count.
     #[arg(long, default_value_t = 5, value_name = "N",
@@ -30,10 +34,26 @@ pub(crate) struct Options {
     /// Compare how long a start takes, on the virtual host, instead of how long a build takes.
     #[arg(long)]
     start: bool,
+    /// Compare how long files of a shared directory take in a box and on the host, on the virtual host.
+    #[arg(long, conflicts_with = "start")]
+    files: bool,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    if options.start { start::run(options.runs) } else { builds(options) }
+    match (options.start, options.files) {
+        (true, _) => start::run(options.runs),
+        (_, true) => files::run(options.runs),
+        _ => builds(options),
+    }
+}
+
+/// Gives the virtual host the program that makes file systems for a benchmark.
+fn with_mke2fs(host: VirtualHost) -> Result<VirtualHost> {
+    let mke2fs = program::find("mke2fs").ok_or_else(|| KitError::Missing {
+        program: "mke2fs".to_owned(),
+        remedy: "install it: apt-get install e2fsprogs".to_owned(),
+    })?;
+    with_program(host, &mke2fs, "/bench/mke2fs")
 }
 
 fn builds(options: &Options) -> Outcome {

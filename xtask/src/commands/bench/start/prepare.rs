@@ -7,8 +7,9 @@ use std::process::Command;
 
 use box_image::manifest::KERNEL_TYPE;
 use box_image::{Descriptor, Index, Manifest};
-use testkit::prerequisites::with_program;
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
+
+use crate::commands::bench::with_mke2fs;
 
 /// Where microsandbox expects the certificates of authorities; it does not start without.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -60,11 +61,7 @@ impl Parts {
     /// # Errors
     /// The box cannot be read, or mke2fs is missing.
     pub(super) fn add_to(&self, host: VirtualHost) -> Result<VirtualHost> {
-        let mke2fs = program::find("mke2fs").ok_or_else(|| KitError::Missing {
-            program: "mke2fs".to_owned(),
-            remedy: "install it: apt-get install e2fsprogs".to_owned(),
-        })?;
-        let host = with_program(host, &mke2fs, "/bench/mke2fs")?;
+        let host = with_mke2fs(host)?;
         let with_box =
             |host: VirtualHost, name: &&str| host.disk(self.path(name), format!("/bench/{name}"));
         Ok(BOXES

@@ -1,0 +1,14 @@
+# Runs in the virtual host: `sh /bench/script RUNS`. Works in a directory of the host, and then in a box that sees it. The one
+# disk that can be written is that for the result, which is written after the end of this script.
+for disk in /sys/block/pmem*; do
+    [ "$(cat "$disk/ro")" = 0 ] && disk=/dev/${disk##*/} && break
+done
+mkdir /shared
+/bench/mke2fs -q -t ext4 -O ^has_journal "$disk" || exit
+mount -t ext4 "$disk" /shared || exit
+cp /bench/work /shared
+sh /bench/work host /shared "$1" &&
+    boxlaunch run -q -v /shared:/shared:rw /files.box -- sh /shared/work box /shared "$1"
+status=$?
+umount /shared
+exit $status
