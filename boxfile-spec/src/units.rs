@@ -1,5 +1,8 @@
 //! Sizes and durations with their units.
 
+pub(crate) use box_image::size::{FORM as SIZE_FORM, parse as size};
+use box_image::size::{UNITS, split};
+
 /// Bytes of a KiB.
 pub(crate) const KIB: u64 = 1 << 10;
 /// Bytes of a MiB.
@@ -7,29 +10,9 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// Bytes of a GiB.
 pub(crate) const GIB: u64 = 1 << 30;
 
-const SIZES: [(&str, u64); 7] = [
-    ("B", 1),
-    ("KiB", KIB),
-    ("MiB", MIB),
-    ("GiB", GIB),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
-    ("GB", 1_000_000_000),
-];
-
-/// The form of a size.
-pub(crate) const SIZE_FORM: &str =
-    "a size is a whole number and one of B, KiB, MiB, GiB, KB, MB, GB: \"512MiB\"";
 /// The form of a duration.
 pub(crate) const DURATION_FORM: &str =
     "a duration is a number and ms or s, down to the millisecond: \"500ms\", \"3s\", \"1.5s\"";
-
-/// Reads a size in bytes, such as `512MiB`; returns `None` for anything else, and above 64 bits.
-pub(crate) fn size(text: &str) -> Option<u64> {
-    let (number, unit) = split(text);
-    let (_, factor) = SIZES.iter().find(|(name, _)| *name == unit)?;
-    number.parse::<u64>().ok()?.checked_mul(*factor)
-}
 
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
 pub(crate) fn intended_size(text: &str) -> Option<String> {
@@ -39,7 +22,7 @@ pub(crate) fn intended_size(text: &str) -> Option<String> {
         "k" | "ki" => "KiB",
         "m" | "mi" => "MiB",
         "g" | "gi" => "GiB",
-        unit => SIZES.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.0,
+        unit => UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.0,
     };
     let intended = format!("{number}{unit}");
     size(&intended).map(|_| intended)
@@ -71,11 +54,6 @@ pub(crate) fn duration(text: &str) -> Option<u64> {
 /// Writes a duration in seconds where that gives a whole number, else in milliseconds.
 pub(crate) fn show_duration(ms: u64) -> String {
     if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
-}
-
-/// Parts a text after its leading digits.
-fn split(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// Reads digits only: `parse` alone would take a sign.

@@ -339,6 +339,13 @@ mod tests {
     }
 
     #[test]
+    fn paths_lie_in_one_another_part_by_part() {
+        assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
+        assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
+        assert!(overlap("/a/b", "/a") && overlap("/a", "/a/b") && !overlap("/a/b", "/a/c"));
+    }
+
+    #[test]
     fn paths_of_requests() {
         for good in ["/health?x=1", "/a%20b", "/"] {
             assert!(is_request_path(good), "{good}");
