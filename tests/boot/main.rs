@@ -37,5 +37,6 @@ mod shares;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;
+mod volumes;
 mod watched;
 mod workload;

@@ -191,6 +191,14 @@ impl Scenario {
     /// Runs all commands in the virtual host. Nothing hangs there that would not hang elsewhere, so no
     /// command is run a second time.
     pub(crate) fn start(self, host: &VirtualHost) -> BTreeMap<String, Step> {
+        self.start_for_files(host).0
+    }
+
+    /// Like [`Self::start`]; returns the files that the commands left in `/out`, too.
+    pub(crate) fn start_for_files(
+        self,
+        host: &VirtualHost,
+    ) -> (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>) {
         let output = host.run(&["sh", "-c", &self.script]).unwrap();
         let text = |name: String| {
             let bytes = output.files.get(Path::new(&name)).cloned();
@@ -202,6 +210,7 @@ impl Scenario {
             stdout: text(format!("{name}.stdout")),
             stderr: text(format!("{name}.stderr")),
         };
-        names.map(|name| (name.to_owned(), step(name))).collect()
+        let steps = names.map(|name| (name.to_owned(), step(name))).collect();
+        (steps, output.files)
     }
 }

@@ -57,6 +57,8 @@ pub struct Artefacts {
     pub port_init: PathBuf,
     /// A hostile workload; static.
     pub red_team: PathBuf,
+    /// A program that writes files which must survive a kill, and looks at their disk; static.
+    pub keeper: PathBuf,
 }
 
 impl Artefacts {
@@ -77,6 +79,7 @@ impl Artefacts {
             swap_init: anywhere("swap-init"),
             port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
+            keeper: anywhere("keeper"),
         }
     }
 

@@ -1,0 +1,134 @@
+//! Volumes: they outlive the boxes that use them, which is one box at a time.
+
+mod kills;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::page::{assert_shown, commands};
+use crate::scenario::{Scenario, Step, bake, tools};
+use crate::schema::assert_fits;
+
+/// The page for users.
+const PAGE: &str = include_str!("../../docs/volumes.md");
+const BOXFILE: &str = r#"box "worker"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sleep" "1000"
+    health "none"
+    user "1000:1000"
+    limits memory="32MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    user "1001:1002"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+scratch "tmp" guest="/scratch" size="1MiB"
+"#;
+
+/// Two runs, the second one with two volumes. The owner of a disk is the machine's user, whoever had it before.
+const STAYS: &str = r#"
+boxlaunch run -q --volume data:/var/data /worker -- sh -c '
+    ls -lnd /var/data | tr -s " " | cut -d" " -f1,3,4; grep " /var/data " /proc/mounts | cut -d" " -f3,4
+    cat /sys/block/vd[bc]/queue/write_cache; echo kept >/var/data/file; echo x >/scratch/x'
+boxlaunch run -d --name second --volume data:/srv --volume more:/var/more /worker >/dev/null
+boxlaunch exec --in agent second -- sh -c 'cat /srv/file; ls /scratch; echo of the agent >/srv/agent'
+boxlaunch exec second cat /srv/agent
+vmm=$(boxlaunch inspect --json second | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
+grep 'Max file size' /proc/$vmm/limits | tr -s ' '
+cd /root/.local/state/boxbuild/volumes; test $(stat -c %u data/disk) = $(stat -c %u /proc/$vmm) && echo the machines
+"#;
+/// While the second box runs.
+const REFUSED: &str = r#"
+boxlaunch run --json --volume data:/d /worker -- true; echo $?; boxlaunch volume rm data more; echo $?
+boxlaunch kill second >/dev/null; boxlaunch wait second >/dev/null
+boxlaunch run -q --volume data:/d /worker -- cat /d/file /d/agent
+boxlaunch volume rm more; boxlaunch -q volume ls
+"#;
+/// A user whose own volumes are in a directory that root does not use.
+const USER: &str = r#"
+echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me' >>/etc/group
+mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
+cat >/tmp/home/script <<'END'
+export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home
+boxlaunch run -q --volume mine:/v /worker -- sh -c 'echo mine >/v/file'
+boxlaunch run -q --volume mine:/v /worker -- cat /v/file
+stat -c %u:%a /tmp/home/state/volumes/mine/disk
+END
+su me -c 'sh /tmp/home/script'
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("worker.box"));
+    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    fs::write(&boxfile, BOXFILE).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    Scenario::default()
+        .script(30, "stays", STAYS)
+        .script(5, "ls", "boxlaunch volume ls --json")
+        .script(5, "inspect", "boxlaunch volume inspect --json data")
+        .script(30, "refused", REFUSED)
+        .script(20, "user", USER)
+        .script(40, "page", &page())
+        .start(&tools.host.clone().file(&bundle, "/worker"))
+});
+
+/// Returns the commands of the page as one script, each after a line that no command prints.
+fn page() -> String {
+    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
+    let start = "mkdir /tmp/page; cd /tmp/page; ln -s /worker worker.box\n";
+    format!("{start}{}", commands.join("\necho ----\n"))
+}
+
+#[test]
+fn a_volume_stays_and_both_components_see_it() {
+    let stays = &STEPS["stays"];
+    // The scratch disk has no cache that could be flushed.
+    let expected = "drwxrwxrwt 0 0\next4 rw,nosuid,nodev,noatime,errors=remount-ro\nwrite through\nwrite back\n\
+                    kept\nlost+found\nof the agent\nMax file size 10737418240 10737418240 bytes \nthe machines\n";
+    assert_eq!(stays.stdout, expected, "{stays:?}");
+}
+
+#[test]
+fn a_volume_is_for_one_box_at_a_time() {
+    let refused = &STEPS["refused"];
+    let (report, rest) = refused.stdout.split_once('\n').unwrap();
+    let report: serde_json::Value = serde_json::from_str(report).unwrap();
+    assert_fits("failure", &report);
+    let error = &report["errors"][0];
+    assert_eq!(error["code"], "volume-in-use");
+    assert_eq!(error["message"], "the volume data is used by the box second");
+    assert_eq!(rest, "1\n1\nkept\nof the agent\nmore\ndata\n", "{refused:?}");
+    assert!(refused.stderr.contains("error: the volume more is used by the box second"));
+}
+
+#[test]
+fn the_json_of_volumes_fits_its_schema() {
+    let [all, one] = ["ls", "inspect"].map(|name| STEPS[name].json());
+    assert_fits("volumes", &all);
+    assert_fits("volumes", &one);
+    let names: Vec<_> = all["volumes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["data", "more"]);
+    let data = &one["volumes"][0];
+    assert_eq!((&data["in_use"], &data["box"]), (&true.into(), &"second".into()), "{data}");
+    assert!(data["allocated_bytes"].as_u64().unwrap() < 1 << 20, "{data}");
+}
+
+#[test]
+fn a_user_has_volumes_too() {
+    assert_eq!(STEPS["user"].stdout, "mine\n1000:600\n", "{:?}", STEPS["user"]);
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let shown = commands(PAGE);
+    let parts: Vec<_> = STEPS["page"].stdout.split("----\n").collect();
+    assert_eq!(parts.len(), shown.len(), "{:?}", STEPS["page"]);
+    assert!(parts.len() > 5);
+    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+}
