@@ -15,22 +15,21 @@ mod events;
 mod log;
 mod record;
 
-use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 use box_image::ComponentName;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
-use nix::fcntl::AT_FDCWD;
 
 use crate::LaunchError;
-use crate::receipt::open_private;
 use crate::runtime_dir;
+use crate::state::{self, MAX_NAME, absent, names, private_file};
 
+pub use crate::state::is_name;
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, Shown, State, since_epoch};
@@ -40,26 +39,12 @@ const NAME: &str = "boxes";
 const RECORD: &str = "record.json";
 /// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
 const LOCKS: &str = ".locks";
-/// The file that is locked while records come and go.
-const GLOBAL_LOCK: &str = ".lock";
-/// How long another command may hold it.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How many records of boxes that have ended are kept.
 pub const MAX_ENDED: usize = 100;
 /// A record takes less, in bytes.
 const MAX_RECORD: u64 = 1 << 20;
-/// The greatest length of a name.
-const MAX_NAME: usize = 63;
 /// How often a free name is looked for.
 const TRIES: usize = 64;
-
-/// Returns whether a box can have this name: letters, digits, `_`, `.` and `-`, the first one a letter or a digit.
-pub fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
-    (1..=MAX_NAME).contains(&text.len())
-        && text.bytes().all(inner)
-        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
-}
 
 /// The records in a state directory.
 #[derive(Debug, Clone)]
@@ -82,10 +67,7 @@ impl Boxes {
         if let Some(name) = name.filter(|it| !is_name(it)) {
             return Err(LaunchError::BadName(name.to_owned()));
         }
-        let mut builder = DirBuilder::new();
-        let locks = self.directory.join(LOCKS);
-        let made = builder.recursive(true).mode(0o700).create(&locks);
-        made.map_err(LaunchError::file("make", &locks))?;
+        state::make(&self.directory.join(LOCKS))?;
         let _guard = self.lock()?;
         self.sweep()?;
         let name = match name {
@@ -169,33 +151,9 @@ impl Boxes {
         self.directory.join(LOCKS).join(name)
     }
 
-    /// Keeps other commands from making and removing records until the result is dropped. A directory that others can
-    /// change is not used.
+    /// Keeps other commands from making and removing records until the result is dropped.
     fn lock(&self) -> Result<File, LaunchError> {
-        let directories = [self.directory.parent(), Some(&*self.directory)].into_iter().flatten();
-        for directory in directories {
-            let used = open_private(AT_FDCWD, directory);
-            used.map_err(LaunchError::file("use", directory))?;
-        }
-        let path = self.directory.join(GLOBAL_LOCK);
-        let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
-        let deadline = Instant::now() + LOCK_PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    sleep(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    let held =
-                        io::Error::new(ErrorKind::ResourceBusy, "another boxlaunch holds it");
-                    return Err(LaunchError::file("lock", &path)(held));
-                }
-                Err(TryLockError::Error(error)) => {
-                    return Err(LaunchError::file("lock", &path)(error));
-                }
-            }
-        }
+        state::lock(&self.directory)
     }
 
     fn sweep_alone(&self) -> Result<(), LaunchError> {
@@ -343,18 +301,6 @@ fn is_free(lock: &File, path: &Path) -> bool {
     lock.try_lock().is_ok() && is_same() == Some(true)
 }
 
-/// Returns the names of boxes in a directory.
-fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
-    let list = || -> io::Result<Vec<String>> {
-        let names = fs::read_dir(directory)?;
-        let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
-        names.filter_map(Result::transpose).collect()
-    };
-    let mut names = list().map_err(LaunchError::file("list", directory))?;
-    names.retain(|name| is_name(name));
-    Ok(names)
-}
-
 /// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
 fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
     let path = directory.join(RECORD);
@@ -366,25 +312,11 @@ fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
     put().map_err(LaunchError::file("write", &path))
 }
 
-/// Opens a file of this user alone, which is made where it is missing.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
-}
-
 /// Removes a record, without which there is no box, then all else, and at last the lock.
 fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), LaunchError> {
     absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
     absent(directory, |path| fs::remove_dir_all(path))?;
     lock.map_or(Ok(()), |lock| absent(lock, |path| fs::remove_file(path)))
-}
-
-/// Removes something that may be gone already.
-fn absent(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), LaunchError> {
-    match remove(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(LaunchError::file("remove", path)),
-    }
 }
 
 /// Returns the inode of a file, by which a log that was rotated is known.

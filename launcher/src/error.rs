@@ -15,6 +15,7 @@ use crate::host::kvm_error::KvmError;
 use crate::jail::Missing;
 use crate::krun::KrunError;
 use crate::output::Route;
+use crate::volumes::VolumeError;
 
 /// Why a box could not be opened, verified or run.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +136,9 @@ pub enum LaunchError {
     /// A name that no box can have.
     #[error("{0:?} cannot be the name of a box")]
     BadName(String),
+    /// A volume cannot be made, used or removed.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
     /// The supervisor of a box does not do what a client asks for.
     #[error("the box's supervisor cannot {step}: {reason}")]
     Refused { step: String, reason: String },

@@ -16,8 +16,10 @@ const ROOT_TAG: &CStr = c"/dev/root";
 const KERNEL_FORMAT_ELF: u32 = 1;
 /// `KRUN_DISK_FORMAT_RAW`. Formats that can refer to other files are never used.
 const DISK_FORMAT_RAW: u32 = 0;
-/// `KRUN_SYNC_NONE`: nothing of a disk has to outlive the machine.
+/// `KRUN_SYNC_NONE`: the guest sees a disk without a cache, and flushes nothing.
 const SYNC_NONE: u32 = 0;
+/// `KRUN_SYNC_FULL`: what the guest flushes, libkrun flushes to the host's disk with fsync(2).
+const SYNC_FULL: u32 = 2;
 /// `KRUN_LOG_LEVEL_ERROR`. The console of a machine without a terminal is logged at this level.
 const LOG_ERROR: u32 = 1;
 /// `KRUN_LOG_STYLE_NEVER`: no colours.
@@ -53,8 +55,10 @@ pub enum PortMode {
 pub enum DiskMode {
     /// Read it.
     ReadOnly,
-    /// Write to it, too.
+    /// Write to it, too; nothing has to outlive the machine.
     ReadWrite,
+    /// Write to it, and have on the host's disk what the guest has flushed.
+    Kept,
 }
 
 /// The access of a machine to a directory.
@@ -125,13 +129,13 @@ impl Vm {
         checked("krun_set_kernel", code).map(drop)
     }
 
-    /// Attaches the raw image at `path` as the next virtio-blk disk. What is written to it is not flushed: it goes with the
-    /// machine.
+    /// Attaches the raw image at `path` as the next virtio-blk disk.
     ///
     /// # Errors
     /// When libkrun refuses the path.
     pub fn add_disk(&mut self, id: &CStr, path: &Path, mode: DiskMode) -> Result<(), KrunError> {
         let path = c_path("krun_add_disk3", path)?;
+        let sync = if mode == DiskMode::Kept { SYNC_FULL } else { SYNC_NONE };
         // SAFETY: both strings are C strings for the call; libkrun copies them.
         let code = unsafe {
             krun::krun_add_disk3(
@@ -141,7 +145,7 @@ impl Vm {
                 DISK_FORMAT_RAW,
                 mode == DiskMode::ReadOnly,
                 false,
-                SYNC_NONE,
+                sync,
             )
         };
         checked("krun_add_disk3", code).map(drop)

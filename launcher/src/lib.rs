@@ -7,7 +7,8 @@
 //! so that what was verified is what boots. Whether the host can run a machine at all is found out
 //! before that ([`host`]), by a guest of a hundred bytes.
 //!
-//! Commands find a running box by its record ([`boxes`]), and talk to its supervisor as [`client`]s.
+//! Commands find a running box by its record ([`boxes`]), and talk to its supervisor as [`client`]s. What outlives a box
+//! is in [`volumes`].
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
@@ -37,10 +38,12 @@ pub mod runtime_dir;
 pub mod scratch;
 pub mod shares;
 pub mod signals;
+mod state;
 pub mod supervisor;
 pub mod tty;
 pub mod verify;
 pub mod vmm;
+pub mod volumes;
 mod wall_clock;
 
 pub use error::{LaunchError, RunFailure};

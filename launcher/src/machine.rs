@@ -39,6 +39,7 @@ use crate::shares::{Share, mounts};
 use crate::signals::StopSignals;
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
+use crate::volumes::{self, Volume};
 use events::{Event, Events, WatchedSignals};
 
 /// How often somebody who watches a start is shown the time.
@@ -67,6 +68,8 @@ pub struct Setup<'a> {
     pub runtime: RuntimeDir,
     /// The plan's scratch disks, in their order.
     pub disks: Vec<File>,
+    /// Disks that stay, in the order of the devices.
+    pub volumes: Vec<Volume>,
     /// The values of the plan's secrets, in their order.
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, those of the plan among them.
@@ -125,6 +128,8 @@ impl Watch for () {
 pub struct Machine {
     // Dropped in this order: the machine ends before its directory is removed.
     pub(crate) events: Events,
+    /// Locked until the machine has ended.
+    _volumes: Vec<Volume>,
     agent_socket: Option<AgentSocket>,
     _runtime: RuntimeDir,
     agent_argv: Vec<String>,
@@ -156,6 +161,7 @@ impl Machine {
         let (output, watch) = (setup.agent_output, setup.watch);
         let mut machine = Self {
             events,
+            _volumes: setup.volumes,
             agent_socket,
             _runtime: setup.runtime,
             agent_argv: plan.agent.argv.clone(),
@@ -395,21 +401,24 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
-    let mut vmm = Vmm::spawn(setup.program, setup.opened, &setup.disks)?;
+    let kept = setup.volumes.iter().map(|it| &it.disk);
+    let disks: Vec<_> = setup.disks.iter().chain(kept).collect();
+    let mut vmm = Vmm::spawn(setup.program, setup.opened, &disks)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
     let shares = setup.shares.iter().map(|it| it.directory.clone()).collect();
-    let (disks, device, policy) = (&setup.disks, setup.device, setup.jail);
-    let terms = confine::terms(blobs, disks, device, runtime, policy, shares, &mut vmm)?;
+    let (device, policy) = (setup.device, setup.jail);
+    let terms = confine::terms(blobs, &disks, device, runtime, policy, shares, &mut vmm)?;
     let nonce = Nonce::random()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
         disks: setup.disks.iter().map(AsRawFd::as_raw_fd).collect(),
-        largest_disk: setup.opened.plan().scratch.iter().map(|it| it.size_bytes).max().unwrap_or(0),
+        volumes: setup.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
+        largest_disk: largest_disk(setup),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
-        has_mounts: !setup.shares.is_empty(),
+        has_mounts: !(setup.shares.is_empty() && setup.volumes.is_empty()),
         jail: terms,
     })?;
     let jail =
@@ -424,11 +433,17 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let secrets = std::mem::take(&mut setup.secrets);
     let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
     let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
-    first.extend(
-        (!setup.shares.is_empty()).then(|| HostMessage::Mounts(mounts(&setup.shares, ids))),
-    );
+    let mut mounts = mounts(&setup.shares, ids);
+    mounts.mounts.extend(volumes::mounts(&setup.volumes));
+    first.extend((!mounts.mounts.is_empty()).then_some(HostMessage::Mounts(mounts)));
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     Ok(Prepared { verification, events, agent_socket, jail: jail.unwrap_or_default() })
+}
+
+/// Returns the size of the largest disk that a machine writes to, in bytes.
+fn largest_disk(setup: &Setup<'_>) -> u64 {
+    let scratch = setup.opened.plan().scratch.iter().map(|it| it.size_bytes);
+    scratch.chain(setup.volumes.iter().map(|it| it.size_bytes)).max().unwrap_or(0)
 }
 
 /// Verifies the blobs of a box before it is started.

@@ -10,6 +10,9 @@ use ext4_image::Options;
 
 use crate::LaunchError;
 
+/// The owner and the mode of the root of a disk that both components have: those of `/tmp`.
+pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
+
 /// Makes the disks of a plan, in its order, in a directory on whose file system they grow as they are written.
 ///
 /// # Errors
@@ -40,13 +43,14 @@ fn unnamed(directory: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+/// Returns random bytes of the kernel's.
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns the owner and the mode of a disk's root: of the component that has it, or like those of `/tmp`.
+/// Returns the owner and the mode of a disk's root: of the component that has it, or [`EVERYBODYS`].
 fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
     let of = |name| plan.component(name).map(|it| (it.user.uid, it.user.gid));
     let only = match scope {
@@ -54,5 +58,5 @@ fn owner(plan: &RunPlan, scope: Scope) -> ((u32, u32), u16) {
         Scope::Business => of(ComponentName::Business),
         Scope::Both => None,
     };
-    only.map_or(((0, 0), 0o1777), |user| (user, 0o755))
+    only.map_or(EVERYBODYS, |user| (user, 0o755))
 }

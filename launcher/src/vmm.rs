@@ -18,7 +18,7 @@ use std::time::Instant;
 use box_image::Vm as VmSize;
 use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::wire::{MOUNTS_FOLLOW, NO_MOUNTS, READ_ONLY_TAG, writable_tag};
+use box_image::wire::{MAX_DEVICES, MOUNTS_FOLLOW, NO_MOUNTS, READ_ONLY_TAG, writable_tag};
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -51,6 +51,8 @@ pub(crate) const AGENT_SOCKET: &str = "agent.sock";
 const STACK: &str = "RUST_MIN_STACK=524288";
 /// The names of scratch disks.
 const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
+/// Those of volumes.
+const VOLUMES: [&CStr; MAX_DEVICES] = [c"volume-0", c"volume-1", c"volume-2", c"volume-3"];
 /// The longest report of a jail, in bytes.
 const MAX_REPORT: usize = 16 << 10;
 /// A regular file that everybody may execute (`S_IFREG | 0755`).
@@ -65,9 +67,11 @@ pub(crate) struct VmmConfig {
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
-    /// Those of the disks that it writes to.
+    /// Those of the disks that it writes to, and that go with it.
     pub disks: Vec<RawFd>,
-    /// The size of the largest of these, in bytes.
+    /// Those of the disks that outlive it.
+    pub volumes: Vec<RawFd>,
+    /// The size of the largest of all these disks, in bytes.
     pub largest_disk: u64,
     /// The secret that init has to send first.
     pub nonce: Nonce,
@@ -120,9 +124,10 @@ impl Vmm {
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn spawn(program: &Path, opened: &OpenBox, disks: &[File]) -> Result<Self, LaunchError> {
+    pub fn spawn(program: &Path, opened: &OpenBox, disks: &[&File]) -> Result<Self, LaunchError> {
         let blobs = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
-        let files: Vec<_> = blobs.into_iter().chain(disks.iter().map(AsRawFd::as_raw_fd)).collect();
+        let disks = disks.iter().map(|it| it.as_raw_fd());
+        let files: Vec<_> = blobs.into_iter().chain(disks).collect();
         Self::spawn_as(program, SUBCOMMAND, &files)
     }
 
@@ -275,14 +280,14 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let mut input = config;
     let config: VmmConfig = configuration(&mut input)?;
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
-    let kept: Vec<_> = [kernel, init, rootfs].iter().chain(&config.disks).copied().collect();
-    close_all_but(&kept)?;
+    let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
+    close_all_but(&[&[kernel, init, rootfs], &*disks].concat())?;
     let init_bytes = read_init(&config.blobs)?;
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
-    let (blobs, disks, largest) = (&[kernel, rootfs], &config.disks, config.largest_disk);
+    let files = Files { blobs: &[kernel, rootfs], disks: &disks, largest: config.largest_disk };
     let shares = config.jail.shares.clone();
-    let jail = Jail::enter(config.jail, Files { blobs, disks, largest })?;
+    let jail = Jail::enter(config.jail, files)?;
     // After the change of the user, which undoes it.
     follow_reader()?;
     krun::log_to_stderr()?;
@@ -291,6 +296,9 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     vm.add_disk(c"rootfs", &fd_path(rootfs), DiskMode::ReadOnly)?;
     for (id, disk) in SCRATCH.iter().zip(&config.disks) {
         vm.add_disk(id, &fd_path(*disk), DiskMode::ReadWrite)?;
+    }
+    for (id, disk) in VOLUMES.iter().zip(&config.volumes) {
+        vm.add_disk(id, &fd_path(*disk), DiskMode::Kept)?;
     }
     add_shares(&mut vm, &shares)?;
     add_first_root(&mut vm, init_bytes, (config.nonce.text(), config.has_mounts))?;
@@ -508,6 +516,7 @@ mod tests {
             size: config().plan.vm,
             blobs: BlobFds::of(&opened),
             disks: Vec::new(),
+            volumes: Vec::new(),
             largest_disk: 0,
             nonce: Nonce::random().unwrap(),
             agent: Some(4088),

@@ -18,6 +18,7 @@ const BOX: &str = "/box";
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERACTIVE: &str = "--interactive";
 const JAIL: &str = "--jail";
+const VOLUME: &str = "--volume";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -73,6 +74,7 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = [
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
+        (VOLUME, !args.volumes.is_empty()),
         (JAIL, args.jail.is_some()),
         (INTERACTIVE, args.options.interactive),
     ];
@@ -87,6 +89,8 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let help = if option == JAIL {
         "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
          boxes of strangers so"
+    } else if option == VOLUME {
+        "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept"
     } else {
         "leave it out; with --json the report has what the programs wrote"
     };

@@ -8,9 +8,14 @@ use std::path::Path;
 use box_image::ErrorCode::{self, *};
 use boxlaunch::LaunchError;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
+use boxlaunch::volumes::VolumeError;
 use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
+
+/// The form of names, of boxes and of volumes.
+const NAME_FORM: &str =
+    "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
@@ -41,6 +46,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::StillRunning(_) => StillRunning,
         LaunchError::NameTaken(_) => NameTaken,
         LaunchError::BoxEnded(_) => BoxEnded,
+        LaunchError::Volume(error) => volume_code(error),
         LaunchError::Refused { .. } => Refused,
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
@@ -60,6 +66,16 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Timeout { .. } | LaunchError::NoJail => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
+    }
+}
+
+const fn volume_code(error: &VolumeError) -> ErrorCode {
+    match error {
+        VolumeError::Missing(_) => VolumeNotFound,
+        VolumeError::Exists(_) => VolumeExists,
+        VolumeError::InUse { .. } => VolumeInUse,
+        VolumeError::Damaged { .. } => VolumeDamaged,
+        VolumeError::BadName(_) | VolumeError::BadSize(_) => Usage,
     }
 }
 
@@ -132,15 +148,31 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::NameTaken(_) => {
             "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"
         }
-        LaunchError::BadName(_) => {
-            "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit"
-        }
+        LaunchError::BadName(_) => NAME_FORM,
+        LaunchError::Volume(error) => return volume_help(error),
         LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
         LaunchError::Timeout { .. } => {
             "look at the agent's output and its health check; --console FILE keeps all that the \
              machine said, and --startup-timeout gives it more time"
         }
         _ => return None,
+    })
+}
+
+const fn volume_help(error: &VolumeError) -> Option<&'static str> {
+    Some(match error {
+        VolumeError::Missing(_) => "`boxlaunch volume ls` lists those that there are",
+        VolumeError::Exists(_) => {
+            "use it, or remove it with all that is on it: `boxlaunch volume rm`"
+        }
+        VolumeError::InUse { .. } => {
+            "stop that box first, with `boxlaunch stop`, or use another volume"
+        }
+        VolumeError::Damaged { .. } => {
+            "copy what you need of its directory, $BOXLAUNCH_STATE/volumes/NAME, and remove it: `boxlaunch volume rm`"
+        }
+        VolumeError::BadName(_) => NAME_FORM,
+        VolumeError::BadSize(_) => return None,
     })
 }
 

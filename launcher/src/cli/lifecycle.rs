@@ -264,7 +264,7 @@ fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, LaunchError> {
 }
 
 /// Does something for each name; continues after errors, and returns the first one's exit code.
-fn each(
+pub(super) fn each(
     names: &[String],
     mut act: impl FnMut(&str) -> Result<(), CommandError>,
 ) -> Result<u8, CommandError> {

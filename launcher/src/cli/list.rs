@@ -102,7 +102,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// Writes a time in milliseconds in the unit that people use.
-fn ago(ms: u64) -> String {
+pub(super) fn ago(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
     let (size, unit) =

@@ -27,6 +27,7 @@ mod stats;
 mod terminal;
 mod usage;
 mod verify;
+mod volume;
 
 use std::env;
 use std::ffi::OsStr;
@@ -79,6 +80,7 @@ enum Command {
     Kill(lifecycle::KillArgs),
     Wait(lifecycle::WaitArgs),
     Rm(lifecycle::RmArgs),
+    Volume(volume::VolumeArgs),
     Verify(verify::VerifyArgs),
     Inspect(inspect::InspectArgs),
     Doctor(doctor::DoctorArgs),
@@ -115,6 +117,7 @@ impl Command {
             Self::Kill(args) => (lifecycle::kill(args), false),
             Self::Wait(args) => (lifecycle::wait(args), args.json),
             Self::Rm(args) => (lifecycle::rm(args), false),
+            Self::Volume(args) => (volume::volume(args), args.is_json()),
             Self::Verify(args) => (verify::verify(args), args.json),
             Self::Inspect(args) => (inspect::inspect(args), args.json),
             Self::Doctor(args) => (doctor::doctor(args), args.json),

@@ -2,6 +2,7 @@
 
 mod options;
 mod serve;
+mod volumes;
 
 use std::fs::File;
 use std::io;
@@ -103,6 +104,7 @@ fn boot(
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
             disks: scratch::make(opened.plan(), &state)?,
+            volumes: volumes::take(args, &state, &entry.record.name)?,
             secrets,
             shares,
             agent_socket: entry.record.agent_socket.clone(),
@@ -143,6 +145,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
     boxlaunch::check_enforced(opened)?;
     secrets::checked(args, opened.plan())?;
     shares::checked(args, opened.plan())?;
+    volumes::checked(args, opened.plan())?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";

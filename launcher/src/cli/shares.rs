@@ -158,6 +158,7 @@ fn missing_share(share: &SharePlan) -> CommandError {
 fn check_places(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     let mut taken: Vec<&str> =
         plan.components().flat_map(|(name, _)| plan.mount_points(name)).collect();
+    taken.extend(args.volumes.iter().map(|it| it.guest.as_str()));
     for share in &args.shares {
         let GivenShare::Own { guest, .. } = share else { continue };
         if let Some(other) = taken.iter().find(|it| overlap(it, guest)) {
@@ -186,13 +187,14 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
     let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
-    let (used, scratch) = (devices(&shares), plan.scratch.len());
-    if used + scratch > MAX_DEVICES {
+    let (used, disks) = (devices(&shares), plan.scratch.len() + args.volumes.len());
+    if used + disks > MAX_DEVICES {
         let message = format!(
             "a machine has at most {MAX_DEVICES} disks and devices for directories, and this one would have {}",
-            used + scratch
+            used + disks
         );
-        let help = "share fewer directories to be written to: each has a device of its own, and all others one together";
+        let help = "each scratch disk and each volume is one; so is each directory to be written to, and all others are one \
+                    together";
         return Err(usage(&message, help));
     }
     if shares.iter().map(|it| it.guest().len() + ROOM).sum::<usize>() > MAX_FRAME {

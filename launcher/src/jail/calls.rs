@@ -94,7 +94,7 @@ pub(super) const CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_fstat, Any),
     (libc::SYS_fstatfs, Any),
     (libc::SYS_lseek, Any),
-    // Of a disk, when a start fails.
+    // Of a volume, when the guest flushes it; of any disk, when a start fails.
     (libc::SYS_fsync, Any),
     (libc::SYS_ioctl, OneOf(1, REQUESTS)),
     // The files of the box, and the device.

@@ -25,7 +25,7 @@ use crate::vmm::{CONTROL_SOCKET, Vmm};
 /// When the kernel refuses what every host gives.
 pub(crate) fn terms<'a>(
     blobs: impl IntoIterator<Item = &'a File>,
-    disks: &[File],
+    disks: &[&File],
     device: &Path,
     runtime: &RuntimeDir,
     policy: Policy,

@@ -33,6 +33,7 @@ fn machine(made: &TestBox) -> Machine {
     let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
+        _volumes: Vec::new(),
         agent_socket: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
@@ -137,6 +138,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         secrets: Vec::new(),
         shares: Vec::new(),
         disks: Vec::new(),
+        volumes: Vec::new(),
         agent_socket: None,
         console: None,
         logs: Logs::nowhere(),

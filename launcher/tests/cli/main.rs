@@ -11,6 +11,7 @@ mod inspect;
 mod output;
 mod refusal;
 mod verify;
+mod volume;
 
 use std::path::Path;
 use std::process::{Command, Stdio};

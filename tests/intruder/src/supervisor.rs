@@ -103,6 +103,7 @@ fn start(
         runtime,
         secrets: Vec::new(),
         shares: Vec::new(),
+        volumes: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
         console: None,

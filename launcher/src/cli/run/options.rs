@@ -10,6 +10,7 @@ use box_layout::OpenBox;
 use boxlaunch::LaunchError;
 use boxlaunch::host::policy::Most;
 use boxlaunch::jail::Policy;
+use boxlaunch::volumes::VolumePlace;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -88,6 +89,9 @@ pub(crate) struct RunArgs {
     /// Give the box a skill that it declares with mode="mount" from this directory.
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = GivenShare::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
+    /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
+    #[arg(long = "volume", value_name = "NAME:/PATH")]
+    pub(in crate::cli) volumes: Vec<VolumePlace>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
@@ -141,6 +145,7 @@ impl RunArgs {
             secrets: _,
             shares: _,
             skills: _,
+            volumes: _,
             emulated: _,
             host_kernel: _,
             nested: _,
@@ -237,10 +242,11 @@ Examples:
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./NAME.box -v .:/a3s/workspace:rw -- git -C /a3s/workspace status
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
+  boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 
-The records and logs of boxes, which files were hashed before, and whether this host's KVM works, are kept
+The records and logs of boxes, volumes, which files were hashed before, and whether this host's KVM works, are kept
 in $BOXLAUNCH_STATE, else $XDG_STATE_HOME/boxbuild, else ~/.local/state/boxbuild.";
 
 /// How to treat a start that takes longer than its budget.

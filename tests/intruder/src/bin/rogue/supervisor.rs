@@ -57,6 +57,7 @@ fn start(
         runtime,
         secrets: Vec::new(),
         shares: Vec::new(),
+        volumes: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),

@@ -1,0 +1,222 @@
+//! `boxlaunch volume`: the disks that outlive boxes.
+
+use box_image::size;
+use box_image::text::readable;
+use boxlaunch::boxes::since_epoch;
+use boxlaunch::volumes::{DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes};
+use clap::Subcommand;
+use serde_json::json;
+
+use super::error::CommandError;
+use super::lifecycle::each;
+use super::list::ago;
+use super::paths;
+use super::terminal::{aligned, is_quiet, json_line, print};
+
+/// Makes, lists and removes volumes: disks that outlive the boxes which use them.
+///
+/// `boxlaunch run --volume NAME:/path` shows one in a box, and makes it where it is missing. It belongs to one running box
+/// at a time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VolumeArgs {
+    #[command(subcommand)]
+    command: VolumeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum VolumeCommand {
+    Create(CreateArgs),
+    Ls(LsArgs),
+    Inspect(InspectArgs),
+    Rm(RmArgs),
+}
+
+/// Makes an empty volume. It takes room on this host as it is written, and cannot grow beyond its size.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch volume create work --size 50GiB")]
+struct CreateArgs {
+    /// The volume's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The most that it can hold, from 8MiB to 1024GiB [default: 10GiB].
+    #[arg(long, value_name = "SIZE", value_parser = volume_size)]
+    size: Option<u64>,
+}
+
+/// Lists all volumes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch volume ls
+  boxlaunch volume ls --json | jq '.volumes[] | {name, allocated_bytes}'")]
+struct LsArgs {
+    /// Print one JSON object with the volumes.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows volumes: their size, and which box has them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch volume inspect work")]
+struct InspectArgs {
+    /// The volumes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+    /// Print one JSON object with the volumes.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Removes volumes, with all that is on them. One that a running box has is not removed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch volume rm work")]
+struct RmArgs {
+    /// The volumes' names.
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+}
+
+impl VolumeArgs {
+    /// Returns whether the command reports as JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        match &self.command {
+            VolumeCommand::Ls(args) => args.json,
+            VolumeCommand::Inspect(args) => args.json,
+            VolumeCommand::Create(_) | VolumeCommand::Rm(_) => false,
+        }
+    }
+}
+
+pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, CommandError> {
+    let volumes = Volumes::new(&paths::state()?);
+    match &args.command {
+        VolumeCommand::Create(args) => {
+            volumes.create(&args.name, args.size.unwrap_or(DEFAULT_SIZE))?;
+            print(&format!("{}\n", args.name))?;
+        }
+        VolumeCommand::Ls(args) => {
+            let all = volumes.all()?;
+            print(&match args.json {
+                true => json_line(&json!({ "volumes": all }))?,
+                false if is_quiet() => all.iter().map(|it| it.record.name.clone() + "\n").collect(),
+                false => table(&all, since_epoch()),
+            })?;
+        }
+        VolumeCommand::Inspect(args) => {
+            let found = args.names.iter().map(|name| volumes.find(name));
+            let found = found.collect::<Result<Vec<_>, _>>()?;
+            let texts = found.iter().map(|it| describe(it, since_epoch())).collect::<Vec<_>>();
+            print(&match args.json {
+                true => json_line(&json!({ "volumes": found }))?,
+                false => texts.join("\n"),
+            })?;
+        }
+        VolumeCommand::Rm(args) => {
+            return each(&args.names, |name| {
+                volumes.remove(name)?;
+                print(&format!("{name}\n"))
+            });
+        }
+    }
+    Ok(0)
+}
+
+/// Returns what a person reads of volumes.
+fn table(volumes: &[VolumeState], now: u64) -> String {
+    let head = ["NAME", "SIZE", "ON DISK", "USED"].map(str::to_owned);
+    let row = |it: &VolumeState| {
+        let (size, taken) = (readable(it.record.size_bytes), readable(it.allocated_bytes));
+        [it.record.name.clone(), size, taken, used(it, now)]
+    };
+    aligned(&std::iter::once(head).chain(volumes.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Describes a volume.
+fn describe(volume: &VolumeState, now: u64) -> String {
+    let record = &volume.record;
+    let rows = [
+        ("name", record.name.clone()),
+        ("size", readable(record.size_bytes)),
+        ("on disk", readable(volume.allocated_bytes)),
+        ("made", format!("{} ago", ago(now.saturating_sub(record.created_ms)))),
+        ("used", used(volume, now)),
+        ("file", volume.disk.display().to_string()),
+    ];
+    rows.map(|(name, value)| format!("{name:<10}{value}\n")).concat()
+}
+
+/// Says which box has a volume, or had it last.
+fn used(volume: &VolumeState, now: u64) -> String {
+    let record = &volume.record;
+    match (&record.user, record.used_ms) {
+        (Some(user), _) if volume.in_use => format!("by {user}"),
+        (Some(user), Some(time)) => {
+            format!("by {user}, started {} ago", ago(now.saturating_sub(time)))
+        }
+        _ => "never".to_owned(),
+    }
+}
+
+/// Reads the size of a volume.
+fn volume_size(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text).ok_or(size::FORM)?;
+    if (LEAST_SIZE..=MOST_SIZE).contains(&bytes) {
+        return Ok(bytes);
+    }
+    Err(VolumeError::BadSize(bytes).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use boxlaunch::volumes::VolumeRecord;
+
+    use super::*;
+
+    fn state(in_use: bool, user: Option<&str>) -> VolumeState {
+        VolumeState {
+            record: VolumeRecord {
+                name: "work".to_owned(),
+                size_bytes: 10 << 30,
+                created_ms: 1000,
+                user: user.map(str::to_owned),
+                used_ms: user.map(|_| 61_000),
+            },
+            disk: "/state/volumes/work/disk".into(),
+            allocated_bytes: 56 << 10,
+            in_use,
+        }
+    }
+
+    #[test]
+    fn a_table_names_who_has_each() {
+        let volumes = [state(true, Some("web")), state(false, Some("web")), state(false, None)];
+        insta::assert_snapshot!(table(&volumes, 181_000), @r"
+        NAME   SIZE       ON DISK    USED
+        work   10.0 GiB   56.0 KiB   by web
+        work   10.0 GiB   56.0 KiB   by web, started 2 minutes ago
+        work   10.0 GiB   56.0 KiB   never
+        ");
+        insta::assert_snapshot!(describe(&volumes[0], 181_000), @r"
+        name      work
+        size      10.0 GiB
+        on disk   56.0 KiB
+        made      3 minutes ago
+        used      by web
+        file      /state/volumes/work/disk
+        ");
+    }
+
+    #[test]
+    fn a_size_has_a_unit_and_bounds() {
+        assert_eq!(volume_size("8MiB"), Ok(8 << 20));
+        assert_eq!(volume_size("1024GiB"), Ok(1 << 40));
+        for bad in ["8", "8M", "7MiB", "1025GiB", "-8MiB"] {
+            assert!(volume_size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_the_bounds() {
+        let named = [("8MiB", LEAST_SIZE), ("1024GiB", MOST_SIZE), ("10GiB", DEFAULT_SIZE)];
+        assert!(named.iter().all(|(text, bytes)| size::parse(text) == Some(*bytes)));
+    }
+}

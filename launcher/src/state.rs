@@ -1,0 +1,104 @@
+//! Directories in the state directory, each with entries that this user has named: what boxes and volumes share.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::AT_FDCWD;
+
+use crate::LaunchError;
+use crate::receipt::open_private;
+
+/// The greatest length of a name.
+pub(crate) const MAX_NAME: usize = 63;
+/// The file that is locked while entries come and go.
+const LOCK: &str = ".lock";
+/// How long another command may hold it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Returns whether a box or a volume can have this name: letters, digits, `_`, `.` and `-`, the first one a letter or a
+/// digit.
+pub fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(inner)
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+}
+
+/// Makes a directory for this user alone, where it is missing.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn make(directory: &Path) -> Result<(), LaunchError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(LaunchError::file("make", directory))
+}
+
+/// Keeps other commands from changing what is in a directory until the result is dropped. A directory that others can
+/// change is not used.
+///
+/// # Errors
+/// [`ErrorKind::ResourceBusy`] where another command keeps it for seconds, and the operating system's.
+pub(crate) fn lock(directory: &Path) -> Result<File, LaunchError> {
+    for used in [directory.parent(), Some(directory)].into_iter().flatten() {
+        let opened = open_private(AT_FDCWD, used);
+        opened.map_err(LaunchError::file("use", used))?;
+    }
+    let path = directory.join(LOCK);
+    let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let held = io::Error::new(ErrorKind::ResourceBusy, "another boxlaunch holds it");
+                return Err(LaunchError::file("lock", &path)(held));
+            }
+            Err(TryLockError::Error(error)) => return Err(LaunchError::file("lock", &path)(error)),
+        }
+    }
+}
+
+/// Returns the names of entries in a directory.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
+    let list = || -> io::Result<Vec<String>> {
+        let names = fs::read_dir(directory)?;
+        let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    };
+    let mut names = list().map_err(LaunchError::file("list", directory))?;
+    names.retain(|name| is_name(name));
+    Ok(names)
+}
+
+/// Opens a file of this user alone, which is made where it is missing.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Removes something that may be gone already.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn absent(
+    path: &Path,
+    remove: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), LaunchError> {
+    match remove(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(LaunchError::file("remove", path)),
+    }
+}

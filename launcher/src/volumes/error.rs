@@ -1,0 +1,33 @@
+//! Errors about volumes.
+
+use box_image::text::readable;
+
+use super::{LEAST_SIZE, MOST_SIZE};
+
+/// Why a volume cannot be made, used or removed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum VolumeError {
+    /// There is no volume with this name.
+    #[error("there is no volume {0:?}")]
+    Missing(String),
+    /// There is one already.
+    #[error("there is a volume {0} already")]
+    Exists(String),
+    /// A running machine has it; `by` is the name of the box, unless that cannot be read.
+    #[error("the volume {name} is used by {}", user(by.as_deref()))]
+    InUse { name: String, by: Option<String> },
+    /// A name that no volume can have.
+    #[error("{0:?} cannot be the name of a volume")]
+    BadName(String),
+    /// A size that no volume can have, in bytes.
+    #[error("a volume has from {least} to {most}, not {0} bytes", least = readable(LEAST_SIZE), most = readable(MOST_SIZE))]
+    BadSize(u64),
+    /// Its record or its disk is not as it was made.
+    #[error("the volume {name} is damaged: {reason}")]
+    Damaged { name: String, reason: String },
+}
+
+fn user(name: Option<&str>) -> String {
+    name.map_or_else(|| "another box".to_owned(), |name| format!("the box {name}"))
+}

@@ -1,0 +1,228 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use box_image::RunPlan;
+use nix::unistd::geteuid;
+use testkit::test_box::config;
+
+use super::*;
+
+/// Volumes in a state directory of their own.
+struct Fixture {
+    state: tempfile::TempDir,
+    volumes: Volumes,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let volumes = Volumes::new(state.path());
+        Self { state, volumes }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.state.path().join(NAME).join(name)
+    }
+}
+
+fn place(text: &str) -> VolumePlace {
+    text.parse().unwrap()
+}
+
+/// Returns the error of a call that must fail with one about volumes.
+fn fails<T: std::fmt::Debug>(result: Result<T, LaunchError>) -> VolumeError {
+    match result.unwrap_err() {
+        LaunchError::Volume(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_volume_is_made_once_sparse_and_for_this_user() {
+    let made = Fixture::new();
+    made.volumes.create("work", 8 << 20).unwrap();
+    let error = fails(made.volumes.create("work", 8 << 20));
+    assert!(matches!(error, VolumeError::Exists(_)), "{error}");
+    let found = made.volumes.find("work").unwrap();
+    assert_eq!((found.record.size_bytes, found.in_use), (8 << 20, false));
+    assert_eq!((&found.record.user, found.record.used_ms), (&None, None));
+    assert!(found.allocated_bytes < 1 << 20, "{found:?}");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&found.disk), mode(&made.path("work"))), (0o600, 0o700));
+    assert_eq!(mode(&made.path("")), 0o700);
+}
+
+#[test]
+fn names_and_sizes_have_bounds() {
+    let made = Fixture::new();
+    for name in ["", ".", "..", "../x", ".lock", "a/b", "a b"] {
+        assert!(matches!(fails(made.volumes.create(name, 8 << 20)), VolumeError::BadName(_)));
+        assert!(matches!(fails(made.volumes.find(name)), VolumeError::Missing(_)));
+        assert!(matches!(fails(made.volumes.remove(name)), VolumeError::Missing(_)));
+    }
+    for size in [0, LEAST_SIZE - 1, MOST_SIZE + 1] {
+        assert!(matches!(fails(made.volumes.create("a", size)), VolumeError::BadSize(_)));
+    }
+    made.volumes.create("least", LEAST_SIZE).unwrap();
+    made.volumes.create("most", MOST_SIZE).unwrap();
+    assert_eq!(made.volumes.all().unwrap().len(), 2);
+}
+
+#[test]
+fn a_volume_belongs_to_one_box_at_a_time() {
+    let made = Fixture::new();
+    let first = made.volumes.take(&place("work:/w"), "one").unwrap();
+    assert_eq!((first.size_bytes, first.guest.as_str()), (DEFAULT_SIZE, "/w"));
+    let error = fails(made.volumes.take(&place("work:/w"), "two"));
+    assert_eq!(error.to_string(), "the volume work is used by the box one");
+    let error = fails(made.volumes.remove("work"));
+    assert!(matches!(error, VolumeError::InUse { by: Some(by), .. } if by == "one"));
+    // Looking takes nothing from who has it.
+    assert!(made.volumes.find("work").unwrap().in_use);
+    assert!(made.volumes.all().unwrap()[0].in_use);
+    assert!(matches!(
+        fails(made.volumes.take(&place("work:/w"), "two")),
+        VolumeError::InUse { .. }
+    ));
+    drop(first);
+    assert!(!made.volumes.find("work").unwrap().in_use);
+    let _second = made.volumes.take(&place("work:/w"), "two").unwrap();
+    assert_eq!(made.volumes.find("work").unwrap().record.user.as_deref(), Some("two"));
+}
+
+/// The machine may be about to go when its supervisor was killed.
+#[test]
+fn a_machine_that_inherits_the_disk_keeps_it_after_its_supervisor() {
+    let made = Fixture::new();
+    let volume = made.volumes.take(&place("work:/w"), "one").unwrap();
+    let machines = volume.disk.try_clone().unwrap();
+    drop(volume);
+    assert!(made.volumes.find("work").unwrap().in_use);
+    let ends = std::thread::spawn(move || {
+        sleep(PATIENCE / 5);
+        drop(machines);
+    });
+    made.volumes.take(&place("work:/w"), "two").unwrap();
+    ends.join().unwrap();
+}
+
+#[test]
+fn what_is_on_a_volume_goes_with_it_and_not_before() {
+    let made = Fixture::new();
+    let volume = made.volumes.take(&place("work:/w"), "one").unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&volume.disk, b"kept", 4 << 20).unwrap();
+    drop(volume);
+    let volume = made.volumes.take(&place("work:/w"), "two").unwrap();
+    let mut read = [0; 4];
+    std::os::unix::fs::FileExt::read_exact_at(&volume.disk, &mut read, 4 << 20).unwrap();
+    assert_eq!(&read, b"kept");
+    drop(volume);
+    made.volumes.remove("work").unwrap();
+    assert!(!made.path("work").exists());
+    assert!(matches!(fails(made.volumes.find("work")), VolumeError::Missing(_)));
+    assert!(matches!(fails(made.volumes.remove("work")), VolumeError::Missing(_)));
+}
+
+#[test]
+fn a_removal_that_was_killed_is_finished() {
+    let made = Fixture::new();
+    made.volumes.create("work", 8 << 20).unwrap();
+    fs::remove_file(made.path("work/disk")).unwrap();
+    assert_eq!(made.volumes.all().unwrap(), []);
+    assert!(matches!(fails(made.volumes.find("work")), VolumeError::Missing(_)));
+    made.volumes.create("work", 16 << 20).unwrap();
+    assert_eq!(made.volumes.find("work").unwrap().record.size_bytes, 16 << 20);
+}
+
+#[test]
+fn a_damaged_volume_is_not_used_and_can_be_removed() {
+    let made = Fixture::new();
+    let reason = |made: &Fixture| match fails(made.volumes.take(&place("work:/w"), "one")) {
+        VolumeError::Damaged { reason, .. } => reason,
+        other => panic!("{other}"),
+    };
+    for (damage, expected) in [
+        ("record.json", "its record is malformed"),
+        ("disk", "its disk has 8388609 bytes, and was made with 8388608"),
+    ] {
+        made.volumes.create("work", 8 << 20).unwrap();
+        let file = File::options().append(true).open(made.path("work").join(damage)).unwrap();
+        io::Write::write_all(&mut &file, b"x").unwrap();
+        assert!(reason(&made).starts_with(expected), "{}", reason(&made));
+        made.volumes.remove("work").unwrap();
+    }
+    made.volumes.create("work", 8 << 20).unwrap();
+    fs::remove_file(made.path("work/record.json")).unwrap();
+    assert!(reason(&made).starts_with("cannot read its record"));
+    made.volumes.create("other", 8 << 20).unwrap();
+    assert_eq!(made.volumes.all().unwrap().len(), 1);
+}
+
+#[test]
+fn a_directory_that_others_can_change_is_not_used() {
+    let made = Fixture::new();
+    made.volumes.create("work", 8 << 20).unwrap();
+    fs::set_permissions(made.path(""), fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = made.volumes.take(&place("work:/w"), "one").unwrap_err();
+    assert!(matches!(refused, LaunchError::File { action: "use", .. }), "{refused}");
+}
+
+/// Only root can give a disk away, as to a machine's user.
+#[test]
+fn a_disk_that_a_machines_user_had_is_this_users_again() {
+    let made = Fixture::new();
+    made.volumes.create("work", 8 << 20).unwrap();
+    let disk = made.path("work/disk");
+    if std::os::unix::fs::chown(&disk, Some(0x7000_0001), Some(0x7000_0001)).is_err() {
+        return;
+    }
+    let _volume = made.volumes.take(&place("work:/w"), "one").unwrap();
+    assert_eq!(fs::metadata(disk).unwrap().uid(), geteuid().as_raw());
+}
+
+fn refused(text: &str) -> String {
+    text.parse::<VolumePlace>().unwrap_err()
+}
+
+#[test]
+fn a_place_is_a_name_and_a_path() {
+    let parsed = place("my.work-1:/var/work");
+    assert_eq!((parsed.volume.as_str(), parsed.guest.as_str()), ("my.work-1", "/var/work"));
+    for bad in ["work", "work:", "work:w", "work:/", "work:/a/", "work:/a//b", "work:/a/../b"] {
+        assert!(refused(bad).starts_with(FORM), "{bad}: {}", refused(bad));
+    }
+    assert!(refused("./dir:/w").contains("--share"));
+    assert!(refused("-x:/w").contains("cannot be the name of a volume"));
+    assert!(refused("work:/w:ro").contains("always writable"));
+    for (bad, has) in [("/proc/x", "/proc"), ("/dev", "/dev"), ("/a3s", "/a3s/skills")] {
+        assert!(refused(&format!("work:{bad}")).ends_with(has), "{bad}");
+    }
+}
+
+const FORM: &str = "write NAME:/path";
+
+fn checked(plan: &RunPlan, places: &[&str]) -> Result<(), String> {
+    let places: Vec<_> = places.iter().map(|it| place(it)).collect();
+    check(&places, plan)
+}
+
+#[test]
+fn places_are_apart() {
+    let mut plan = config().plan;
+    plan.scratch = vec![box_image::ScratchPlan {
+        name: "tmp".to_owned(),
+        guest: "/scratch/here".to_owned(),
+        size_bytes: 1 << 20,
+        scope: box_image::Scope::Agent,
+    }];
+    plan.secrets = vec![box_image::SecretPlan {
+        name: "TOKEN".to_owned(),
+        scope: box_image::Scope::Agent,
+        delivery: box_image::SecretDelivery::File { path: "/etc/app/token".to_owned() },
+    }];
+    assert_eq!(checked(&plan, &["a:/a", "b:/b", "c:/scratch/there"]), Ok(()));
+    let error = |places: &[&str]| checked(&plan, places).unwrap_err();
+    assert_eq!(error(&["a:/a", "a:/b"]), "the volume a is named twice");
+    assert!(error(&["a:/a", "b:/a/b"]).starts_with("/a/b is not free"));
+    assert!(error(&["a:/scratch"]).ends_with("at /scratch/here already"));
+    assert!(error(&["a:/etc/app"]).ends_with("at /etc/app/token already"));
+}

@@ -1,0 +1,109 @@
+//! `boxlaunch volume`, and `run --volume` as far as that needs no machine.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use testkit::test_box::config;
+
+use crate::{Ended, Scene, boxlaunch, ended};
+
+/// Runs `boxlaunch ARGS` with a state directory.
+fn in_state(state: &TempDir, args: &[&str]) -> Ended {
+    let mut command = boxlaunch(args);
+    command.env("BOXLAUNCH_STATE", state.path());
+    ended(command)
+}
+
+/// Returns all that a command says, without what differs from run to run.
+fn said(state: &TempDir, args: &[&str]) -> String {
+    let Ended { code, stdout, stderr } = in_state(state, args);
+    let text = format!("{} -> {}\n{stdout}{stderr}", args.join(" "), code.unwrap());
+    text.replace(state.path().to_str().unwrap(), "STATE")
+}
+
+#[test]
+fn volumes_are_made_shown_and_removed() {
+    let state = tempfile::tempdir().unwrap();
+    let steps: [&[&str]; 11] = [
+        &["volume", "ls"],
+        &["volume", "ls", "--json"],
+        &["volume", "create", "work", "--size", "64MiB"],
+        &["volume", "create", "work"],
+        &["volume", "create", "-x"],
+        &["volume", "create", "../x"],
+        &["volume", "create", "small", "--size", "1MiB"],
+        &["volume", "create", "small", "--size", "8 MB"],
+        &["-q", "volume", "ls"],
+        &["volume", "inspect", "work", "other"],
+        &["volume", "rm", "other", "work"],
+    ];
+    insta::assert_snapshot!(steps.map(|step| said(&state, step)).concat());
+    assert_eq!(fs::read_dir(state.path().join("volumes")).unwrap().count(), 1, "its lock");
+}
+
+#[test]
+fn an_error_is_data_with_a_code() {
+    let state = tempfile::tempdir().unwrap();
+    let code = |args: &[&str]| {
+        let Ended { code, stdout, .. } = in_state(&state, args);
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        (code, report["errors"][0]["code"].as_str().unwrap().to_owned())
+    };
+    let missing = code(&["volume", "inspect", "--json", "other"]);
+    assert_eq!(missing, (Some(1), "volume-not-found".to_owned()));
+    in_state(&state, &["volume", "create", "work"]);
+    fs::write(state.path().join("volumes/work/record.json"), "{").unwrap();
+    let damaged = code(&["volume", "inspect", "--json", "work"]);
+    assert_eq!(damaged, (Some(1), "volume-damaged".to_owned()));
+}
+
+#[test]
+fn a_volume_takes_hardly_any_room_until_it_is_written() {
+    let state = tempfile::tempdir().unwrap();
+    in_state(&state, &["volume", "create", "work"]);
+    let report: Value =
+        serde_json::from_str(&in_state(&state, &["volume", "ls", "--json"]).stdout).unwrap();
+    let volume = &report["volumes"][0];
+    assert_eq!(volume["size_bytes"], 10_u64 << 30);
+    let disk = fs::metadata(Path::new(volume["disk"].as_str().unwrap())).unwrap();
+    assert_eq!((disk.len(), disk.mode() & 0o777), (10 << 30, 0o600));
+    assert!(disk.blocks() * 512 < 1 << 20, "{}", disk.blocks());
+}
+
+#[test]
+fn a_run_refuses_volumes_that_do_not_fit() {
+    let mut config = config();
+    config.plan.scratch = vec![box_image::ScratchPlan {
+        name: "tmp".to_owned(),
+        guest: "/scratch".to_owned(),
+        size_bytes: 1 << 20,
+        scope: box_image::Scope::Agent,
+    }];
+    let scene = Scene::new(&config);
+    scene.trust_kvm();
+    let mut said = String::new();
+    for volumes in [
+        &["work"][..],
+        &["./dir:/w"],
+        &["work:w"],
+        &["work:/w:ro"],
+        &["work:/proc/w"],
+        &["work:/w", "work:/x"],
+        &["work:/w", "more:/w/x"],
+        &["work:/scratch/w"],
+        &["a:/a", "b:/b", "c:/c", "d:/d"],
+    ] {
+        let mut args = vec!["run"];
+        volumes.iter().for_each(|it| args.extend(["--volume", it]));
+        let ended = scene.run_true(&args);
+        assert_eq!(ended.code, Some(2), "{volumes:?}: {}", ended.stderr);
+        said += &ended.stderr;
+    }
+    let emulated = scene.run_true(&["run", "--emulated", "--volume", "work:/w"]);
+    assert_eq!(emulated.code, Some(2), "{}", emulated.stderr);
+    insta::assert_snapshot!(said + &emulated.stderr);
+    assert!(!scene.state.path().join("volumes").exists());
+}
