@@ -31,6 +31,7 @@ pub mod krun;
 pub mod machine;
 mod open;
 pub mod output;
+pub mod places;
 pub mod receipt;
 pub mod report;
 pub mod resources;

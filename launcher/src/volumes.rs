@@ -35,7 +35,7 @@ use crate::state::{self, absent, is_name, names};
 
 use disk::DISK;
 pub use error::VolumeError;
-pub use place::{VolumePlace, check};
+pub use place::{VolumePlace, check_once};
 pub use record::{VolumeRecord, VolumeState};
 
 /// The directory of the volumes in the state directory.

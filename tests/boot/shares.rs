@@ -114,7 +114,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     for (name, text) in boxes {
         fs::write(at("Boxfile"), text).unwrap();
         bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
-        host = host.file(&at(name), &format!("/{name}"));
+        host = host.file(at(name), format!("/{name}"));
     }
     let in_directory =
         |name: &str, script: &str| format!("mkdir /tmp/{name}; cd /tmp/{name}\n{script}");
@@ -273,8 +273,8 @@ fn devices_run_out_and_what_is_missing_is_named() {
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory
       = help: add `--skill NAME=DIR`
-    error: /data/x overlaps /data, where something is mounted already
-      = help: choose a place that is not inside another
+    error: /data/x is not free: there is something at /data already
+      = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another place
     error: project is not the directory of a skill
       = help: name a directory that has a file SKILL.md
     error: cannot share ./none: No such file or directory (os error 2)

@@ -2,11 +2,8 @@
 
 use std::str::FromStr;
 
-use box_image::rules::{PATH_MAX, is_normalized, overlap, reserved_place};
-use box_image::text::shown;
-use box_image::{ComponentName, RunPlan, SecretDelivery};
-
 use super::VolumeError;
+use crate::places;
 use crate::state::is_name;
 
 const FORM: &str = "write NAME:/path";
@@ -35,42 +32,19 @@ impl FromStr for VolumePlace {
         if guest.ends_with(":ro") || guest.ends_with(":rw") {
             return Err("a volume is always writable: leave out what is after the path".to_owned());
         }
-        if !is_normalized(guest) || guest.len() > PATH_MAX || guest.contains([':', '\0']) {
-            return Err(format!("{FORM}, without `.`, `..`, `:` and empty names in the path"));
-        }
-        if let Some(taken) = reserved_place(guest) {
-            return Err(format!("{guest} is not free: the box itself has {taken}"));
-        }
+        places::check(guest)?;
         Ok(Self { volume: volume.to_owned(), guest: guest.to_owned() })
     }
 }
 
-/// Checks the volumes of a start: each once, and each at a place of its own.
+/// Checks that each volume of a start is named once.
 ///
 /// # Errors
-/// What is wrong, for people.
-pub fn check(places: &[VolumePlace], plan: &RunPlan) -> Result<(), String> {
-    let taken: Vec<_> = taken(plan).collect();
-    for (at, place) in places.iter().enumerate() {
-        let VolumePlace { volume, guest } = place;
-        if places[..at].iter().any(|it| it.volume == *volume) {
-            return Err(format!("the volume {volume} is named twice"));
-        }
-        let before = places[..at].iter().map(|it| it.guest.as_str());
-        if let Some(other) = before.chain(taken.iter().copied()).find(|it| overlap(it, guest)) {
-            let other = shown(other);
-            return Err(format!("{guest} is not free: there is something at {other} already"));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the places at which a box has something already, in whichever component.
-fn taken(plan: &RunPlan) -> impl Iterator<Item = &str> {
-    let mounts = ComponentName::ALL.into_iter().flat_map(|it| plan.mount_points(it));
-    let files = plan.secrets.iter().filter_map(|it| match &it.delivery {
-        SecretDelivery::Env => None,
-        SecretDelivery::File { path } => Some(path.as_str()),
-    });
-    mounts.chain(files)
+/// Which is not, for people.
+pub fn check_once(places: &[VolumePlace]) -> Result<(), String> {
+    let again = places
+        .iter()
+        .enumerate()
+        .find(|(at, it)| places[..*at].iter().any(|other| other.volume == it.volume));
+    again.map_or(Ok(()), |(_, it)| Err(format!("the volume {} is named twice", it.volume)))
 }

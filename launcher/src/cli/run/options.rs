@@ -124,6 +124,11 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// Returns the places of the directories that the box does not know of.
+    pub(super) fn own_shares(&self) -> impl Iterator<Item = &str> {
+        self.shares.iter().filter_map(GivenShare::place)
+    }
+
     /// Returns what to do where the jail lacks a layer.
     pub(in crate::cli) fn jail(&self) -> Policy {
         match self.jail {

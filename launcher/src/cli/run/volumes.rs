@@ -4,16 +4,19 @@ use std::path::Path;
 
 use box_image::{ErrorCode, RunPlan};
 use boxlaunch::LaunchError;
-use boxlaunch::volumes::{Volume, Volumes, check};
+use boxlaunch::places::check_apart;
+use boxlaunch::volumes::{Volume, Volumes, check_once};
 
 use super::options::RunArgs;
 use crate::cli::error::CommandError;
 
-/// Checks that the volumes of a command line have places in a box.
+/// Checks that volumes and directories of a command line have places in a box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
-    check(&args.volumes, plan).map_err(|why| {
-        let help = "`boxlaunch inspect BOX` shows what the box itself mounts; docs/volumes.md says what fits";
-        CommandError::new((ErrorCode::Usage, help), format!("--volume: {why}"))
+    let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
+    let guests: Vec<_> = guests.collect();
+    check_once(&args.volumes).and_then(|()| check_apart(&guests, plan)).map_err(|why| {
+        let help = "`boxlaunch inspect BOX` shows what the box itself mounts; choose another place";
+        CommandError::new((ErrorCode::Usage, help), why)
     })
 }
 
