@@ -84,6 +84,10 @@ fn fill(root: &Path, sockets: &File) -> io::Result<()> {
     File::create(below(DEVICE))?;
     mount_bind(FILES, below(FILES))?;
     mount_bind(DEVICE, below(DEVICE))?;
+    // Whoever is the device's owner, as root is, could change its mode, which a guest asks for that is given directories.
+    // To use a device, nothing has to be writable.
+    let fixed = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount_remount(below(DEVICE), fixed, c"")?;
     Ok(mount_bind(fd_path(sockets.as_raw_fd()), below(SOCKETS))?)
 }
 
