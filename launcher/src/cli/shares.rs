@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use box_image::plan::SKILLS_PATH;
 use box_image::wire::{MAX_DEVICES, MAX_FRAME};
 use box_image::{Access, ErrorCode, RunPlan, Scope, SharePlan, SkillMode};
+use boxlaunch::jail::files_of_host;
 use boxlaunch::places;
 use boxlaunch::shares::{Share, devices};
 use nix::sys::resource::{Resource, getrlimit};
@@ -212,7 +213,8 @@ impl Count {
     pub(super) fn start(shares: &[Share]) -> Vec<Self> {
         // Root's machines are allowed as many as the kernel knows.
         let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, most)| most);
-        let most = if geteuid().is_root() { 1 << 20 } else { limit }.saturating_sub(OWN_FILES);
+        let most = if geteuid().is_root() { 1 << 20 } else { limit };
+        let most = most.min(files_of_host()).saturating_sub(OWN_FILES);
         let count = |share: &Share| {
             let path = share.host().to_owned();
             let found = std::thread::spawn(move || Share::count(&path, most));

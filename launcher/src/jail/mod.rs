@@ -39,6 +39,7 @@ use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 pub use layer::{Layer, Missing, Policy, Report};
+pub use privileges::files_of_host;
 pub(crate) use privileges::{Ids, Users};
 use root::RootError;
 pub(crate) use root::{DEVICE, fd_path};
@@ -134,6 +135,8 @@ impl Jail {
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
+        // Afterwards it cannot be read.
+        let files_of_host = privileges::files_of_host();
         let entered = root::enter(&terms.runtime, &shares);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
         let has_root = jail.put(Layer::MountNamespace, entered).is_some();
@@ -142,7 +145,7 @@ impl Jail {
         }
         jail.put(
             Layer::ResourceLimits,
-            privileges::limit((!needs.writable_shares).then_some(files.largest)),
+            privileges::limit((!needs.writable_shares).then_some(files.largest), files_of_host),
         );
         if let Some(ids) = terms.ids {
             jail.become_user(ids, has_root);

@@ -1,6 +1,6 @@
 //! The user, the capabilities and the limits of the VMM process.
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -117,15 +117,24 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Sets the limits of this process, which may write files of so many bytes, if there is a limit; it has no core files
-/// already.
+/// Returns how many files one machine may have open: the guest decides how many of shared directories it opens, and the
+/// host's other programs need some (`fs.file-max`).
+pub fn files_of_host() -> u64 {
+    let most = fs::read_to_string("/proc/sys/fs/file-max").ok();
+    most.and_then(|it| it.trim().parse::<u64>().ok()).map_or(u64::MAX, |most| most / 4)
+}
+
+/// Sets the limits of this process, which may write files of so many bytes, if there is a limit, and have so many files of
+/// the host's open; it has no core files already.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn limit(largest: Option<u64>) -> nix::Result<()> {
+pub(super) fn limit(largest: Option<u64>, of_host: u64) -> nix::Result<()> {
     // libkrun panics where a connection finds no descriptor, and has one for each file of a share that the guest knows.
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    if setrlimit(Resource::RLIMIT_NOFILE, MOST_FILES, MOST_FILES).is_err() {
+    let wanted = MOST_FILES.min(of_host);
+    if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_err() {
+        let most = most.min(of_host);
         setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
     }
     // Beside disks and shares it writes to pipes and sockets only.

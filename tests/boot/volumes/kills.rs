@@ -38,22 +38,24 @@ run third '/keeper check /v/b; /keeper check /v/a </v/a-said' </tmp/b
 cat /tmp/errors >&2
 "#;
 
-/// The steps, and the files that were left in `/out`.
-static SCENE: LazyLock<(BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>)> =
-    LazyLock::new(|| {
-        let tools = tools();
-        let dir = tempfile::tempdir().unwrap();
-        let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("kept.box"));
-        let images = dir.path().join("images");
-        testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
-        fs::copy(&tools.programs.keeper, dir.path().join("keeper")).unwrap();
-        let keeper = "business {\n    file \"keeper\" to=\"/keeper\" mode=\"0755\"\n";
-        fs::write(&boxfile, BOXFILE.replace("business {\n", keeper)).unwrap();
-        bake(&boxfile, &tools.programs.box_init, &bundle);
-        let host = tools.host.clone().file(&bundle, "/kept");
-        let host = host.file(&tools.programs.keeper, "/bin/keeper");
-        Scenario::default().script(120, "kills", KILLS).start_for_files(&host)
-    });
+/// What a scenario leaves in `/out`, by name.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// The steps, and those files.
+static SCENE: LazyLock<(BTreeMap<String, Step>, Files)> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("kept.box"));
+    let images = dir.path().join("images");
+    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    fs::copy(&tools.programs.keeper, dir.path().join("keeper")).unwrap();
+    let keeper = "business {\n    file \"keeper\" to=\"/keeper\" mode=\"0755\"\n";
+    fs::write(&boxfile, BOXFILE.replace("business {\n", keeper)).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let host = tools.host.clone().file(&bundle, "/kept");
+    let host = host.file(&tools.programs.keeper, "/bin/keeper");
+    Scenario::default().script(120, "kills", KILLS).start_for_files(&host)
+});
 
 /// Runs a program; returns its exit code and what it said.
 fn run(command: &mut Command) -> (Option<i32>, String) {
