@@ -1,8 +1,10 @@
 //! The private directory of one run, which holds its sockets.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, MetadataExt as _, lchown};
+use std::os::unix::fs::{
+    DirBuilderExt, FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown,
+};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -79,8 +81,14 @@ impl RuntimeDir {
 impl Drop for RuntimeDir {
     fn drop(&mut self) {
         // Nothing can be done about a directory that stays; it holds no data.
-        drop(fs::remove_dir_all(&self.path));
+        drop(remove(&self.path));
     }
+}
+
+/// Removes a directory with all that is in it. The VMM process may have changed the mode of its own part.
+fn remove(path: &Path) -> io::Result<()> {
+    drop(fs::set_permissions(path.join(VMM), Permissions::from_mode(0o700)));
+    fs::remove_dir_all(path)
 }
 
 /// Removes a directory that a process which was killed has left; nothing that has another name, or is not this user's.
@@ -89,7 +97,7 @@ pub(crate) fn remove_left(path: &Path) {
     let is_one = name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok());
     if is_one && is_ours(path) {
         control_group::remove_left(path);
-        drop(fs::remove_dir_all(path));
+        drop(remove(path));
     }
 }
 
