@@ -46,9 +46,14 @@ fn put(bundle: &Path, media_type: &str, bytes: &[u8]) -> Descriptor {
 
 /// Puts an image in the place of a box's rootfs; the box gets another digest by it.
 pub(crate) fn replace_rootfs(bundle: &Path, image: &[u8]) {
+    replace_blob(bundle, ROOTFS_TYPE, image);
+}
+
+/// Puts something in the place of what a box has of a type.
+pub(crate) fn replace_blob(bundle: &Path, media_type: &str, bytes: &[u8]) {
     let mut manifest = manifest(bundle);
-    let is_rootfs = |layer: &&mut Descriptor| layer.media_type == ROOTFS_TYPE;
-    *manifest.layers.iter_mut().find(is_rootfs).unwrap() = put(bundle, ROOTFS_TYPE, image);
+    let is_meant = |layer: &&mut Descriptor| layer.media_type == media_type;
+    *manifest.layers.iter_mut().find(is_meant).unwrap() = put(bundle, media_type, bytes);
     let document = serde_json::to_vec(&manifest).unwrap();
     let descriptor = put(bundle, OCI_MANIFEST_TYPE, &document);
     let index = Index::of_box(descriptor.digest, descriptor.size);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
 mod agents;
+mod attacks;
 mod autostart;
 mod budget;
 mod calls;
@@ -17,6 +18,7 @@ mod debian;
 mod emulated;
 mod erofs;
 mod files;
+
 mod hello;
 mod isolation;
 mod jail;

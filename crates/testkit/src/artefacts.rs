@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::prerequisites::MUSL;
+use crate::prerequisites::{BARE, MUSL};
 use crate::{Result, Workspace, program};
 
 /// The program that runs where it is built, and its package.
@@ -19,6 +19,9 @@ const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
 /// The program that takes the place of the VMM in the tests of the jail. Compiled after boxlaunch, of whose library it is a
 /// user.
 const INTRUDER_PACKAGES: [&str; 1] = ["intruder"];
+/// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.
+const HOSTILE_KERNEL: &str = "hostile-kernel";
+const FIXED: &str = "-Crelocation-model=static";
 /// The variable that names the C compiler for [`MUSL`], and its value where it is not set: what libkrun
 /// needs of C includes nothing of the C library that differs.
 const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
@@ -59,6 +62,10 @@ pub struct Artefacts {
     pub red_team: PathBuf,
     /// A program that writes files which must survive a kill, and looks at their disk; static.
     pub keeper: PathBuf,
+    /// A machine without the jail; static.
+    pub unjailed: PathBuf,
+    /// A hostile kernel, which runs on a machine.
+    pub hostile_kernel: PathBuf,
 }
 
 impl Artefacts {
@@ -80,6 +87,8 @@ impl Artefacts {
             port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
             keeper: anywhere("keeper"),
+            unjailed: anywhere("unjailed"),
+            hostile_kernel: workspace.target(&format!("{BARE}/release/{HOSTILE_KERNEL}")),
         }
     }
 
@@ -117,7 +126,16 @@ impl Artefacts {
     pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
         builds.push(Self::static_build(workspace, &INTRUDER_PACKAGES));
+        builds.push(Self::hostile_kernel_build(workspace));
         builds
+    }
+
+    /// Returns the command that builds the hostile kernel.
+    fn hostile_kernel_build(workspace: &Workspace) -> Command {
+        let mut cargo = release(workspace, &[HOSTILE_KERNEL]);
+        // Takes the place of all other flags, which are for programs.
+        cargo.args(["--target", BARE]).env("CARGO_ENCODED_RUSTFLAGS", FIXED);
+        cargo
     }
 
     /// Returns the command that builds `boxbuild`.

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use box_image::KernelName;
 use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{
-    Package, any_host_kernel, docker_registry, host_kernel, kernel_bundle, musl_target,
-    packaged_host_kernel, packages, rust_components, spdx_validator,
+    Package, any_host_kernel, bare_target, docker_registry, host_kernel, kernel_bundle,
+    musl_target, packaged_host_kernel, packages, rust_components, spdx_validator,
 };
 use testkit::{HostKernel, Result, Workspace};
 
@@ -70,6 +70,7 @@ pub(super) fn for_quick_tests(workspace: &Workspace) -> Result<()> {
     for_lints()?;
     for_demo(workspace)?;
     say::watch(|| {
+        bare_target(&mut say::note)?;
         let judges = [Package::Umoci, Package::Skopeo, Package::Erofs, Package::E2fs];
         packages(&judges, &mut say::note)?;
         docker_registry(workspace, &mut say::note)?;

@@ -23,7 +23,7 @@ pub(crate) use download::download;
 pub use host_kernel::{
     any_host_kernel, host_kernel, packaged_host_kernel, with_busybox, with_program,
 };
-pub use rust_target::{MUSL, musl_target, rust_components};
+pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 
 /// Receives a line for people, before something that takes long.

@@ -9,13 +9,28 @@ use crate::{KitError, Result, program};
 /// The Rust target of the programs that run in the guest: static programs for linux on amd64.
 pub const MUSL: &str = "x86_64-unknown-linux-musl";
 
+/// The Rust target of a kernel of the tests, which runs on no operating system.
+pub const BARE: &str = "x86_64-unknown-none";
+
 /// Makes sure that the toolchain can build for [`MUSL`], with rustup where it cannot yet.
 ///
 /// # Errors
 /// There is no rustup, it fails, or the compiler in use is not one of its.
 pub fn musl_target(say: Say<'_>) -> Result<()> {
-    let wanted = format!("the standard library for {MUSL}");
-    ensure(&wanted, &["target", "add", MUSL], has_musl_target, say)
+    target(MUSL, say)
+}
+
+/// Makes sure that the toolchain can build for [`BARE`], likewise.
+///
+/// # Errors
+/// As for [`musl_target`].
+pub fn bare_target(say: Say<'_>) -> Result<()> {
+    target(BARE, say)
+}
+
+fn target(name: &str, say: Say<'_>) -> Result<()> {
+    let wanted = format!("the standard library for {name}");
+    ensure(&wanted, &["target", "add", name], || has_target(name), say)
 }
 
 /// Makes sure of the toolchain's `cargo fmt` and `cargo clippy`, with rustup where they are missing.
@@ -57,9 +72,9 @@ fn ensure(
     ))
 }
 
-fn has_musl_target() -> Result<bool> {
+fn has_target(name: &str) -> Result<bool> {
     let mut rustc = Command::new("rustc");
-    let text = program::run(rustc.args(["--print", "target-libdir", "--target", MUSL]))?;
+    let text = program::run(rustc.args(["--print", "target-libdir", "--target", name]))?;
     Ok(Path::new(String::from_utf8_lossy(&text).trim()).is_dir())
 }
 

@@ -1,0 +1,142 @@
+//! Misuse of the queue, and use of it without measure.
+
+use crate::fs::opcode::{COPY_FILE_RANGE, FORGET, LOOKUP, READ};
+use crate::fs::{Fs, REQUESTS, ROOT};
+use crate::ground::{Ground, SIDES, Side};
+use crate::virtio::{NEXT, Piece, WRITE};
+
+const W: Side = Side::Writable;
+/// How many look-ups are offered at once: each takes two descriptors.
+const BATCH: u16 = 512;
+/// How many files it tries to open: more than a host has for one machine.
+const MOST: u32 = 100_000;
+/// The end of the machine's memory.
+const END: u64 = 256 << 20;
+
+/// As many look-ups as no kernel makes at once, then as many open files as it gets.
+pub(super) fn flood(ground: &mut Ground) {
+    let wanted = ground.flood;
+    let fs = ground.fs(W);
+    let length = fs.ask(LOOKUP, ROOT).name(b"file").prepare();
+    describe_batch(fs, length);
+    let mut answered = 0;
+    while answered < wanted {
+        let more = batch(fs);
+        answered += more;
+        if more == 0 {
+            break;
+        }
+    }
+    ground.say(format_args!("  answered {answered}"));
+    let Some(node) = ground.lookup(W, ROOT, b"file") else { return };
+    ground.send(W, FORGET, node, |it| it.longs(&[u64::from(answered)]));
+    let mut open = 0_u32;
+    while open < MOST
+        && ground.fs(W).ask(crate::fs::opcode::OPEN, node).words(&[0, 0]).send().is_done()
+    {
+        open += 1;
+    }
+    ground.say(format_args!("  opened {open}"));
+    ground.look(W, ROOT, b"file");
+}
+
+/// One request for all, and one place for the answers.
+fn describe_batch(fs: &mut Fs, length: usize) {
+    for at in (0..BATCH).map(|it| it * 2) {
+        let length = u32::try_from(length).unwrap_or(0);
+        let (request, answer) = (fs.request.address(), fs.answer.address());
+        fs.queue.describe(at, Piece { address: request, length, flags: NEXT, next: at + 1 });
+        fs.queue.describe(at + 1, Piece { address: answer, length: 4096, flags: WRITE, next: 0 });
+    }
+}
+
+/// Offers a batch, and returns how many came back.
+fn batch(fs: &mut Fs) -> u32 {
+    (0..BATCH).for_each(|it| fs.queue.offer(it * 2));
+    fs.device.notify(REQUESTS);
+    let mut answered = 0;
+    while answered < u32::from(BATCH) && fs.wait().is_some() {
+        answered += 1;
+    }
+    answered
+}
+
+/// Chains that come back to themselves, that are empty, and that are the wrong way round.
+pub(super) fn loops(ground: &mut Ground) {
+    for side in SIDES {
+        let [read, write] = pieces(ground, side);
+        for (one, two) in [
+            (Piece { next: 0, ..read }, write),
+            (read, Piece { flags: NEXT | WRITE, next: 0, ..write }),
+            (read, Piece { flags: NEXT | WRITE, next: 1, ..write }),
+            (Piece { flags: NEXT | WRITE, ..write }, Piece { flags: 0, ..read }),
+            (Piece { length: 0, ..read }, write),
+            (Piece { flags: u16::MAX, ..read }, Piece { flags: u16::MAX, next: 1, ..write }),
+        ] {
+            chain(ground, side, [one, two]);
+        }
+    }
+}
+
+/// Returns the two pieces of a request and its answer.
+fn pieces(ground: &mut Ground, side: Side) -> [Piece; 2] {
+    let fs = ground.fs(side);
+    let length = fs.ask(LOOKUP, ROOT).name(b"..").prepare();
+    let length = u32::try_from(length).unwrap_or(0);
+    let (request, answer) = (fs.request.address(), fs.answer.address());
+    let read = Piece { address: request, length, flags: NEXT, next: 1 };
+    [read, Piece { address: answer, length: 4096, flags: WRITE, next: 1 }]
+}
+
+fn chain(ground: &mut Ground, side: Side, [one, two]: [Piece; 2]) {
+    let fs = ground.fs(side);
+    fs.queue.describe(0, one);
+    fs.queue.describe(1, two);
+    let answer = fs.exchange(0);
+    ground.note(answer);
+}
+
+/// A chain whose next piece is none, which is never taken from its ring.
+pub(super) fn nowhere(ground: &mut Ground) {
+    let [read, write] = pieces(ground, W);
+    chain(ground, W, [read, Piece { flags: NEXT | WRITE, next: u16::MAX, ..write }]);
+    chain(ground, W, [Piece { next: u16::MAX, ..read }, write]);
+}
+
+/// Pieces beyond the machine's memory.
+pub(super) fn outside(ground: &mut Ground) {
+    let [read, write] = pieces(ground, W);
+    for (address, length) in [(END - 8, 4096), (END, 4096), (u64::MAX - 8, 4096), (0, u32::MAX)] {
+        chain(ground, W, [read, Piece { address, length, ..write }]);
+    }
+}
+
+/// An answer has no room, not even its header.
+pub(super) fn no_room(ground: &mut Ground) {
+    for room in [0, 8, 15] {
+        ground.send(W, LOOKUP, ROOT, |it| it.name(b"file").room(room));
+        ground.send(W, READ, ROOT, |it| it.longs(&[0; 5]).room(room));
+    }
+}
+
+/// Flags that the host's kernel takes as 32 bits.
+pub(super) fn large_flags(ground: &mut Ground) {
+    let Some((node, handle)) = ground.create(W, ROOT, b"copied", 0o644) else { return };
+    for flags in [1, u64::from(u32::MAX), 1 << 40] {
+        let longs = [handle, 0, node, handle, 0, 1, flags];
+        ground.send(W, COPY_FILE_RANGE, node, |it| it.longs(&longs));
+    }
+}
+
+/// More chains than a ring has, and rings where there is no memory.
+pub(super) fn no_rings(ground: &mut Ground) {
+    let fs = ground.fs(W);
+    fs.queue.set_offered(u16::MAX);
+    fs.device.notify(REQUESTS);
+    fs.device.begin(0);
+    fs.queue.clear();
+    fs.device.set_places(REQUESTS, 1024, [END; 3]);
+    fs.device.go();
+    let answer = fs.exchange(0);
+    ground.note(answer);
+}

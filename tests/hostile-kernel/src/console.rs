@@ -1,0 +1,76 @@
+//! The machine's console: a virtio device whose lines the host sees as they come.
+
+use core::fmt::{self, Write as _};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::machine::Shared;
+use crate::text::Line;
+use crate::virtio::{Device, Piece, Queue};
+
+/// The device's number in the list of virtio's.
+pub const KIND: u32 = 3;
+/// The queues to write to: the text of the first port, and messages on ports.
+const TEXT: u32 = 1;
+const CONTROL: u32 = 3;
+/// `VIRTIO_CONSOLE_PORT_OPEN` of the first port (5.3.6.2).
+const PORT_OPEN: [u8; 8] = [0, 0, 0, 0, 6, 0, 1, 0];
+/// How often it looks whether something was taken, before it goes on without.
+const PATIENCE: u32 = 20_000;
+
+/// The console.
+#[derive(Debug)]
+pub struct Console {
+    device: Device,
+    text: Queue,
+    memory: Shared,
+}
+
+impl Console {
+    /// Starts the device.
+    pub fn start(device: Device) -> Self {
+        let (text, mut control) = (Queue::new(16), Queue::new(16));
+        let mut memory = Shared::take(4096);
+        DEVICE.store(device.base(), Ordering::Relaxed);
+        device.begin(0);
+        device.set_queue(TEXT, &text);
+        device.set_queue(CONTROL, &control);
+        device.go();
+        memory.write(0, &PORT_OPEN);
+        send(device, CONTROL, &mut control, &memory, PORT_OPEN.len());
+        Self { device, text, memory }
+    }
+
+    /// Writes a line, and waits until the host has it.
+    pub fn say(&mut self, words: fmt::Arguments<'_>) {
+        let mut line = Line::new();
+        // What is too long is cut.
+        line.write_fmt(words).ok();
+        line.end();
+        self.memory.write(0, line.bytes());
+        send(self.device, TEXT, &mut self.text, &self.memory, line.bytes().len());
+    }
+}
+
+fn send(device: Device, index: u32, queue: &mut Queue, memory: &Shared, length: usize) {
+    let length = u32::try_from(length).unwrap_or(0);
+    queue.describe(0, Piece { address: memory.address(), length, ..Piece::default() });
+    queue.offer(0);
+    device.notify(index);
+    for _ in 0..PATIENCE {
+        if queue.take().is_some() {
+            return;
+        }
+        device.dawdle();
+    }
+}
+
+/// The device of the console, for [`last_words`].
+static DEVICE: AtomicUsize = AtomicUsize::new(0);
+
+/// Says why the kernel itself has failed.
+#[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "a kernel's panic is its own"))]
+pub(crate) fn last_words(info: &core::panic::PanicInfo<'_>) {
+    if let Some(device) = Device::at(DEVICE.load(Ordering::Relaxed)) {
+        Console::start(device).say(format_args!("the kernel has failed: {info}"));
+    }
+}

@@ -1,0 +1,145 @@
+//! A client of FUSE over virtio-fs, which sends whatever it is told to (`linux/fuse.h`, and 5.11 of virtio).
+
+mod answer;
+pub mod opcode;
+mod request;
+
+pub use answer::{Answer, Attributes, Errno};
+pub use request::Request;
+
+use crate::machine::Shared;
+use crate::virtio::{Device, NEXT, Piece, QUIET, Queue, WRITE};
+
+/// The device's number in the list of virtio's.
+pub const KIND: u32 = 26;
+/// The queue of urgent requests, and the one of all others.
+const URGENT: u32 = 0;
+pub(crate) const REQUESTS: u32 = 1;
+/// The node of the shared directory.
+pub const ROOT: u64 = 1;
+/// The size of the header of a request, and of an answer.
+pub(crate) const HEADER: usize = 40;
+pub(crate) const ANSWER_HEADER: usize = 16;
+const DESCRIPTORS: u16 = 1024;
+/// The longest request, and the longest answer.
+const MAX_REQUEST: usize = 256 << 10;
+const MAX_ANSWER: usize = 64 << 10;
+/// The most bytes of the tag of a device.
+const TAG: usize = 36;
+/// How often it looks whether a request was answered, before it counts as lost.
+const PATIENCE: u32 = 20_000;
+
+/// A shared directory.
+#[derive(Debug)]
+pub struct Fs {
+    pub(crate) device: Device,
+    pub(crate) queue: Queue,
+    urgent: Queue,
+    pub(crate) request: Shared,
+    pub(crate) answer: Shared,
+    /// Whether a request was lost: nobody takes another one.
+    is_lost: bool,
+}
+
+impl Fs {
+    /// The version that it speaks.
+    pub const VERSION: [u32; 2] = [7, 38];
+
+    /// Takes a device, which it does not start.
+    pub fn new(device: Device) -> Self {
+        let (queue, urgent) = (Queue::new(DESCRIPTORS), Queue::new(DESCRIPTORS));
+        let (request, answer) = (Shared::take(MAX_REQUEST), Shared::take(MAX_ANSWER));
+        Self { device, queue, urgent, request, answer, is_lost: false }
+    }
+
+    /// Returns whether the device has a tag.
+    pub fn has_tag(device: Device, tag: &[u8]) -> bool {
+        let byte = |at: usize| device.config(at & !3).to_le_bytes()[at & 3];
+        (0..TAG).all(|at| byte(at) == tag.get(at).copied().unwrap_or(0))
+    }
+
+    /// Starts the device, or starts it again: it then knows no nodes but the directory's.
+    pub fn start(&mut self) -> Answer {
+        self.is_lost = false;
+        self.device.begin(QUIET);
+        self.queue.clear();
+        self.urgent.clear();
+        self.device.set_queue(URGENT, &self.urgent);
+        self.device.set_queue(REQUESTS, &self.queue);
+        self.device.go();
+        self.init(Self::VERSION, 0)
+    }
+
+    /// Opens the conversation, in whatever version and with whatever flags.
+    pub fn init(&mut self, version: [u32; 2], flags: u32) -> Answer {
+        let [major, minor] = version;
+        self.ask(opcode::INIT, 0).words(&[major, minor, 1 << 20, flags]).bytes(&[0; 48]).send()
+    }
+
+    /// Begins a request about a node.
+    pub fn ask(&mut self, opcode: u32, node: u64) -> Request<'_> {
+        Request::new(self, opcode, node)
+    }
+
+    /// Sends so many bytes of the request's memory, with room for so many of an answer.
+    pub(crate) fn send(&mut self, length: usize, room: usize) -> Answer {
+        self.describe(length, room);
+        self.exchange(0)
+    }
+
+    /// Describes a request and its answer: the header of that is a piece of its own, as libkrun needs it.
+    pub(crate) fn describe(&mut self, length: usize, room: usize) {
+        let piece = |memory: &Shared, at: usize, length: usize, flags, next| Piece {
+            address: memory.address() + at as u64,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            flags,
+            next,
+        };
+        let header = room.min(ANSWER_HEADER);
+        let more = room - header;
+        self.queue.describe(0, piece(&self.request, 0, length, NEXT, 1));
+        let flags = if more > 0 { NEXT | WRITE } else { WRITE };
+        self.queue.describe(1, piece(&self.answer, 0, header, flags, 2));
+        self.queue.describe(2, piece(&self.answer, header, more, WRITE, 0));
+    }
+
+    /// Offers a chain, and waits for what comes back.
+    pub(crate) fn exchange(&mut self, head: u16) -> Answer {
+        if self.is_lost {
+            return Answer::Lost;
+        }
+        self.answer.write(0, &[0; ANSWER_HEADER]);
+        self.queue.offer(head);
+        self.device.notify(REQUESTS);
+        self.wait().map_or(Answer::Lost, |written| Answer::read(&self.answer, written))
+    }
+
+    /// Waits until the device has used a chain; returns how much it has written.
+    pub(crate) fn wait(&mut self) -> Option<u32> {
+        for _ in 0..PATIENCE {
+            if let Some(written) = self.queue.take() {
+                return Some(written);
+            }
+            self.device.dawdle();
+        }
+        self.is_lost = true;
+        None
+    }
+
+    /// Returns whether a request was lost since the start.
+    pub const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Copies what came with the last answer.
+    pub fn payload(&self, at: usize, bytes: &mut [u8]) {
+        self.answer.read(ANSWER_HEADER + at, bytes);
+    }
+
+    /// Returns a number that came with the last answer.
+    pub fn number(&self, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.payload(at, &mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+}
