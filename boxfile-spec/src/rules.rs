@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
-pub use box_image::rules::reserved_place;
 use box_image::rules::{MAX_LABEL, is_label};
 pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap};
+pub use box_image::rules::{is_name, reserved_place};
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
@@ -22,11 +22,6 @@ pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String)
     );
     let message = format!("{} is not a valid name", quote(text));
     Diagnostic::new(message, span, "not a name").with_help(help)
-}
-
-/// Returns whether `text` may name a box or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
-pub fn is_name(text: &str) -> bool {
-    is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.

@@ -26,6 +26,7 @@ mod mounts;
 pub mod plan;
 mod secrets;
 mod serve;
+mod skills;
 pub mod sys;
 pub mod time;
 mod wait;
@@ -151,7 +152,17 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
         bridges.extend(bridge::start(component, plan)?);
     }
     let autostart = plan.business.as_ref().and_then(Autostart::of);
-    serve::run(serve::Machine { clock, channel, components, bridges, calls, autostart, signals })
+    let plan = &plan;
+    serve::run(serve::Machine {
+        clock,
+        channel,
+        plan,
+        components,
+        bridges,
+        calls,
+        autostart,
+        signals,
+    })
 }
 
 /// Sets what all processes of init's own inherit: hidden memory, limits that are theirs alone, safety from the

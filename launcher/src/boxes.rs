@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use box_image::ComponentName;
+use box_image::plan::PLAN_MAX;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
@@ -41,8 +42,8 @@ const RECORD: &str = "record.json";
 const LOCKS: &str = ".locks";
 /// How many records of boxes that have ended are kept.
 pub const MAX_ENDED: usize = 100;
-/// A record takes less, in bytes.
-const MAX_RECORD: u64 = 1 << 20;
+/// A record takes less, in bytes: there is a part of the plan in it.
+const MAX_RECORD: u64 = (1 << 20) + PLAN_MAX;
 /// How often a free name is looked for.
 const TRIES: usize = 64;
 

@@ -30,7 +30,7 @@ use crate::tty::Tty;
 /// The id under which this names its command; the supervisor knows which one it is.
 const COMMAND_ID: u8 = 1;
 /// How long an answer is waited for that a box can give at once.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection to a supervisor.
 #[derive(Debug)]

@@ -1,11 +1,9 @@
 //! Copies between a box and this host: the connection carries an archive ([`box_copy`]), of which the box's end is init's
 //! own program. The pipe between the archive and the connection is filled or emptied by a thread of its own.
 
-use std::cell::RefCell;
 use std::fs::symlink_metadata;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::rc::Rc;
 use std::thread::{self, JoinHandle};
 
 use box_copy::{Author, LeftOut, pack, unpack};
@@ -14,12 +12,10 @@ use box_image::text::shown;
 use box_image::wire::{Exec, Own};
 
 use crate::LaunchError;
-use crate::client::{Client, CommandSetup};
+use crate::client::Client;
 use crate::input::Input;
-use crate::output::{Route, Sink};
-
-/// How much of the messages from the box is kept, in bytes.
-const MAX_SAID: usize = 4096;
+use crate::output::Sink;
+use crate::own;
 
 /// The box's side of a copy.
 #[derive(Debug)]
@@ -112,48 +108,13 @@ fn run(
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<String, LaunchError> {
-    let notices = Notices::default();
     let argv = vec!["cp".to_owned(), inside.path.to_owned()];
     let exec = Exec::new(0, inside.component, argv);
     let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
-    let mut output = Route::Pass { stdout, stderr: Box::new(notices.clone()) };
-    let setup = CommandSetup { exec, input, tty: None, output: &mut output };
-    let exit = client.exec(setup, &mut Route::Nowhere);
-    // Who fills the input would wait for ever for somebody to read on.
-    client.let_go();
-    match (exit?.status, notices.text()) {
-        (0, said) if said.is_empty() => Ok(said),
-        (0, said) => Ok(format!("the box says: {said}")),
-        (status, said) if said.is_empty() => {
-            Err(LaunchError::Copy(format!("the program in the box ended with status {status}")))
-        }
-        (_, said) => Err(LaunchError::Copy(format!("in the box: {said}"))),
-    }
+    own::run(client, exec, input, stdout)?.map_err(LaunchError::Copy)
 }
 
-fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+/// Waits for a thread; its panic is this one's.
+pub(crate) fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// The messages of the program in the box.
-#[derive(Debug, Clone, Default)]
-struct Notices(Rc<RefCell<Vec<u8>>>);
-
-impl Notices {
-    fn text(&self) -> String {
-        shown(String::from_utf8_lossy(&self.0.borrow()).trim_end())
-    }
-}
-
-impl Write for Notices {
-    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        let mut said = self.0.borrow_mut();
-        let room = MAX_SAID - said.len();
-        said.extend_from_slice(&data[..data.len().min(room)]);
-        Ok(data.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

@@ -7,8 +7,9 @@ use std::process::ExitStatus;
 use box_digest::Digest;
 use box_image::text::{shown, shown_lines};
 use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
-use box_image::{ComponentName, Unsupported, signals};
+use box_image::{ComponentName, SkillMode, Unsupported, signals};
 use box_layout::OpenError;
+use box_skill::SkillError;
 use serde::Serialize;
 
 use crate::host::kvm_error::KvmError;
@@ -154,6 +155,22 @@ pub enum LaunchError {
     /// A copy from or to a box failed at one of its ends.
     #[error("cannot copy: {0}")]
     Copy(String),
+    /// A task about the skills of a box failed there.
+    #[error("cannot {action}: {reason}")]
+    Skills {
+        /// As a verb: `load the skill notes`.
+        action: String,
+        reason: String,
+    },
+    /// The skill with this name is part of the box.
+    #[error("the skill {name} is {}", fixed(*mode))]
+    FixedSkill { name: String, mode: SkillMode },
+    /// No skill of this name was loaded into a box.
+    #[error("no skill {0:?} was loaded into the box")]
+    NoSkill(String),
+    /// A directory is no skill.
+    #[error(transparent)]
+    Skill(#[from] SkillError),
     /// The box did not answer in time.
     #[error("the box does not answer")]
     NoAnswer,
@@ -183,6 +200,14 @@ impl LaunchError {
     /// Wraps an error of the operating system.
     pub fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System { action, source: source.into() }
+    }
+}
+
+/// Ends a sentence about a skill that is part of a box.
+const fn fixed(mode: SkillMode) -> &'static str {
+    match mode {
+        SkillMode::Baked => "baked into the box",
+        SkillMode::Mounted => "a directory of the host that the box shows",
     }
 }
 

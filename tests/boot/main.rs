@@ -36,6 +36,7 @@ mod schema;
 mod scratch;
 mod secrets;
 mod shares;
+mod skills;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

@@ -25,6 +25,8 @@ const MAX_DEPTH: usize = 16;
 pub(super) struct Frontmatter {
     pub(super) name: Value,
     pub(super) description: Value,
+    pub(super) version: Value,
+    pub(super) author: Value,
     pub(super) system_prompt: Value,
     pub(super) requires: Value,
     pub(super) tools: Value<Tool>,

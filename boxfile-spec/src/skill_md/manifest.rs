@@ -1,11 +1,13 @@
 //! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
 
+use box_image::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_VERSION};
+
 use super::keys::{Backend, Data, Frontmatter, Mapping, Tool, Value};
-use super::{Parsed, frontmatter};
+use super::{Parsed, about, frontmatter};
 use crate::diagnostic::quote;
 use crate::sink::Sink;
 use crate::suggest::{builtin_tool, did_you_mean, nearest};
-use crate::{Diagnostic, Span, Spanned, Syntax, in_quotes, rules};
+use crate::{Diagnostic, Severity, Span, Spanned, Syntax, in_quotes, rules};
 
 /// The keys of the frontmatter in any generation of agents.
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
@@ -16,14 +18,17 @@ const TOOL_KEYS: &str = "name description script backend bin url sha256 paramete
 const RUNNABLE: [&str; 4] = ["script", "backend", "bin", "url"];
 /// The types of backends; a program of the skill is run by the first.
 const BACKENDS: [&str; 3] = ["binary", "http", "script"];
-/// The most characters of a description (<https://agentskills.io/specification>).
-const MAX_DESCRIPTION: usize = 1024;
-
 /// The parts of a skill's definition that a box is built from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SkillManifest {
     /// Where the skill's name is written.
     pub name: Span,
+    /// What the skill does, and when an agent should use it: one line without control characters, as are the next two.
+    pub description: String,
+    /// Its version, as it is written.
+    pub version: Option<String>,
+    /// Who made it.
+    pub author: Option<String>,
     /// The built-in tools that the skill needs, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,
     /// The files that the skill must have, the prompt first. One that is named twice is there
@@ -78,7 +83,10 @@ impl Checker<'_> {
         }
         let help = "write `description: …`: what the skill does, and when an agent should use it";
         let description = self.required("description", &keys.description, help);
-        description.map(|description| self.errors.check(check_description(description)));
+        let description = description.and_then(|it| self.errors.check(about::description(it)));
+        skill.description = description.unwrap_or_default();
+        skill.version = self.recorded("`version`", &keys.version, MAX_SKILL_VERSION);
+        skill.author = self.recorded("`author`", &keys.author, MAX_SKILL_AUTHOR);
         skill.files.extend(self.file("`system_prompt`", &keys.system_prompt, false));
         for name in self.list("`requires`", &keys.requires) {
             let name = self.text("an item of `requires`", name);
@@ -188,6 +196,20 @@ impl Checker<'_> {
         self.wrong(what, "a string", value, &help)
     }
 
+    /// Returns a text that a box records, where it has one. Others are the agents' affair.
+    fn recorded(&self, key: &str, value: &Value, most: usize) -> Option<String> {
+        let text = match &value.data {
+            Data::Absent | Data::Null => return None,
+            Data::Text(text) => Some(text.as_str()),
+            Data::Other => Some(self.written(value)),
+            Data::List(_) | Data::Mapping(_) => None,
+        };
+        let found = about::recorded(key, text, value.place, most);
+        let is_warning = |it: &Diagnostic| it.severity() == Severity::Warning;
+        let is_harmless = found.as_ref().is_err_and(is_warning);
+        if is_harmless { self.warnings.check(found) } else { self.errors.check(found) }
+    }
+
     fn list<'v, T>(&self, what: &str, value: &'v Value<T>) -> &'v [Value<T>] {
         let help = "write it as `[bash, read]`, or begin each item with `- ` on a line of its own";
         match &value.data {
@@ -241,21 +263,6 @@ fn check_name(name: Spanned<&str>, directory: &str) -> Result<(), Diagnostic> {
         rules::name_error(value, span, |intended| format!("`name: {intended}`"))
     };
     Err(error)
-}
-
-fn check_description(description: Spanned<&str>) -> Result<(), Diagnostic> {
-    let (message, help) = match description.value.chars().count() {
-        _ if description.value.trim().is_empty() => (
-            "the description is empty".to_owned(),
-            "write what the skill does, and when an agent should use it",
-        ),
-        0..=MAX_DESCRIPTION => return Ok(()),
-        count => (
-            format!("the description has {count} characters, which is more than {MAX_DESCRIPTION}"),
-            "shorten it, and move the details below the frontmatter",
-        ),
-    };
-    Err(Diagnostic::new(message, description.span, "an agent picks skills by it").with_help(help))
 }
 
 fn builtin(name: Spanned<&str>) -> Result<Spanned<&'static str>, Diagnostic> {

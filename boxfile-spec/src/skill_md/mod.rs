@@ -9,6 +9,7 @@
 //! ```text
 //! name: greet                             # required: the directory's name
 //! description: Greets somebody by name.   # required
+//! version: 1.0.0                          # recorded in the box, as `author` is
 //! system_prompt: prompts/system.md        # a file of the skill
 //! requires: [bash, read_file]             # built-in tools of the agent
 //! tools:
@@ -25,6 +26,7 @@
 //! proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
 //! meaning.
 
+mod about;
 mod explain;
 mod frontmatter;
 mod keys;

@@ -2,9 +2,9 @@
 
 use box_image::plan::Unsupported;
 use boxbuild::Report;
+use error_report::diagnostic_json;
 use serde_json::{Value, json};
 
-use super::failure::diagnostic_json;
 use super::terminal;
 
 /// Warnings on their way to a person, or collected for the field `warnings` of a report.

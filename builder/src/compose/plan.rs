@@ -51,7 +51,8 @@ pub fn plan_of(
 /// Returns what a Boxfile declares that boxlaunch does not support yet, as far as that does not
 /// follow from an image.
 pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
-    let skill = |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode };
+    let skill =
+        |it: &Skill| SkillPlan { name: it.name.clone(), mode: it.mode, ..SkillPlan::default() };
     let skills = boxfile.skills.iter().map(skill).collect();
     let agent = ComponentPlan {
         root: String::new(),

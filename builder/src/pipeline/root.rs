@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use box_cache::Store;
 use box_digest::Digest;
 use box_image::plan::{CONTROL_PORT, PlanError};
-use box_image::{ComponentName, Layout, RunPlan, SkillPlan};
+use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::Tree;
 use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
@@ -155,8 +155,7 @@ fn plan(
     contents: &ContentMap,
 ) -> Result<RunPlan, BuildError> {
     let Resolved { request, store, inputs, .. } = resolved;
-    let skill = |skill: &SkillInput| SkillPlan { name: skill.name.clone(), mode: skill.mode };
-    let skills = inputs.skills.iter().map(skill).collect();
+    let skills = inputs.skills.iter().map(SkillInput::plan).collect();
     let plan = plan_of(request.boxfile, &inputs.env, skills, images, &mut contents.reader(store));
     let plan = plan.map_err(|source| unfit(request.boxfile, source))?;
     plan.check().map_err(|error| unstartable(request.boxfile, error))?;

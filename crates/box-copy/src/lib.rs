@@ -1,10 +1,11 @@
-//! The archives of `boxlaunch cp`: a path becomes one, and one becomes a path. The host does one of it and the box the
-//! other.
+//! The archives of `boxlaunch cp` and of `boxlaunch skills`: a path becomes one, and one becomes a path. The host does one
+//! of it and the box the other.
 //!
 //! An archive is a tar of directories, files and symbolic links, in the format of GNU tar. Its first name is the last one
 //! of the path, or `.` where the path ends with `/.`: then what is in the directory is meant, and not the directory.
 #![forbid(unsafe_code)]
 
+mod archive;
 mod pack;
 mod unpack;
 
@@ -17,6 +18,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+pub use archive::Archive;
 pub use pack::{LeftOut, pack};
 pub use unpack::{Author, unpack};
 

@@ -16,9 +16,10 @@ use host_fs::publish::{open_directory, parent_of};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
 };
-use tar::{EntryType, Header};
+use tar::EntryType;
 
-use crate::{BLOCK, MAX_DEPTH, SHORT, name_of, padding};
+use crate::archive::{self, Head, pad, put_header};
+use crate::{MAX_DEPTH, name_of};
 
 /// How much is written at a time, in bytes: a pipe holds as much.
 const BUFFER: usize = 64 << 10;
@@ -65,8 +66,7 @@ pub fn pack(path: &Path, archive: impl Write) -> io::Result<LeftOut> {
     let parent = openat(CWD, parent, flags, Mode::empty());
     let parent = parent.map_err(|errno| packing.at(Path::new(""))(errno.into()))?;
     packing.put(&parent, last, Path::new(name_of(path)), 1)?;
-    packing.archive.write_all(&[0; 2 * BLOCK])?;
-    packing.archive.flush()?;
+    archive::end(&mut packing.archive)?;
     Ok(packing.left_out)
 }
 
@@ -106,7 +106,7 @@ impl<W: Write> Packing<W> {
             FileType::Symlink => {
                 let target =
                     readlinkat(parent, name, Vec::new()).map_err(|it| failed(it.into()))?;
-                let head = Head::of(EntryType::Symlink, &stat, 0);
+                let head = head_of(EntryType::Symlink, &stat, 0);
                 put_header(&mut self.archive, head, path.as_os_str().as_bytes(), target.as_bytes())
             }
             _ if depth == 1 => {
@@ -128,7 +128,7 @@ impl<W: Write> Packing<W> {
         depth: usize,
     ) -> io::Result<()> {
         let name = [path.as_os_str().as_bytes(), b"/"].concat();
-        put_header(&mut self.archive, Head::of(EntryType::Directory, stat, 0), &name, b"")?;
+        put_header(&mut self.archive, head_of(EntryType::Directory, stat, 0), &name, b"")?;
         for name in names(directory).map_err(self.at(path))? {
             let name = OsStr::from_bytes(name.as_bytes());
             self.put(directory, name, &path.join(name), depth + 1)?;
@@ -147,7 +147,7 @@ impl<W: Write> Packing<W> {
         if size == 0 {
             return self.put_generated(file, &stat, path);
         }
-        let head = Head::of(EntryType::Regular, &stat, size);
+        let head = head_of(EntryType::Regular, &stat, size);
         put_header(&mut self.archive, head, path.as_os_str().as_bytes(), b"")?;
         let mut content = file.take(size);
         let mut chunk = vec![0; BUFFER];
@@ -178,27 +178,10 @@ impl<W: Write> Packing<W> {
             let what = "its size is not known before it is read";
             return Err(self.at(path)(Error::new(ErrorKind::InvalidInput, what)));
         }
-        let head = Head::of(EntryType::Regular, stat, size);
+        let head = head_of(EntryType::Regular, stat, size);
         put_header(&mut self.archive, head, path.as_os_str().as_bytes(), b"")?;
         self.archive.write_all(&content)?;
         pad(&mut self.archive, size)
-    }
-}
-
-/// The part of a header beside names.
-#[derive(Debug, Clone, Copy)]
-struct Head {
-    kind: EntryType,
-    mode: u32,
-    size: u64,
-    /// In seconds since 1970.
-    mtime: u64,
-}
-
-impl Head {
-    fn of(kind: EntryType, stat: &Stat, size: u64) -> Self {
-        let mtime = u64::try_from(stat.st_mtime).unwrap_or(0);
-        Self { kind, mode: stat.st_mode, size, mtime }
     }
 }
 
@@ -215,35 +198,7 @@ fn names(directory: &OwnedFd) -> io::Result<Vec<CString>> {
     Ok(names)
 }
 
-/// Writes a header, after those of a name and a target that do not fit it.
-fn put_header(archive: &mut dyn Write, head: Head, name: &[u8], target: &[u8]) -> io::Result<()> {
-    for (kind, text) in [(EntryType::GNULongName, name), (EntryType::GNULongLink, target)] {
-        if text.len() > SHORT {
-            let length = text.len() as u64 + 1;
-            let head = Head { kind, mode: 0o644, size: length, mtime: 0 };
-            put_header(archive, head, b"././@LongLink", b"")?;
-            archive.write_all(text)?;
-            archive.write_all(&[0])?;
-            pad(archive, length)?;
-        }
-    }
-    let mut header = Header::new_gnu();
-    let fields = header.as_old_mut();
-    for (field, text) in [(&mut fields.name, name), (&mut fields.linkname, target)] {
-        let length = text.len().min(SHORT);
-        field[..length].copy_from_slice(&text[..length]);
-    }
-    header.set_entry_type(head.kind);
-    header.set_mode(head.mode & 0o7777);
-    header.set_size(head.size);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(head.mtime);
-    header.set_cksum();
-    archive.write_all(header.as_bytes())
-}
-
-/// Fills the last block of a content.
-fn pad(archive: &mut dyn Write, size: u64) -> io::Result<()> {
-    archive.write_all(&[0; BLOCK][..padding(size)])
+fn head_of(kind: EntryType, stat: &Stat, size: u64) -> Head {
+    let mtime = u64::try_from(stat.st_mtime).unwrap_or(0);
+    Head { kind, mode: stat.st_mode, size, mtime }
 }

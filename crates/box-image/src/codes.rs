@@ -110,6 +110,8 @@ error_codes! {
     BoxNotFound "box-not-found" "There is no box at the path",
     NameNotFound "name-not-found" "No box that was started has this name",
     NotDeclared "not-declared" "The box's Boxfile does not declare what is asked for",
+    SkillNotFound "skill-not-found" "No such skill was loaded into the box",
+    SkillFixed "skill-fixed" "The skill is part of the box, and does not change while that runs",
     NameTaken "name-taken" "Another box has this name",
     NotRunning "not-running" "The box is not running",
     StillRunning "still-running" "The box is still running",

@@ -20,6 +20,18 @@ pub const MOST_VM_MIB: u32 = 64 << 10;
 /// The longest time limit, in seconds: a day.
 pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 
+/// The most characters of a skill's description (<https://agentskills.io/specification>).
+pub const MAX_SKILL_DESCRIPTION: usize = 1024;
+
+/// The most characters of a skill's version.
+pub const MAX_SKILL_VERSION: usize = 64;
+
+/// The most characters of the name of a skill's author.
+pub const MAX_SKILL_AUTHOR: usize = 256;
+
+/// The most skills that are loaded into a box at once.
+pub const MAX_LOADED_SKILLS: usize = 64;
+
 /// The number of no user and no group: the kernel reads it as "leave it as it is" (setuid(2)).
 pub const NO_ID: u32 = u32::MAX;
 
@@ -86,6 +98,11 @@ pub fn is_label(text: &str) -> bool {
         && text.bytes().all(inner)
         && !text.starts_with('-')
         && !text.ends_with('-')
+}
+
+/// Returns whether `text` may name a box of a Boxfile or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
+pub fn is_name(text: &str) -> bool {
+    is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is not one: the host is

@@ -4,6 +4,7 @@ use box_image::secrets::{MASK, looks_secret, mask_words};
 use box_image::text::{readable, shown};
 use box_image::{
     Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan,
+    SkillPlan,
 };
 use serde_json::{Value, json};
 
@@ -44,8 +45,7 @@ impl OpenBox {
             format!("machine     {}, {} MiB", cpus(plan.vm.cpus), plan.vm.memory_mib),
             format!("budget      {}", plan.budget),
         ];
-        let skills = plan.skills.iter();
-        lines.extend(skills.map(|it| format!("skill       {}, mode {}", it.name, it.mode.name())));
+        lines.extend(plan.skills.iter().flat_map(skill));
         for (name, plan) in plan.components() {
             lines.extend(component(name, plan));
         }
@@ -87,6 +87,16 @@ fn masked(plan: &RunPlan) -> (RunPlan, Vec<Value>) {
         }
     }
     (plan, found)
+}
+
+/// Describes a skill: its name, version and author, and below it what it does.
+fn skill(plan: &SkillPlan) -> impl Iterator<Item = String> {
+    let SkillPlan { name, mode, version, description, author } = plan;
+    let version = version.as_ref().map_or_else(String::new, |it| format!(" {it}"));
+    let author = author.as_ref().map_or_else(String::new, |it| format!(", by {it}"));
+    let first = format!("skill       {name}{version}, mode {}{author}", mode.name());
+    let second = description.as_ref().map(|it| format!("            {it}"));
+    std::iter::once(first).chain(second)
 }
 
 fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<String> {

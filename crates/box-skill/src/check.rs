@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use box_image::SkillPlan;
 use box_tree::{entries, path};
-use boxfile_spec::skill_md::{self, Parsed, SkillFile};
+use boxfile_spec::skill_md::{self, Parsed, SkillFile, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Span, Spanned};
 
 use crate::{DEFINITION, NO_DEFINITION, Skill, SkillError};
@@ -43,6 +44,7 @@ impl Skill {
             .ok_or_else(|| SkillError::Unusable(directory.to_owned(), NO_DEFINITION))?;
         let text = host_fs::read::text(&path, bytes.clone())?;
         let Parsed { manifest, mut errors, mut warnings } = skill_md::parse(&text, name);
+        self.about = about(&manifest);
         errors.extend(unavailable(&manifest.requires, tools));
         let links = self.stray_links();
         warnings.extend(links.iter().take(MOST_LINKS).map(|link| link.warning(manifest.name)));
@@ -142,6 +144,16 @@ fn climbs_out(link: &[u8], target: &[u8]) -> bool {
         };
     }
     depth.is_none()
+}
+
+fn about(manifest: &SkillManifest) -> SkillPlan {
+    let SkillManifest { description, version, author, .. } = manifest;
+    SkillPlan {
+        description: Some(description.clone()).filter(|it| !it.is_empty()),
+        version: version.clone(),
+        author: author.clone(),
+        ..SkillPlan::default()
+    }
 }
 
 fn lacking(file: &SkillFile) -> Diagnostic {
@@ -300,6 +312,12 @@ tools:
         let directory =
             Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello/skills/greet"));
         assert_eq!(example, fs::read_to_string(directory.join(DEFINITION)).unwrap());
-        assert_eq!(checked(directory, Some(&["bash".to_owned()])).0, "");
+        let (found, skill) = checked(directory, Some(&["bash".to_owned()]));
+        assert_eq!(found, "");
+        let plan = skill.plan("greet".to_owned());
+        assert_eq!((plan.name.as_str(), plan.version.as_deref()), ("greet", Some("1.0.0")));
+        assert_eq!(plan.author.as_deref(), Some("The boxbuild project"));
+        assert!(plan.description.as_ref().unwrap().starts_with("Greets somebody by name. Use it"));
+        assert!(plan.is_sound());
     }
 }

@@ -1,16 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod archive;
 mod check;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use box_checkout::{Files, FilesError, check_directory};
+use box_checkout::{Files, check_directory};
+use box_image::SkillPlan;
 use box_tree::{InodeId, Tree};
 use boxfile_spec::NAME_FORM;
 use host_fs::FileError;
 
+pub use box_checkout::FilesError;
 pub use check::Findings;
 
 /// The file that makes a directory a skill, which is regular and not a link.
@@ -24,6 +27,8 @@ const NO_DEFINITION: &str = "has no regular file SKILL.md";
 pub struct Skill {
     /// Its files.
     pub files: Files,
+    /// What its definition says about it, once that is checked: all of a plan but the name.
+    pub about: SkillPlan,
 }
 
 /// Why a skill cannot be read.
@@ -82,7 +87,8 @@ fn name_of(directory: &Path) -> Option<String> {
 /// # Errors
 /// [`SkillError`].
 pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
-    let skill = Skill { files: box_checkout::directory(checkout, directory)? };
+    let files = box_checkout::directory(checkout, directory)?;
+    let skill = Skill { files, about: SkillPlan::default() };
     match skill.definition() {
         Some(_) => Ok(skill),
         None => Err(SkillError::Unusable(directory.to_owned(), NO_DEFINITION)),
@@ -90,6 +96,11 @@ pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
 }
 
 impl Skill {
+    /// Returns what a plan says of the skill under its name.
+    pub fn plan(&self, name: String) -> SkillPlan {
+        SkillPlan { name, ..self.about.clone() }
+    }
+
     /// Returns the bytes of the definition, which is a file and not a link to one.
     fn definition(&self) -> Option<&Vec<u8>> {
         let id = self.files.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;

@@ -4,6 +4,7 @@
 //! the error's message.
 #![forbid(unsafe_code)]
 
+mod diagnostics;
 mod opened;
 pub mod paint;
 mod virtual_host;
@@ -14,6 +15,8 @@ use std::fmt::Display;
 use box_image::ErrorCode;
 use serde::Serialize;
 use serde_json::{Value, json};
+
+pub use diagnostics::diagnostic_json;
 
 /// So many errors are shown to a person; as data, there are all of them.
 const MOST_SHOWN: usize = 50;

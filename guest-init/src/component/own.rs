@@ -37,6 +37,7 @@ pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
             unpacked.map(drop).map_err(|error| error.to_string())
         }
         (Own::Pack | Own::Unpack, _) => Err("it needs one path".to_owned()),
+        (Own::Skills(_), _) => Err("skills are the host's to load".to_owned()),
     };
     match done {
         Ok(()) => 0,

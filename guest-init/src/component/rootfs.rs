@@ -137,7 +137,14 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
 }
 
 /// Mounts `source` on `target`, too; not writable there.
-fn bind_read_only(source: &Path, target: &Path, flags: MsFlags) -> Result<(), InitError> {
+///
+/// # Errors
+/// The mount's, naming both.
+pub(crate) fn bind_read_only(
+    source: &Path,
+    target: &Path,
+    flags: MsFlags,
+) -> Result<(), InitError> {
     mount(Some(source), target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
         .step_with(|| format!("bind {} to {}", source.display(), target.display()))?;
     let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;

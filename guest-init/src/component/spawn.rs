@@ -292,7 +292,11 @@ fn give_streams_to(user: &User) -> nix::Result<()> {
     Ok(())
 }
 
-fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
+/// Makes streams this process's own.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn connect_streams(streams: &Streams, null: &File) -> io::Result<()> {
     dup2_stdin(streams.stdin.as_ref().map_or(null.as_fd(), AsFd::as_fd))?;
     dup2_stdout(&streams.stdout)?;
     dup2_stderr(&streams.stderr)?;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Stream, TerminalSize,
+    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Own, Stream, TerminalSize,
 };
+use nix::sys::signal::Signal;
 
 use super::program::Program;
 use super::{Agent, Server};
@@ -15,6 +16,7 @@ use crate::component::Component;
 use crate::component::protocol::{AGENT, BUSINESS, ProgramId, Request};
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
+use crate::sys;
 
 /// The most bytes of a reason that are sent, without its end of line.
 const MAX_REASON: usize = MAX_OUTPUT - 1;
@@ -27,7 +29,7 @@ impl Server<'_> {
             drop(self.machine.channel.send_failed(&error));
             return Ok(());
         }
-        let (Some(target), None) = (self.target(exec.component), &self.stop) else {
+        let (Some(_), None) = (self.target(exec.component), &self.stop) else {
             let reason = match &self.stop {
                 Some(_) => "the box is being stopped".to_owned(),
                 None => format!("the box has no {} component any more", exec.component.name()),
@@ -35,11 +37,42 @@ impl Server<'_> {
             self.refuse(id, &reason);
             return Ok(());
         };
-        match start(target, id, exec) {
+        match self.start(id, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
             Err(error) => self.refuse(id, &error.to_string()),
         }
         Ok(())
+    }
+
+    /// Starts a command. Skills are the host's alone to load; in a component, such a task says so.
+    fn start(&mut self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
+        let timeout = exec.timeout_ms.map(Duration::from_millis);
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut program = match exec.own {
+            Some(Own::Skills(task)) if u8::try_from(id).is_ok() => {
+                self.start_task(id, &exec, task)?
+            }
+            _ => self.start_in_component(id, exec)?,
+        };
+        program.deadline = deadline;
+        Ok(program)
+    }
+
+    /// Asks a component's holder to run a command.
+    fn start_in_component(&self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
+        let target =
+            self.target(exec.component).ok_or("it has ended").step("find the component")?;
+        let (program, streams) = if exec.terminal.is_some() {
+            (Program::with_terminal(exec.component), None)
+        } else {
+            let made = Program::with_pipes(exec.component, exec.stdin);
+            let (program, streams) = made.step("make the pipes")?;
+            (program, Some(streams))
+        };
+        let fds = streams.iter().flat_map(|it| it.stdin.iter().chain([&it.stdout, &it.stderr]));
+        let fds: Vec<_> = fds.map(|fd| fd.as_fd()).collect();
+        target.link.send(&Request::Exec { id, exec }, &fds).step("run a command")?;
+        Ok(program)
     }
 
     pub(super) fn target(&self, name: ComponentName) -> Option<&Component> {
@@ -73,11 +106,18 @@ impl Server<'_> {
 
     /// Passes a signal on. A program that has just ended needs none.
     pub(super) fn signal(&self, id: ProgramId, signal: i32) -> Result<(), InitError> {
+        if let Some(pid) = self.task(id) {
+            sys::send_signal(pid, signal);
+            return Ok(());
+        }
         self.ask_holder(id, &Request::Signal { id, signal }, "pass a signal on")
     }
 
     /// Kills a program and its group.
     pub(super) fn kill(&self, id: ProgramId) -> Result<(), InitError> {
+        if self.task(id).is_some() {
+            return self.signal(id, Signal::SIGKILL as i32);
+        }
         self.ask_holder(id, &Request::Kill { id }, "kill a program")
     }
 
@@ -222,22 +262,4 @@ impl Server<'_> {
     fn is_heard(&self, id: ProgramId) -> bool {
         if u8::try_from(id).is_ok() { !self.host_gone } else { self.calls.is_open(id) }
     }
-}
-
-/// Asks a component's holder to run a command.
-fn start(target: &Component, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
-    let timeout = exec.timeout_ms.map(Duration::from_millis);
-    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-    let (mut program, streams) = if exec.terminal.is_some() {
-        (Program::with_terminal(exec.component), None)
-    } else {
-        let made = Program::with_pipes(exec.component, exec.stdin);
-        let (program, streams) = made.step("make the pipes")?;
-        (program, Some(streams))
-    };
-    let fds = streams.iter().flat_map(|it| it.stdin.iter().chain([&it.stdout, &it.stderr]));
-    let fds: Vec<_> = fds.map(|fd| fd.as_fd()).collect();
-    target.link.send(&Request::Exec { id, exec }, &fds).step("run a command")?;
-    program.deadline = deadline;
-    Ok(program)
 }

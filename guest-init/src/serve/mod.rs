@@ -9,6 +9,7 @@ pub(crate) mod calls;
 mod command;
 mod input;
 mod program;
+mod skills;
 mod stop;
 
 use std::collections::BTreeMap;
@@ -17,8 +18,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
 use box_image::wire::{GuestMessage, HostMessage, Measure, Stream, Usage};
+use box_image::{ComponentName, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
@@ -43,6 +44,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) clock: Clock,
     /// The connection to the launcher.
     pub(crate) channel: &'a mut Channel,
+    /// How the box runs.
+    pub(crate) plan: &'a RunPlan,
     /// The components that the box has, the agent first.
     pub(crate) components: Vec<Component>,
     pub(crate) bridges: Vec<Pid>,
@@ -63,6 +66,8 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
         calls: Calls::default(),
         machine,
         programs: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        has_skills: false,
         agent: Agent::Starting,
         host_gone: false,
         stop: None,
@@ -109,6 +114,10 @@ struct Server<'a> {
     machine: Machine<'a>,
     /// The running programs by their ids.
     programs: BTreeMap<ProgramId, Program>,
+    /// The programs that are processes of init's own.
+    tasks: BTreeMap<Pid, ProgramId>,
+    /// Whether the layer of loaded skills is there.
+    has_skills: bool,
     calls: Calls,
     agent: Agent,
     host_gone: bool,
@@ -314,6 +323,9 @@ impl Server<'_> {
     fn reap(&mut self) -> Result<(), InitError> {
         wait::clear(&self.machine.signals);
         while let Some(Ended { pid, status }) = wait::next_ended() {
+            if self.task_has_ended(pid, status) {
+                continue;
+            }
             if self.machine.bridges.contains(&pid) {
                 return Err(format!("it ended with status {status}"))
                     .step("bridge the agent's port");

@@ -15,7 +15,9 @@ pub mod zeros;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
+use nix::NixPath as _;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::CloneFlags;
@@ -141,6 +143,23 @@ pub fn open_process(pid: Pid) -> nix::Result<OwnedFd> {
     let fd = RawFd::try_from(Errno::result(fd)?).map_err(|_| Errno::ERANGE)?;
     // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Exchanges what two paths lead to, at one moment.
+///
+/// # Errors
+/// The kernel's.
+pub fn exchange(one: &Path, other: &Path) -> nix::Result<()> {
+    let result = one.with_nix_path(|one| {
+        other.with_nix_path(|other| {
+            let (at, flags) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
+            // SAFETY: both paths are C strings that outlive the call; all else are numbers.
+            unsafe {
+                libc::syscall(libc::SYS_renameat2, at, one.as_ptr(), at, other.as_ptr(), flags)
+            }
+        })
+    })??;
+    Errno::result(result).map(drop)
 }
 
 /// Accepts one connection on a listening socket.

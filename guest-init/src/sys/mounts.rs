@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::libc;
 
 /// The attributes of a mount.
@@ -22,10 +23,19 @@ pub struct Attributes<'a> {
 /// # Errors
 /// The kernel's.
 pub fn copy(path: &Path) -> nix::Result<OwnedFd> {
+    copy_at(AT_FDCWD, path)
+}
+
+/// As [`copy`], for a path from an open directory.
+///
+/// # Errors
+/// The kernel's.
+pub fn copy_at(directory: impl AsFd, path: &Path) -> nix::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
     let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
+    let directory = directory.as_fd().as_raw_fd();
     // SAFETY: the path is a C string for the call.
-    let fd = unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) };
+    let fd = unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) };
     let fd = RawFd::try_from(Errno::result(fd)?).map_err(|_| Errno::ERANGE)?;
     // SAFETY: the kernel has just made this descriptor, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use box_digest::Digest;
-use box_image::{ComponentName, Phases, Vm};
+use box_image::{ComponentName, Phases, SkillPlan, Vm};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,9 @@ pub struct Record {
     /// Those of its components that declare a health check.
     #[serde(default)]
     pub checked: Vec<ComponentName>,
+    /// The skills that are part of it, sorted by name.
+    #[serde(default)]
+    pub skills: Vec<SkillPlan>,
     /// The size of its machine.
     pub vm: Vm,
     /// How far it is.
@@ -104,6 +107,7 @@ impl Record {
             directory: opened.directory.to_string_lossy().into_owned(),
             components: plan.components().map(|(name, _)| name).collect(),
             checked: plan.components().filter(|it| it.1.health.is_some()).map(|it| it.0).collect(),
+            skills: plan.skills.clone(),
             vm,
             state: State::Starting,
             supervisor: std::process::id(),

@@ -2,11 +2,11 @@
 
 use std::fmt::Display;
 use std::io;
-use std::slice;
 
 use box_image::ErrorCode::{self, *};
 use box_image::exit;
 use box_image::text::{shown, shown_json, shown_lines};
+use boxfile_spec::{Diagnostic, Sources};
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
@@ -21,8 +21,8 @@ const SIGPIPE: i32 = 13;
 /// A failed command.
 #[derive(Debug)]
 pub(crate) struct CommandError {
-    /// The error; `None` if the reader closed the pipe.
-    problem: Option<Problem>,
+    /// The errors; none if the reader closed the pipe.
+    problems: Vec<Problem>,
     /// The last lines of the guest's output, for people.
     said: String,
     /// The exit code.
@@ -34,8 +34,14 @@ impl CommandError {
     pub(crate) fn new(explanation: impl Into<Explanation>, message: impl Display) -> Self {
         let explanation = explanation.into();
         let exit = exit_code(explanation.code);
-        let problem = Some(Problem::new(explanation, message));
-        Self { problem, said: String::new(), exit }
+        let problems = vec![Problem::new(explanation, message)];
+        Self { problems, said: String::new(), exit }
+    }
+
+    /// Returns the failure of a command with what was found in a text.
+    pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
+        let problems = Problem::of_diagnostics(code, found, sources);
+        Self { problems, said: String::new(), exit: exit_code(code) }
     }
 
     /// Prints the error and returns the exit code. One that standard output does not take is printed
@@ -50,14 +56,18 @@ impl CommandError {
     /// Returns what a person reads: the error below the machine's last words.
     pub(crate) fn text(&self) -> String {
         // The words of the guest have no colours, whatever they look like.
-        let text = |it: &Problem| format!("{}{}\n", self.said, painted(&it.text()));
-        self.problem.as_ref().map_or_else(String::new, text)
+        match error_report::text(&self.problems) {
+            text if text.is_empty() => text,
+            text => format!("{}{}\n", self.said, painted(text.trim_end())),
+        }
     }
 
     /// Returns what is printed with `--json`.
     pub(crate) fn json(&self) -> String {
-        let json = |it| shown_json(&error_report::json(slice::from_ref(it))) + "\n";
-        self.problem.as_ref().map_or_else(String::new, json)
+        if self.problems.is_empty() {
+            return String::new();
+        }
+        shown_json(&error_report::json(&self.problems)) + "\n"
     }
 }
 
@@ -75,7 +85,7 @@ impl From<LaunchError> for CommandError {
         match &error {
             // The reader has had enough, as `head` has. That ends the programs and is no error.
             LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
-                Self { problem: None, said: String::new(), exit: signal_code(SIGPIPE) }
+                Self { problems: Vec::new(), said: String::new(), exit: signal_code(SIGPIPE) }
             }
             LaunchError::Signal(signal) => {
                 Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
@@ -90,7 +100,7 @@ impl From<LaunchError> for CommandError {
 impl From<RunFailure> for CommandError {
     fn from(RunFailure { error, said }: RunFailure) -> Self {
         let failed = Self::from(error);
-        let is_about_the_guest = failed.problem.as_ref().is_some_and(|it| {
+        let is_about_the_guest = failed.problems.iter().any(|it| {
             [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout].contains(&it.code)
         });
         if !is_about_the_guest {
@@ -101,8 +111,9 @@ impl From<RunFailure> for CommandError {
             text += &format!("{}:\n", said.source);
             said.words.lines().for_each(|line| text += &format!("  {line}\n"));
         }
-        let problem = failed.problem.map(|it| it.with_details("", &[("said", json!(said))]));
-        Self { problem, said: text, ..failed }
+        let with_words = |it: Problem| it.with_details("", &[("said", json!(said))]);
+        let problems = failed.problems.into_iter().map(with_words).collect();
+        Self { problems, said: text, ..failed }
     }
 }
 

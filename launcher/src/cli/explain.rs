@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
 use box_image::ErrorCode::{self, *};
+use box_image::SkillMode;
+use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use boxlaunch::volumes::VolumeError;
@@ -45,6 +47,9 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::NoHealthCheck(_) | LaunchError::NoPort(_) => NotDeclared,
         LaunchError::StillRunning(_) => StillRunning,
         LaunchError::NameTaken(_) => NameTaken,
+        LaunchError::FixedSkill { .. } => SkillFixed,
+        LaunchError::NoSkill(_) => SkillNotFound,
+        LaunchError::Skill(error) => skill_code(error),
         LaunchError::BoxEnded(_) => BoxEnded,
         LaunchError::Volume(error) => volume_code(error),
         LaunchError::Refused { .. } => Refused,
@@ -55,7 +60,8 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::Input(_)
         | LaunchError::Output(_)
         | LaunchError::Copy(_)
-        | LaunchError::Share(_) => Io,
+        | LaunchError::Share(_)
+        | LaunchError::Skills { .. } => Io,
         LaunchError::SocketPath { .. }
         | LaunchError::BadName(_)
         | LaunchError::BadDigest(_)
@@ -76,6 +82,14 @@ const fn volume_code(error: &VolumeError) -> ErrorCode {
         VolumeError::InUse { .. } => VolumeInUse,
         VolumeError::Damaged { .. } => VolumeDamaged,
         VolumeError::BadName(_) | VolumeError::BadSize(_) => Usage,
+    }
+}
+
+fn skill_code(error: &SkillError) -> ErrorCode {
+    match error {
+        SkillError::Files(FilesError::TooLarge(_)) => TooLarge,
+        SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io,
+        _ => SkillInvalid,
     }
 }
 
@@ -142,6 +156,16 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::StillStarting(_) => "wait until its agent is ready: `boxlaunch ps`",
         LaunchError::NoHealthCheck(_) => {
             "declare `health` for it in the Boxfile, and build the box again"
+        }
+        LaunchError::FixedSkill { mode: SkillMode::Baked, .. } => {
+            "baked skills cannot be changed: build the box again, or give the skill another name"
+        }
+        LaunchError::FixedSkill { mode: SkillMode::Mounted, .. } => {
+            "change the files in its directory, or give the skill another name"
+        }
+        LaunchError::NoSkill(_) => "`boxlaunch skills NAME` lists those that were",
+        LaunchError::Skill(error) if skill_code(error) == SkillInvalid => {
+            "a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md"
         }
         LaunchError::NoAnswer => "it may be busy, or stopped; `boxlaunch rm --force` ends it",
         LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",

@@ -23,6 +23,7 @@ mod screen;
 mod secrets;
 mod shares;
 mod since;
+mod skills;
 mod stats;
 mod terminal;
 mod usage;
@@ -73,6 +74,7 @@ enum Command {
     Logs(logs::LogsArgs),
     Cp(copy::CopyArgs),
     Health(health::HealthArgs),
+    Skills(skills::SkillsArgs),
     Stats(stats::StatsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
@@ -110,6 +112,7 @@ impl Command {
             Self::Logs(args) => (logs::logs(args), args.json),
             Self::Cp(args) => (copy::copy(args), false),
             Self::Health(args) => (health::health(args), args.json),
+            Self::Skills(args) => (skills::skills(args), args.json),
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),

@@ -10,6 +10,7 @@ mod hostile;
 mod inspect;
 mod output;
 mod refusal;
+mod skills;
 mod verify;
 mod volume;
 

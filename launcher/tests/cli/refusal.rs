@@ -16,7 +16,8 @@ fn demanding() -> BoxConfig {
     let plan = &mut config.plan;
     plan.tools = vec!["bash".into()];
     plan.agent.rlimits.nproc = Some(64);
-    plan.skills = vec![SkillPlan { name: "greet".into(), mode: SkillMode::Mounted }];
+    plan.skills =
+        vec![SkillPlan { name: "greet".into(), mode: SkillMode::Mounted, ..SkillPlan::default() }];
     plan.shares = vec![SharePlan {
         name: "data".into(),
         guest: "/data".into(),

@@ -1,5 +1,6 @@
 //! Whole files in, manifests or rendered diagnostics out.
 
+mod about;
 mod hostile;
 mod keys;
 mod schemas;

@@ -127,7 +127,7 @@ fn the_third_schema() {
 fn an_unread_key_may_have_any_value() {
     for value in ["", "7", ".inf", "[1, {2: yes}]", "!!str 7", "{~: ~}", "99999999999999999999999"]
     {
-        for key in ["version", "kind", "allowed-tools", "metadata", "tools: [{parameters"] {
+        for key in ["lane", "kind", "allowed-tools", "metadata", "tools: [{parameters"] {
             let end = if key.contains('{') { "}]" } else { "" };
             manifest(&complete(&format!("{key}: {value}{end}")));
         }

@@ -13,7 +13,7 @@ use box_image::text::{clipped, with_causes};
 use box_image::{ErrorCode, exit};
 use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
-use boxfile_spec::{Diagnostic, Diagnostics, Label, MOST_KEPT, Sources, Span, shown};
+use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, shown};
 use clap::error::{ContextKind, ContextValue};
 use error_report::{Explanation, Problem};
 use serde_json::{Value, json};
@@ -72,12 +72,7 @@ impl Failure {
 
     /// Returns the failure of a text with these diagnostics.
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
-        let placed = |it: &Diagnostic| {
-            let code = if it.is_too_large() { ErrorCode::TooLarge } else { code };
-            Problem::placed(code, it.render(sources), diagnostic_json(it, sources))
-        };
-        let sorted = Diagnostics::new(found.to_vec());
-        let errors = sorted.iter().flat_map(Diagnostics::as_slice).map(placed).collect();
+        let errors = Problem::of_diagnostics(code, found, sources);
         let truncated = (found.len() >= MOST_KEPT).then_some(MOST_KEPT);
         Self { exit: code.exit(), errors, truncated }
     }
@@ -174,36 +169,6 @@ impl Failure {
             Some(most) => json!({ "errors": self.errors, "truncated": most }).to_string(),
         }
     }
-}
-
-/// Writes a diagnostic down: what a person reads, and for each place the file, lines and columns
-/// from 1, and the bytes from 0.
-pub(crate) fn diagnostic_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
-    let diagnostic = diagnostic.redacted(sources);
-    let labels = diagnostic.labels().iter().enumerate();
-    json!({
-        "severity": diagnostic.severity().to_string(),
-        "message": diagnostic.message(),
-        "help": diagnostic.help(),
-        "labels": labels.map(|(index, it)| label_json(it, index == 0, sources)).collect::<Vec<_>>(),
-    })
-}
-
-fn label_json(label: &Label, primary: bool, sources: &Sources) -> Value {
-    let span = label.span;
-    let end = Span { offset: span.end(), len: 0, ..span };
-    let ((line, column), (end_line, end_column)) = (sources.location(span), sources.location(end));
-    json!({
-        "file": sources.of(span).name,
-        "line": line,
-        "column": column,
-        "end_line": end_line,
-        "end_column": end_column,
-        "offset": span.offset,
-        "length": span.len,
-        "text": label.text,
-        "primary": primary,
-    })
 }
 
 /// Adds to the error of a command that the other program has, where to find it.

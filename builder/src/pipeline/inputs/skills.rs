@@ -1,6 +1,6 @@
 //! The skills: those that are declared one by one, and those of a directory.
 
-use box_image::SkillMode;
+use box_image::{SkillMode, SkillPlan};
 use box_skill::{Findings, Skill, SkillError};
 use boxfile_spec::{SkillsDir, Sources, Span, Spanned};
 
@@ -14,6 +14,17 @@ pub(in crate::pipeline) struct SkillInput {
     pub(in crate::pipeline) source: String,
     pub(in crate::pipeline) mode: SkillMode,
     pub(in crate::pipeline) skill: Skill,
+}
+
+impl SkillInput {
+    /// Returns what the plan says of it. Of a mounted one no text is recorded, as it can change.
+    pub(in crate::pipeline) fn plan(&self) -> SkillPlan {
+        let (name, mode) = (self.name.clone(), self.mode);
+        match mode {
+            SkillMode::Baked => self.skill.plan(name),
+            SkillMode::Mounted => SkillPlan { name, mode, ..SkillPlan::default() },
+        }
+    }
 }
 
 /// Reads all skills, and sorts them by name.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use box_cache::ActionKey;
 use box_checkout::{Files, Source};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
-use box_image::SkillMode;
+use box_image::{SkillMode, SkillPlan};
 use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::lock::PinKind;
@@ -58,7 +58,7 @@ fn files_of(content: &[u8]) -> Files {
 }
 
 fn skill(content: &[u8]) -> Skill {
-    Skill { files: files_of(content) }
+    Skill { files: files_of(content), about: SkillPlan::default() }
 }
 
 /// The file of [`BOXFILE`].

@@ -4,10 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use crate::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_DESCRIPTION, MAX_SKILL_VERSION, is_name};
 use crate::{ComponentName, named_enum};
 
 /// A skill of the box: a directory under [`super::SKILLS_PATH`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SkillPlan {
     /// Names the directory below [`super::SKILLS_PATH`].
@@ -15,6 +16,30 @@ pub struct SkillPlan {
     /// How it comes there.
     #[serde(default, skip_serializing_if = "is_default")]
     pub mode: SkillMode,
+    /// The version that its definition gives, as it is written there. It and what follows are of a skill whose
+    /// definition cannot change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it does, and when an agent should use it: one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+impl SkillPlan {
+    /// Returns whether the texts are as those of a definition that was checked: short, and without control characters.
+    pub fn is_sound(&self) -> bool {
+        let is_text = |text: &Option<String>, most| {
+            text.as_ref()
+                .is_none_or(|text| text.chars().count() <= most && !text.contains(char::is_control))
+        };
+        is_name(&self.name)
+            && is_text(&self.version, MAX_SKILL_VERSION)
+            && is_text(&self.description, MAX_SKILL_DESCRIPTION)
+            && is_text(&self.author, MAX_SKILL_AUTHOR)
+    }
 }
 
 named_enum! {

@@ -65,6 +65,21 @@ pub enum Own {
     Pack,
     /// Unpacks an archive from its standard input to a path.
     Unpack,
+    /// Does something with loaded skills: only for the host, and in no component.
+    Skills(SkillTask),
+}
+
+/// A task about the skills that are loaded while a box runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkillTask {
+    /// Puts the skill of an archive on its standard input in place. Its argument is the
+    /// [`SkillPlan`](crate::SkillPlan) as JSON.
+    Load,
+    /// Removes the one whose name is its argument.
+    Unload,
+    /// Writes the [`SkillPlan`](crate::SkillPlan) of each that is loaded to its standard output, as JSON on a line.
+    List,
 }
 
 /// The size of a terminal, in characters.

@@ -127,7 +127,7 @@ mod secret;
 mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
-pub use command::{Exec, Input, InputEnd, Own, Resize, TerminalSize};
+pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TerminalSize};
 pub use frame::Frames;
 pub use mounts::{
     MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
@@ -273,6 +273,7 @@ impl HostMessage {
     pub fn since(&self) -> u32 {
         match self {
             Self::Mounts(_) => 4,
+            Self::Exec(Exec { own: Some(Own::Skills(_)), .. }) => 4,
             Self::Exec(exec) if exec.own.is_some() => 3,
             Self::Measure(_) | Self::Clock(_) | Self::Secret(_) => 3,
             Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => OLDEST_PROTOCOL,

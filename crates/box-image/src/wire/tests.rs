@@ -45,12 +45,14 @@ fn host_messages_read_back_and_name_their_protocol() {
     let exec = Exec::new(1, ComponentName::Business, argv);
     let size = TerminalSize { rows: 24, columns: 80 };
     let pack = Exec { own: Some(Own::Pack), ..exec.clone() };
+    let load = Exec { own: Some(Own::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
     let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount] };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
         (HostMessage::Exec(pack), 3),
+        (HostMessage::Exec(load), 4),
         (HostMessage::Signal(Signal { id: AGENT_ID, signal: 15 }), 2),
         (HostMessage::Shutdown(Shutdown { grace_ms: 2000 }), 2),
         (HostMessage::Input(Input { id: 9, data: vec![0, 255] }), 2),

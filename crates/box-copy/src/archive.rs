@@ -1,0 +1,110 @@
+//! Writes an archive: entries, each a header and its content, and the end.
+
+use std::io::{self, Write};
+
+use tar::{EntryType, Header};
+
+use crate::{BLOCK, SHORT, padding};
+
+/// An archive that is written entry by entry, without times: each path in it begins with the same name.
+#[derive(Debug)]
+pub struct Archive<W: Write>(W);
+
+impl<W: Write> Archive<W> {
+    /// Begins an archive.
+    pub const fn new(to: W) -> Self {
+        Self(to)
+    }
+
+    /// Adds a directory.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn directory(&mut self, path: &[u8]) -> io::Result<()> {
+        let head = Head { kind: EntryType::Directory, mode: 0o755, size: 0, mtime: 0 };
+        put_header(&mut self.0, head, &[path, b"/"].concat(), b"")
+    }
+
+    /// Adds a file with these permissions.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn file(&mut self, path: &[u8], mode: u32, content: &[u8]) -> io::Result<()> {
+        let size = content.len() as u64;
+        let head = Head { kind: EntryType::Regular, mode, size, mtime: 0 };
+        put_header(&mut self.0, head, path, b"")?;
+        self.0.write_all(content)?;
+        pad(&mut self.0, size)
+    }
+
+    /// Adds a symbolic link.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn link(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
+        let head = Head { kind: EntryType::Symlink, mode: 0o777, size: 0, mtime: 0 };
+        put_header(&mut self.0, head, path, target)
+    }
+
+    /// Ends the archive.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn finish(mut self) -> io::Result<()> {
+        end(&mut self.0)
+    }
+}
+
+/// The part of a header beside names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) kind: EntryType,
+    pub(crate) mode: u32,
+    pub(crate) size: u64,
+    /// In seconds since 1970.
+    pub(crate) mtime: u64,
+}
+
+/// Writes a header, after those of a name and a target that do not fit it.
+pub(crate) fn put_header(
+    archive: &mut dyn Write,
+    head: Head,
+    name: &[u8],
+    target: &[u8],
+) -> io::Result<()> {
+    for (kind, text) in [(EntryType::GNULongName, name), (EntryType::GNULongLink, target)] {
+        if text.len() > SHORT {
+            let length = text.len() as u64 + 1;
+            let head = Head { kind, mode: 0o644, size: length, mtime: 0 };
+            put_header(archive, head, b"././@LongLink", b"")?;
+            archive.write_all(text)?;
+            archive.write_all(&[0])?;
+            pad(archive, length)?;
+        }
+    }
+    let mut header = Header::new_gnu();
+    let fields = header.as_old_mut();
+    for (field, text) in [(&mut fields.name, name), (&mut fields.linkname, target)] {
+        let length = text.len().min(SHORT);
+        field[..length].copy_from_slice(&text[..length]);
+    }
+    header.set_entry_type(head.kind);
+    header.set_mode(head.mode & 0o7777);
+    header.set_size(head.size);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(head.mtime);
+    header.set_cksum();
+    archive.write_all(header.as_bytes())
+}
+
+/// Fills the last block of a content.
+pub(crate) fn pad(archive: &mut dyn Write, size: u64) -> io::Result<()> {
+    archive.write_all(&[0; BLOCK][..padding(size)])
+}
+
+/// Ends an archive: with two blocks of zeros.
+pub(crate) fn end(archive: &mut dyn Write) -> io::Result<()> {
+    archive.write_all(&[0; 2 * BLOCK])?;
+    archive.flush()
+}

@@ -1,0 +1,172 @@
+//! Skills that are loaded while the box runs: a layer over those of the rootfs, made with the first of them.
+//!
+//! ```text
+//! /run/skills               tmpfs, an eighth as large as the agent's memory limit
+//! /run/skills/upper         what is loaded
+//! /run/skills/work          overlayfs's own
+//! /run/skills/root          overlayfs over /a3s of the rootfs
+//! /run/skills/root/skills   all skills; see `store` for what is beside them
+//! /run/skills/shown         the same, read-only; components get copies of this mount over their own one
+//! ```
+//!
+//! All of it lies in init's mounts, where no component reaches. A task of the host is a process of its own, as a command is:
+//! it is in the agent's cgroup, so that what it writes counts as the agent's memory, but not in the agent. It gives up
+//! all rights before it reads what the host sends.
+
+mod show;
+mod store;
+
+use std::error::Error;
+use std::fs::{File, create_dir};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use box_image::plan::{RUN_PATH, SKILLS_PATH};
+use box_image::wire::SkillTask;
+use box_image::{RunPlan, SkillPlan};
+use nix::mount::{MntFlags, umount2};
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{chdir, chroot};
+
+use crate::boot::{NO_SUID_DEV, mount_fs};
+use crate::component::rootfs::bind_read_only;
+use crate::component::spawn::{Streams, connect_streams};
+use crate::component::{Component, caps, seccomp};
+use crate::error::{InitError, Step as _};
+use crate::sys;
+use store::Store;
+
+/// The part of the agent's memory limit that loaded skills may take: with the scratch layer and `/dev/shm`, which
+/// have three quarters, it is smaller than the limit.
+const MEMORY_DIVISOR: u64 = 8;
+/// The kernel's out-of-memory killer takes a process with this score first.
+const KILL_FIRST: &str = "1000";
+/// The status of a task that fails.
+const FAILED: i32 = 1;
+
+/// Makes the layer, or nothing of it.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn prepare(plan: &RunPlan) -> Result<(), InitError> {
+    let made = make(&place(""), plan.agent.limits.memory_bytes / MEMORY_DIVISOR);
+    if made.is_err() {
+        // The error at hand matters more than another one.
+        let _ = umount2(&place(""), MntFlags::MNT_DETACH);
+        drop(std::fs::remove_dir(place("")));
+    }
+    made
+}
+
+fn make(base: &Path, size: u64) -> Result<(), InitError> {
+    create_dir(base).step("make a place for skills")?;
+    mount_fs("tmpfs", base, NO_SUID_DEV, &format!("mode=0755,size={size}"))?;
+    let all = ["upper", "work", "root", "shown"].map(|name| base.join(name));
+    for directory in &all {
+        create_dir(directory).step("make a place for skills")?;
+    }
+    let [upper, work, root, shown] = &all;
+    let below = Path::new(SKILLS_PATH).parent().unwrap_or(Path::new("/"));
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}",
+        below.display(),
+        upper.display(),
+        work.display()
+    );
+    mount_fs("overlay", root, NO_SUID_DEV, &options)?;
+    let store = Store::make(root).step("make a place for skills")?;
+    bind_read_only(&store.skills(), shown, NO_SUID_DEV)
+}
+
+/// Removes what a task has left that was ended halfway.
+pub(crate) fn clear() {
+    // The next task tries it again.
+    drop(Store::new(&place("root")).clear());
+}
+
+fn place(name: &str) -> PathBuf {
+    Path::new(RUN_PATH).join("skills").join(name)
+}
+
+/// A task of the host.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    /// What is to be done.
+    pub(crate) task: SkillTask,
+    /// Its arguments.
+    pub(crate) arguments: &'a [String],
+    /// How the box runs.
+    pub(crate) plan: &'a RunPlan,
+    /// The components that are to see what is loaded.
+    pub(crate) components: &'a [Component],
+}
+
+impl Job<'_> {
+    /// Does the task in a new process, a copy of init; returns the exit status.
+    pub(crate) fn run(&self, streams: &Streams) -> i32 {
+        let done = self.connect(streams).map_err(Into::into).and_then(|()| self.perform());
+        done.map_or_else(
+            |error| {
+                drop(writeln!(io::stderr(), "{error}"));
+                FAILED
+            },
+            |()| 0,
+        )
+    }
+
+    /// Takes the streams in place of all that init has open.
+    fn connect(&self, streams: &Streams) -> Result<(), InitError> {
+        let null = File::open("/dev/null").step("open the null device")?;
+        connect_streams(streams, &null).step("connect the standard streams")?;
+        sys::close_all_but(&[]).step("close init's files")?;
+        std::fs::write("/proc/self/oom_score_adj", KILL_FIRST).step("set the OOM score")?;
+        sys::set_nice(0).step("reset the priority")?;
+        umask(Mode::from_bits_truncate(0o022));
+        Ok(())
+    }
+
+    fn perform(&self) -> Result<(), Box<dyn Error>> {
+        if self.task == SkillTask::List {
+            confine()?;
+            return Ok(Store::new(Path::new("/")).list(io::stdout().lock())?);
+        }
+        // Held until this process ends.
+        let lock = File::open(place(""))?;
+        lock.try_lock().map_err(|_| "another command is loading or unloading a skill")?;
+        if self.task == SkillTask::Load {
+            self.show()?;
+        }
+        confine()?;
+        self.change()
+    }
+
+    /// Shows the layer in the components that have not got it so far.
+    fn show(&self) -> Result<(), InitError> {
+        for component in self.components.iter().filter(|it| !it.is_lost) {
+            show::show(&place("shown"), component, self.plan)
+                .step_with(|| format!("show it in the {}", component.name.name()))?;
+        }
+        Ok(())
+    }
+
+    fn change(&self) -> Result<(), Box<dyn Error>> {
+        let store = Store::new(Path::new("/"));
+        let argument = self.arguments.first().map_or("", String::as_str);
+        if self.task == SkillTask::Unload {
+            return Ok(store.unload(argument)?);
+        }
+        let plan: SkillPlan = serde_json::from_slice(argument.as_bytes())?;
+        Ok(store.load(&plan, io::stdin().lock())?)
+    }
+}
+
+/// Confines this process to the layer, without any rights there but those of root's files.
+fn confine() -> Result<(), InitError> {
+    chdir(&place("root")).step("enter the skills")?;
+    chroot(".").step("enter the skills")?;
+    caps::bound(0)?;
+    caps::reduce(0)?;
+    set_no_new_privs().step("set no_new_privs")?;
+    seccomp::install()
+}

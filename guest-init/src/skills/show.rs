@@ -1,0 +1,93 @@
+//! Mounts the layer in a component that runs, whose programs may have changed what is there.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use box_image::plan::SKILLS_PATH;
+use box_image::{RunPlan, SkillMode, SkillPlan};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open, openat};
+use nix::sched::{CloneFlags, setns};
+use nix::sys::stat::{Mode, fstat, mkdirat};
+
+use crate::component::Component;
+use crate::sys::mounts;
+
+/// A directory that is only a place.
+const PLACE: OFlag =
+    OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+
+/// Mounts a copy of the mount at `shown` over the skills of a component, unless it has one.
+///
+/// # Errors
+/// In words: the kernel's, and where the component has files of its own there.
+pub(super) fn show(shown: &Path, component: &Component, plan: &RunPlan) -> Result<(), String> {
+    let said = |errno: Errno| errno.desc().to_owned();
+    let own = open_namespace("self").map_err(said)?;
+    let copy = mounts::copy(shown).map_err(said)?;
+    let process = component.holder.to_string();
+    // The root is opened from here: without a mount namespace of its own, the component is only confined to it.
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let root =
+        open(format!("/proc/{process}/root").as_str(), flags, Mode::empty()).map_err(said)?;
+    let theirs = open_namespace(&process).map_err(said)?;
+    setns(&theirs, CloneFlags::CLONE_NEWNS).map_err(said)?;
+    let mounted = mount(&copy, root, plan);
+    // The next component, and the layer itself, are found from init's mounts.
+    setns(&own, CloneFlags::CLONE_NEWNS).map_err(said)?;
+    mounted
+}
+
+fn open_namespace(process: &str) -> nix::Result<OwnedFd> {
+    let path = format!("/proc/{process}/ns/mnt");
+    File::open(path)
+        .map(OwnedFd::from)
+        .map_err(|error| Errno::try_from(error).unwrap_or(Errno::EIO))
+}
+
+fn mount(copy: &OwnedFd, root: OwnedFd, plan: &RunPlan) -> Result<(), String> {
+    let said = |errno: Errno| format!("{SKILLS_PATH}: {}", errno.desc());
+    let place = reach(root).map_err(said)?;
+    if is_same(copy, &place).map_err(said)? {
+        return Ok(());
+    }
+    if plan.skills.is_empty() && !is_empty(&place).map_err(said)? {
+        return Err(format!("it has files of its own in {SKILLS_PATH}, which skills would hide"));
+    }
+    let is_mounted = |skill: &&SkillPlan| skill.mode == SkillMode::Mounted;
+    let mounted = plan.skills.iter().filter(is_mounted).map(|it| it.name.as_str());
+    let kept: Vec<_> = mounted
+        .map(|name| Ok((name, mounts::copy_at(&place, Path::new(name))?)))
+        .collect::<Result<_, _>>()
+        .map_err(said)?;
+    mounts::place(copy, &place).map_err(said)?;
+    for (name, mount) in kept {
+        let below = openat(copy, name, PLACE, Mode::empty()).map_err(said)?;
+        mounts::place(&mount, &below).map_err(said)?;
+    }
+    Ok(())
+}
+
+/// Opens the directory of the skills, which is made where it is missing. No link is followed on the way.
+fn reach(root: OwnedFd) -> nix::Result<OwnedFd> {
+    SKILLS_PATH.split('/').filter(|name| !name.is_empty()).try_fold(root, |directory, name| {
+        match mkdirat(&directory, name, Mode::from_bits_truncate(0o755)) {
+            Ok(()) | Err(Errno::EEXIST) => openat(&directory, name, PLACE, Mode::empty()),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> nix::Result<bool> {
+    let [one, other] = [fstat(one)?, fstat(other)?];
+    Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+}
+
+fn is_empty(directory: &OwnedFd) -> nix::Result<bool> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    let mut directory = Dir::openat(directory, ".", flags, Mode::empty())?;
+    // Every directory has the names of itself and of the one above.
+    Ok(directory.iter().nth(2).is_none())
+}

@@ -1,0 +1,260 @@
+//! The files of loaded skills.
+//!
+//! ```text
+//! skills/NAME   a skill: loaded, or part of the box
+//! about/NAME    what the host has said about a loaded one, by which it is known for one
+//! draft/        what is being unpacked, or removed
+//! ```
+
+use std::ffi::OsString;
+use std::fs::{self, create_dir, remove_dir_all, remove_file, rename};
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use box_copy::{Author, unpack};
+use box_image::SkillPlan;
+use box_image::rules::{MAX_LOADED_SKILLS, is_name};
+
+use crate::sys;
+
+/// The file that a skill has at least.
+const DEFINITION: &str = "SKILL.md";
+/// What the host says about a skill, until it is in place. No skill has this name.
+const ABOUT_DRAFT: &str = ".about";
+
+/// The directory with all that belongs to loaded skills.
+#[derive(Debug)]
+pub(super) struct Store<'a>(&'a Path);
+
+impl<'a> Store<'a> {
+    /// Uses one that is there.
+    pub(super) const fn new(base: &'a Path) -> Self {
+        Self(base)
+    }
+
+    /// Makes one in a directory that has the skills of the box.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn make(base: &'a Path) -> io::Result<Self> {
+        let store = Self(base);
+        create_dir(store.at("about", ""))?;
+        create_dir(store.at("draft", ""))?;
+        Ok(store)
+    }
+
+    /// Returns the directory with all skills.
+    pub(super) fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+
+    fn at(&self, directory: &str, name: impl AsRef<Path>) -> PathBuf {
+        self.0.join(directory).join(name)
+    }
+
+    /// Puts a skill in place, all of it at one moment; one that was loaded before is replaced.
+    ///
+    /// # Errors
+    /// The archive's and the file system's, and where the skill is part of the box. Nothing has changed then.
+    pub(super) fn load(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
+        if !plan.is_sound() {
+            return Err(refused("the host has sent something else than a skill"));
+        }
+        let is_known = self.is_loaded(&plan.name);
+        if !is_known && self.at("skills", &plan.name).exists() {
+            return Err(refused("the skill is part of the box"));
+        }
+        if !is_known && self.names()?.len() >= MAX_LOADED_SKILLS {
+            return Err(refused("as many skills are loaded as a box may have; unload one"));
+        }
+        self.clear()?;
+        let placed = self.unpack(plan, archive).and_then(|()| self.place(&plan.name));
+        let cleared = self.clear();
+        placed.and(cleared)
+    }
+
+    fn unpack(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
+        let draft = self.at("draft", &plan.name);
+        let said = |error: Error| {
+            // The place is none of the host's.
+            let text = error.to_string().replace(&format!("{}/", draft.display()), "");
+            Error::new(error.kind(), text)
+        };
+        unpack(archive, &draft, Author::User).map_err(said)?;
+        if !fs::symlink_metadata(draft.join(DEFINITION)).is_ok_and(|it| it.is_file()) {
+            return Err(refused("the host has sent a skill without its definition"));
+        }
+        fs::write(self.at("draft", ABOUT_DRAFT), serde_json::to_vec(plan)?)
+    }
+
+    /// Puts a draft in place. What is said about it comes first: without that it would be taken for a part of the box.
+    fn place(&self, name: &str) -> io::Result<()> {
+        let (draft, skill) = (self.at("draft", name), self.at("skills", name));
+        rename(self.at("draft", ABOUT_DRAFT), self.at("about", name))?;
+        if skill.exists() {
+            sys::exchange(&draft, &skill).map_err(Error::from)
+        } else {
+            rename(draft, skill)
+        }
+    }
+
+    /// Removes a loaded skill, all of it at one moment.
+    ///
+    /// # Errors
+    /// The file system's, and where there is no such skill.
+    pub(super) fn unload(&self, name: &str) -> io::Result<()> {
+        if !is_name(name) || !self.is_loaded(name) {
+            return Err(refused("no such skill is loaded"));
+        }
+        self.clear()?;
+        match rename(self.at("skills", name), self.at("draft", name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        remove_file(self.at("about", name))?;
+        self.clear()
+    }
+
+    /// Writes what the host has said about each loaded skill, in no order.
+    ///
+    /// # Errors
+    /// The file system's, and the writer's.
+    pub(super) fn list(&self, mut to: impl Write) -> io::Result<()> {
+        for name in self.names()? {
+            if self.at("skills", &name).exists() {
+                to.write_all(&fs::read(self.at("about", &name))?)?;
+                to.write_all(b"\n")?;
+            }
+        }
+        to.flush()
+    }
+
+    /// Removes what is unfinished.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        let draft = self.at("draft", "");
+        remove_dir_all(&draft)?;
+        create_dir(draft)
+    }
+
+    fn is_loaded(&self, name: &str) -> bool {
+        self.at("about", name).exists()
+    }
+
+    /// Returns the names of the loaded skills, in no order.
+    fn names(&self) -> io::Result<Vec<OsString>> {
+        fs::read_dir(self.at("about", ""))?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::InvalidInput, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{create_dir_all, read_to_string, write};
+
+    use super::*;
+
+    /// Makes a store beside the skill `baked`.
+    fn base(name: &str) -> PathBuf {
+        let base = empty(name);
+        create_dir_all(base.join("skills/baked")).unwrap();
+        Store::make(&base).unwrap();
+        base
+    }
+
+    fn empty(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("box-init-{name}-{}", std::process::id()));
+        drop(remove_dir_all(&path));
+        create_dir_all(&path).unwrap();
+        path
+    }
+
+    fn plan(name: &str) -> SkillPlan {
+        SkillPlan { name: name.to_owned(), version: Some("1".to_owned()), ..SkillPlan::default() }
+    }
+
+    /// The archive of a skill with this definition.
+    fn archive(name: &str, definition: &str) -> Vec<u8> {
+        let directory = empty(&format!("{name}-archive"));
+        write(directory.join(DEFINITION), definition).unwrap();
+        let mut archive = Vec::new();
+        box_copy::pack(&directory, &mut archive).unwrap();
+        remove_dir_all(directory).unwrap();
+        archive
+    }
+
+    fn listed(store: &Store<'_>) -> String {
+        let mut text = Vec::new();
+        store.list(&mut text).unwrap();
+        let mut lines: Vec<_> = text.split_inclusive(|it| *it == b'\n').collect();
+        lines.sort_unstable();
+        String::from_utf8(lines.concat()).unwrap()
+    }
+
+    #[test]
+    fn a_skill_is_loaded_replaced_and_unloaded() {
+        let base = base("loaded");
+        let store = Store::new(&base);
+        let definition = base.join("skills/notes").join(DEFINITION);
+        for text in ["one", "two"] {
+            store.load(&plan("notes"), archive("loaded", text).as_slice()).unwrap();
+            assert_eq!(read_to_string(&definition).unwrap(), text);
+        }
+        store.load(&plan("a"), archive("loaded", "").as_slice()).unwrap();
+        let names =
+            ["a", "notes"].map(|name| format!("{{\"name\":\"{name}\",\"version\":\"1\"}}\n"));
+        assert_eq!(listed(&store), names.concat());
+        store.unload("notes").unwrap();
+        assert_eq!(listed(&store), names[0]);
+        assert!(!definition.exists() && fs::read_dir(base.join("draft")).unwrap().next().is_none());
+        let error = store.unload("notes").unwrap_err().to_string();
+        assert_eq!(error, "no such skill is loaded");
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn what_is_part_of_the_box_and_what_is_no_skill_stays_out() {
+        let base = base("refused");
+        let store = Store::new(&base);
+        let refused =
+            |name: &str, archive: &[u8]| store.load(&plan(name), archive).unwrap_err().to_string();
+        assert_eq!(refused("baked", &archive("refused", "")), "the skill is part of the box");
+        assert_eq!(store.unload("baked").unwrap_err().to_string(), "no such skill is loaded");
+        for name in ["", ".", "..", "a/b", ".about", "../skills/baked"] {
+            assert_eq!(
+                refused(name, &archive("refused", "")),
+                "the host has sent something else than a skill"
+            );
+            assert!(store.unload(name).is_err());
+        }
+        let mut other = Vec::new();
+        box_copy::pack(&base.join("about"), &mut other).unwrap();
+        assert_eq!(refused("notes", &other), "the host has sent a skill without its definition");
+        let whole = archive("refused", "text");
+        assert!(
+            refused("notes", &whole[..700]).contains("ends"),
+            "{}",
+            refused("notes", &whole[..700])
+        );
+        assert_eq!(listed(&store), "");
+        assert!(!base.join("skills/notes").exists());
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn so_many_are_loaded() {
+        let base = base("many");
+        let store = Store::new(&base);
+        for number in 0..MAX_LOADED_SKILLS {
+            store.load(&plan(&format!("a{number}")), archive("many", "").as_slice()).unwrap();
+        }
+        assert!(store.load(&plan("b"), archive("many", "").as_slice()).is_err());
+        store.load(&plan("a0"), archive("many", "again").as_slice()).unwrap();
+        remove_dir_all(base).unwrap();
+    }
+}

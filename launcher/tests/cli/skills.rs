@@ -1,0 +1,188 @@
+//! `boxlaunch skills`, as far as that needs no box that runs: what is loaded is read before the box is asked.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::Path;
+
+use box_image::{SkillMode, SkillPlan};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::test_box::config;
+
+use crate::{Ended, Scene, boxlaunch, ended};
+
+/// The state of a user who has started a box with two skills, which has lost its supervisor; and directories beside it.
+fn started() -> TempDir {
+    let state = tempfile::tempdir().unwrap();
+    let boxes = state.path().join("boxes");
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(boxes.join("hello")).unwrap();
+    builder.create(boxes.join(".locks")).unwrap();
+    let skills = [
+        SkillPlan { name: "greet".into(), ..SkillPlan::default() },
+        SkillPlan { name: "shared".into(), mode: SkillMode::Mounted, ..SkillPlan::default() },
+    ];
+    let record = json!({
+        "name": "hello", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/hello.box",
+        "components": ["agent"], "skills": skills, "vm": { "cpus": 1, "memory-mib": 256 },
+        "state": "running", "supervisor": 1, "vmm": 1, "protocol": 4, "runtime": "/none",
+        "created_ms": 1, "remove": false,
+    });
+    fs::write(boxes.join("hello/record.json"), record.to_string()).unwrap();
+    state
+}
+
+/// Makes a skill in a directory of this name.
+fn skill(state: &TempDir, name: &str, frontmatter: &str) {
+    let directory = state.path().join(name);
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("SKILL.md"), format!("---\n{frontmatter}\n---\n")).unwrap();
+}
+
+/// `boxlaunch ARGS`, from the user's directory.
+fn run(state: &Path, args: &[&str]) -> Ended {
+    let mut command = boxlaunch(args);
+    command.env("BOXLAUNCH_STATE", state).current_dir(state);
+    ended(command)
+}
+
+#[test]
+fn what_is_part_of_the_box_is_neither_loaded_nor_replaced() {
+    let state = started();
+    for name in ["greet", "shared"] {
+        skill(&state, name, &format!("name: {name}\ndescription: Other."));
+    }
+    let said = ["greet", "shared"].map(|name| {
+        let loaded = run(state.path(), &["skills", "hello", "load", name]);
+        assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""));
+        loaded.stderr
+    });
+    assert_snapshot!(said.concat(), @"
+    error: the skill greet is baked into the box
+      = help: baked skills cannot be changed: build the box again, or give the skill another name
+    error: the skill shared is a directory of the host that the box shows
+      = help: change the files in its directory, or give the skill another name
+    ");
+}
+
+#[test]
+fn what_is_no_skill_is_shown_with_its_places() {
+    let state = started();
+    skill(&state, "notes", "name: other\ndescription: \"\\e[2J\"\ntools:\n  - script: run.sh");
+    skill(&state, "Wrong", "name: wrong\ndescription: Wrong.");
+    fs::create_dir(state.path().join("none")).unwrap();
+    symlink("/etc", state.path().join("linked")).unwrap();
+    let said = ["notes", "Wrong", "none", "missing", "linked"].map(|name| {
+        let loaded = run(state.path(), &["skills", "hello", "load", name]);
+        assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""), "{name}");
+        loaded.stderr
+    });
+    assert_snapshot!(said.concat(), @r#"
+    error: the skill's name `other` differs from its directory's, `notes`
+      --> notes/SKILL.md:2:7
+       |
+     2 | name: other
+       |       ^^^^^ not the directory's name
+       |
+       = help: write `name: notes`, or rename the directory
+
+    error: the description has a control character
+      --> notes/SKILL.md:3:14
+       |
+     3 | description: "\e[2J"
+       |              ^^^^^^^ this is more than text
+       |
+       = help: remove it: on a terminal, it could hide what is there
+
+    error: the skill has no file `run.sh`
+      --> notes/SKILL.md:5:13
+       |
+     5 |   - script: run.sh
+       |             ^^^^^^ named here
+       |
+       = help: add it to the skill's directory, or correct the path, which is relative to it
+    error: the directory Wrong cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
+      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+    error: none has no regular file SKILL.md
+      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+    error: missing is not a directory
+      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+    error: linked has no regular file SKILL.md
+      = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
+    "#);
+    let json = run(state.path(), &["skills", "hello", "load", "notes", "--json"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let errors = json["errors"].as_array().unwrap();
+    assert_eq!(errors.len(), 3);
+    assert!(errors.iter().all(|it| it["code"] == "skill-invalid"));
+    assert_eq!(errors[0]["labels"][0]["line"], 2);
+}
+
+#[test]
+fn a_box_that_does_not_run_has_no_skills_to_show() {
+    let state = started();
+    skill(&state, "notes", "name: notes\ndescription: Notes.\nstrange: 1");
+    let all: [&[&str]; 5] = [
+        &["skills", "hello"],
+        &["skills", "hello", "load", "notes"],
+        &["skills", "hello", "unload", "notes"],
+        &["skills", "nobody"],
+        &["skills", "hello", "load"],
+    ];
+    let said = all.map(|args| run(state.path(), args).stderr);
+    assert_snapshot!(said.join("--\n"), @r#"
+    error: the box hello is not running
+      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    warning: the frontmatter has no key `strange`
+      --> notes/SKILL.md:4:1
+       |
+     4 | strange: 1
+       | ^^^^^^^ nothing reads this
+       |
+       = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
+    error: the box hello is not running
+      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    error: the box hello is not running
+      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    error: there is no box with the name "nobody"
+      = help: `boxlaunch ps -a` lists the boxes that were started
+    --
+    error: the following required arguments were not provided:
+      <DIR>...
+
+    Usage: boxlaunch skills <NAME> load <DIR>...
+
+    For more information, try '--help'.
+    "#);
+}
+
+#[test]
+fn inspect_shows_what_a_skill_says_about_itself() {
+    let mut config = config();
+    config.plan.skills = vec![
+        SkillPlan { name: "a".into(), ..SkillPlan::default() },
+        SkillPlan {
+            name: "greet".into(),
+            version: Some("1.0.0".into()),
+            description: Some("Greets \u{202e}somebody.".into()),
+            author: Some("Me".into()),
+            ..SkillPlan::default()
+        },
+    ];
+    let scene = Scene::new(&config);
+    let text = scene.run(&["inspect"]).stdout;
+    let lines: Vec<_> =
+        text.lines().filter(|it| it.contains("skill") || it.contains("Greets")).collect();
+    assert_snapshot!(lines.join("\n"), @"
+    skill       a, mode bake
+    skill       greet 1.0.0, mode bake, by Me
+                Greets �somebody.
+    ");
+    let report: Value = serde_json::from_str(&scene.run(&["inspect", "--json"]).stdout).unwrap();
+    assert_eq!(report["plan"]["skills"][0], json!({ "name": "a" }));
+    assert_eq!(report["plan"]["skills"][1]["version"], "1.0.0");
+}

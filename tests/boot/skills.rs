@@ -1,0 +1,174 @@
+//! Skills that are loaded while a box runs: its programs see them at once, and cannot change them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use serde_json::json;
+
+use crate::page::{assert_shown, commands};
+use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
+use crate::schema::assert_fits;
+
+/// The page for users.
+const PAGE: &str = include_str!("../../docs/skills.md");
+/// Without any skill, and with a component that has no mount namespace of its own.
+const PLAIN: &str = r#"box "plain"
+agent {
+    image "oci:images/business"
+    entrypoint "/bin/sh" "-c" "exec sleep 1000"
+    health "none"
+    user "0"
+    limits memory="64MiB" pids=32
+}
+business {
+    image "oci:images/business"
+    namespaces mount=#false
+    user "1001:1002"
+    limits memory="64MiB" pids=32
+}
+vm cpus=1 memory="256MiB"
+"#;
+
+/// Makes skills on the virtual host.
+const MAKE: &str = r#"skill() {
+    mkdir -p /tmp/skills/$1/tools; printf -- '---\nname: %s\n%b\n---\n' $1 "$2" >/tmp/skills/$1/SKILL.md
+}
+skill notes 'description: Keeps notes.\nversion: 1.0\nauthor: Somebody\ntools:\n  - script: tools/run.sh'
+printf '#!/bin/sh\necho run\n' >/tmp/skills/notes/tools/run.sh
+ln -s tools/run.sh /tmp/skills/notes/run; chown -R 5:5 /tmp/skills/notes; chmod 700 /tmp/skills/notes
+skill other 'description: Is another one.'
+skill greet 'description: Is not the one of the box.'
+skill evil 'description: "\\e[2Jevil"'
+skill long "description: $(head -c 2000 /dev/zero | tr '\0' x)"
+skill large 'description: Is large.'; head -c 9000000 /dev/zero >/tmp/skills/large/data
+skill huge 'description: Is huge.'; head -c 70000000 /dev/zero >/tmp/skills/huge/data
+mkdir /tmp/skills/none /tmp/skills/Wrong; echo x >/tmp/skills/none/file; cp /tmp/skills/other/SKILL.md /tmp/skills/Wrong
+mv /tmp/skills/other /tmp/skills/another; cp -r /tmp/skills/another /tmp/skills/other"#;
+
+/// A component, as the word after `--in`, sees a skill and cannot write to it.
+const SEEN: &str = "seen() {
+boxlaunch exec --in $1 --user 0 $2 -- sh -c 'cd /a3s/skills; ls; /a3s/skills/notes/run; stat -c \"%u:%g %a\" notes notes/SKILL.md notes/tools/run.sh
+    for it in \"touch new\" \"mkdir notes/new\" \"rm -r notes\" \"mv notes x\" \"umount /a3s/skills\" \"chmod 777 notes\" \"rmdir /a3s/skills\" \"mv /a3s/skills /a3s/old\"; do
+        $it 2>/dev/null && echo \"$it: done\"; done; cat notes/SKILL.md | grep version' 2>&1
+}";
+const LIFE: &str = "boxlaunch run -q -d --name plain /plain >/dev/null; boxlaunch skills plain
+boxlaunch skills plain load /tmp/skills/notes; boxlaunch skills plain
+seen agent plain; seen business plain
+sed -i 's/^version: .*/version: 2.0/' /tmp/skills/notes/SKILL.md; rm /tmp/skills/notes/run; ln -s tools/run.sh /tmp/skills/notes/run2
+cd /tmp/skills/notes; boxlaunch skills plain load . ../another/../other
+boxlaunch exec --in business plain -- sh -c 'cd /a3s/skills; ls . notes; grep version notes/SKILL.md'
+boxlaunch skills plain --json; boxlaunch skills plain unload notes other; boxlaunch exec --in agent plain ls -A /a3s/skills | wc -l
+boxlaunch skills plain; boxlaunch skills plain unload notes; echo $?";
+/// A box with a skill, and with one that the host shows; its agent has neither a shell nor anything else.
+const BAKED: &str = "mkdir /tmp/hot; echo first >/tmp/hot/SKILL.md
+boxlaunch run -q -d --name baked --skill hot=/tmp/hot /both >/dev/null
+boxlaunch skills baked; boxlaunch skills baked load /tmp/skills/other /tmp/skills/notes; boxlaunch skills baked
+boxlaunch cp --in agent baked:/a3s/skills/. - | tar -t
+boxlaunch exec baked /a3s/skills/greet/tools/greet.sh you; seen business baked
+boxlaunch exec baked cat /a3s/skills/hot/SKILL.md; (boxlaunch exec -u 0 baked touch /a3s/skills/hot/x) 2>&1 | grep -o Read-only
+boxlaunch inspect --json baked | grep -c 'Greets somebody'
+boxlaunch skills baked load /tmp/skills/greet; echo $?; boxlaunch skills baked unload greet; echo $?
+mv /tmp/hot /tmp/skills/hot; boxlaunch skills baked load /tmp/skills/hot; echo $?";
+/// What is refused leaves nothing behind; and the next one is loaded.
+const WRONG: &str = "cd /tmp/skills; for it in evil long none Wrong another missing huge large; do
+    boxlaunch skills baked load $it; echo $it $?; done
+boxlaunch skills baked load other missing; boxlaunch skills nobody; echo $?; boxlaunch skills baked load --json evil
+boxlaunch skills baked unload ../greet; echo $?; boxlaunch exec --in agent --user 0 baked true 2>/dev/null
+boxlaunch skills baked | cut -c1-30; boxlaunch stats baked | grep -c agent";
+/// Programs of a component are in the way, before anything was loaded.
+const HOSTILE: &str = "in_agent() { boxlaunch exec --in agent plain -- sh -c \"$1\"; }
+boxlaunch rm -f plain >/dev/null; boxlaunch run -d --name plain /plain >/dev/null
+for trick in 'ln -s /tmp /a3s/skills' 'rm /a3s/skills; echo >/a3s/skills' 'rm /a3s/skills; mkdir -p /a3s/skills/own'; do
+    in_agent \"$trick\"; boxlaunch skills plain load /tmp/skills/notes; echo $?
+done
+in_agent 'rm -r /a3s/skills/own'; boxlaunch skills plain load /tmp/skills/notes; in_agent 'ls /a3s/skills /tmp'
+boxlaunch exec plain -- ls /a3s/skills
+boxlaunch rm -f plain baked >/dev/null; boxlaunch skills plain; echo $?";
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let hello = hello_checkout(dir.path());
+    fs::write(at("Boxfile"), &hello).unwrap();
+    fs::write(at("plain.kdl"), PLAIN).unwrap();
+    let both = format!("{hello}skill \"hot\" path=\"hot\" mode=\"mount\"\n");
+    fs::write(at("both.kdl"), both).unwrap();
+    fs::create_dir(at("hot")).unwrap();
+    fs::write(at("hot/SKILL.md"), "---\nname: hot\ndescription: Changes.\n---\n").unwrap();
+    for (file, bundle) in
+        [("Boxfile", "hello.box"), ("both.kdl", "both.box"), ("plain.kdl", "plain.box")]
+    {
+        bake(&at(file), &tools.programs.box_init, &at(bundle));
+    }
+    let skill = fs::read_to_string(at("skills/greet/SKILL.md")).unwrap();
+    let script = |text: &str| format!("{SEEN}\n{text}");
+    Scenario::default()
+        .script(20, "make", MAKE)
+        .script(40, "life", &script(LIFE))
+        .script(40, "baked", &script(BAKED))
+        .script(90, "wrong", WRONG)
+        .script(60, "hostile", HOSTILE)
+        .script(40, "page", &page(&skill))
+        .start(&["hello", "both", "plain"].iter().fold(tools.host.clone(), |host, name| {
+            host.disk(at(&format!("{name}.box")), format!("/{name}"))
+        }))
+});
+
+/// Returns the commands of the page as one script, each after a line that no command prints.
+fn page(skill: &str) -> String {
+    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
+    let notes = skill
+        .replace("name: greet", "name: notes")
+        .replace("Greets somebody by name.", "Keeps notes.");
+    let start = format!(
+        "mkdir -p /tmp/page/skills/notes/tools; cd /tmp/page; ln -s /hello hello.box; echo run >skills/notes/tools/greet.sh
+        chmod +x skills/notes/tools/greet.sh; cat >skills/notes/SKILL.md <<'END'\n{notes}END\n"
+    );
+    format!("{start}{}", commands.join("\necho ----\n"))
+}
+
+#[track_caller]
+fn step(name: &str) -> &'static Step {
+    let step = &STEPS[name];
+    println!("{}\n{}\n{}", step.status, step.stdout, step.stderr);
+    step
+}
+
+#[test]
+fn a_skill_is_loaded_changed_and_unloaded_while_the_box_runs() {
+    assert_eq!(step("make").stderr, "");
+    insta::assert_snapshot!(step("life").stdout);
+    insta::assert_snapshot!(step("life").stderr);
+    let list = step("life").stdout.lines().find(|it| it.starts_with('{')).unwrap();
+    let list = serde_json::from_str(list).unwrap();
+    assert_fits("skills", &list);
+    assert_eq!(list["skills"][0]["version"], json!("2.0"));
+}
+
+#[test]
+fn a_baked_skill_stays_as_it_is() {
+    insta::assert_snapshot!(step("baked").stdout);
+    insta::assert_snapshot!(step("baked").stderr);
+}
+
+#[test]
+fn what_is_no_skill_stays_out() {
+    insta::assert_snapshot!(step("wrong").stdout);
+    insta::assert_snapshot!(step("wrong").stderr);
+}
+
+#[test]
+fn programs_of_the_box_lead_no_skill_elsewhere() {
+    insta::assert_snapshot!(step("hostile").stdout);
+    insta::assert_snapshot!(step("hostile").stderr);
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    let shown = commands(PAGE);
+    let parts: Vec<_> = step("page").stdout.split("----\n").collect();
+    assert_eq!(parts.len(), shown.len());
+    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+}
