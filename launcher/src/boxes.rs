@@ -30,10 +30,10 @@ use crate::LaunchError;
 use crate::runtime_dir;
 use crate::state::{self, MAX_NAME, absent, names, private_file};
 
-pub use crate::state::is_name;
+pub use crate::state::{is_name, since_epoch};
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use log::{LogReader, Logged, Logs};
-pub use record::{Record, Shown, State, since_epoch};
+pub use record::{Record, State};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";

@@ -152,7 +152,7 @@ pub struct Channel {
     /// When it was found out that init reads its requests no more.
     unread_since: Option<Instant>,
     nonce: Nonce,
-    /// What init gets once it has proved itself.
+    /// The messages for init once it has proved itself.
     first: Vec<HostMessage>,
     frames: Frames,
     /// The protocol that init speaks, once it has proved itself.

@@ -9,7 +9,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::LaunchError;
-use crate::jail::Ids;
 use crate::jail::control_group;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
@@ -60,10 +59,14 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn give_away(&self, socket: &str, ids: Ids) -> Result<(), LaunchError> {
+    pub(crate) fn give_away(
+        &self,
+        socket: &str,
+        (uid, gid): (u32, u32),
+    ) -> Result<(), LaunchError> {
         let directory = self.path.join(VMM);
         for path in [directory.join(socket), directory] {
-            lchown(&path, Some(ids.uid), Some(ids.gid))
+            lchown(&path, Some(uid), Some(gid))
                 .map_err(LaunchError::file("change the owner of", &path))?;
         }
         Ok(())

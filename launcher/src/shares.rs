@@ -3,13 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use box_image::wire::{Mount, MountSource, Mounts};
 use box_image::{Access, Scope};
+use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
-use crate::boxes::Shown;
 use crate::jail::shares::Shared;
 
 /// A directory of the host in components.
@@ -85,6 +85,17 @@ impl Share {
         }
         found
     }
+}
+
+/// A directory of the host in a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Where components see it.
+    pub guest: String,
+    /// Whether they may write to it.
+    pub writable: bool,
 }
 
 /// Returns how many devices a machine has for these: one for all that can only be read, and one for each other.

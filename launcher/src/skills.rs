@@ -48,9 +48,9 @@ pub struct Listed {
     pub source: Source,
     /// Its version.
     pub version: Option<String>,
-    /// What it does.
+    /// Its purpose.
     pub description: Option<String>,
-    /// Who made it.
+    /// Its author.
     pub author: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::fcntl::AT_FDCWD;
 
@@ -101,4 +101,10 @@ pub(crate) fn absent(
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(LaunchError::file("remove", path)),
     }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub fn since_epoch() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

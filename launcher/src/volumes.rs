@@ -24,17 +24,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_image::Scope;
-use box_image::rules::MOST_SCRATCH;
 use box_image::wire::{Mount, MountSource};
-use ext4_image::MIN_SIZE_WITH_JOURNAL;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
 use crate::LaunchError;
-use crate::boxes::since_epoch;
-use crate::state::{self, absent, is_name, names};
+use crate::state::{self, absent, is_name, names, since_epoch};
 
 use disk::DISK;
-pub use error::VolumeError;
+pub use error::{LEAST_SIZE, MOST_SIZE, VolumeError};
 pub use place::{VolumePlace, check_once};
 pub use record::{VolumeRecord, VolumeState};
 
@@ -47,10 +44,6 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The size of a volume for which nobody named another, in bytes.
 pub const DEFAULT_SIZE: u64 = 10 << 30;
-/// The least size of a volume, in bytes.
-pub const LEAST_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;
-/// The greatest one.
-pub const MOST_SIZE: u64 = MOST_SCRATCH;
 
 /// A volume that this process has for a machine, until this is dropped.
 #[derive(Debug)]
@@ -139,7 +132,7 @@ impl Volumes {
         let _guard = self.guard_of(name)?;
         let locked = disk::open(&self.directory.join(name), name)
             .and_then(|disk| self.lock_disk(name, &disk).map(|()| disk));
-        // It is no volume any more without its disk, so that what a killed command leaves is none.
+        // Without its disk it is not a volume any more, so a killed command leaves nothing that looks like one.
         let _locked = locked?;
         let directory = self.directory.join(name);
         absent(&directory.join(DISK), |path| fs::remove_file(path))?;
@@ -227,7 +220,7 @@ impl Volumes {
     }
 }
 
-/// Returns what init is told of volumes, whose disks come in this order.
+/// Returns the mounts of volumes for init; their disks come in this order.
 pub(crate) fn mounts(volumes: &[Volume]) -> impl Iterator<Item = Mount> {
     let mount = |(number, volume): (u8, &Volume)| {
         let (source, guest) = (MountSource::Disk(number), volume.guest.clone());

@@ -12,7 +12,7 @@ use crate::scenario::{Scenario, Step, tools};
 
 /// How many attacks there are.
 const ATTACKS: usize = 40;
-/// What the files have in them that are kept from the guest, and the size that no other file has.
+/// The text of the files that are kept from the guest, and the size that no other file has.
 const KEPT: &str = "canary-of-the-host";
 const SIZE: &str = "size 31337 ";
 
@@ -32,7 +32,7 @@ make() {
     done
 }
 "#;
-/// Starts the kernel until it has made all attacks: each time it goes on after the one that has ended the machine.
+/// Starts the kernel until it has made all attacks: each time it continues after the one that has ended the machine.
 const ATTACK: &str = r#"
 attack() {
     first=1
@@ -47,7 +47,7 @@ attack() {
     done
 }
 "#;
-/// What the host has: everything but the directory to write, and the places where a run leaves something of its own. And
+/// The files of the host: everything but the directory to write, and the places where a run leaves something of its own. And
 /// what a guest must not leave in that directory.
 const LOOK: &str = r#"
 look() {

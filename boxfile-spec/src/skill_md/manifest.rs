@@ -23,11 +23,11 @@ const BACKENDS: [&str; 3] = ["binary", "http", "script"];
 pub struct SkillManifest {
     /// Where the skill's name is written.
     pub name: Span,
-    /// What the skill does, and when an agent should use it: one line without control characters, as are the next two.
+    /// Its purpose, and when an agent should use it: one line without control characters, as are the next two.
     pub description: String,
     /// Its version, as it is written.
     pub version: Option<String>,
-    /// Who made it.
+    /// Its author.
     pub author: Option<String>,
     /// The built-in tools that the skill needs, by their canonical names.
     pub requires: Vec<Spanned<&'static str>>,

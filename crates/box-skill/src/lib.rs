@@ -27,7 +27,7 @@ const NO_DEFINITION: &str = "has no regular file SKILL.md";
 pub struct Skill {
     /// Its files.
     pub files: Files,
-    /// What its definition says about it, once that is checked: all of a plan but the name.
+    /// The checked facts of its definition: all of a plan but the name.
     pub about: SkillPlan,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Setting<'a> {
     pub(crate) secrets: &'a RefCell<Vec<SecretFile>>,
     /// Whether its programs can run commands in the business component.
     pub(crate) calls: bool,
-    /// What the host shows.
+    /// The mounts of the host.
     pub(crate) host: &'a HostMounts,
 }
 

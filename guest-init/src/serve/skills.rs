@@ -1,4 +1,4 @@
-//! What the host asks for about loaded skills: processes of init's own, in no component.
+//! Requests of the host about loaded skills: processes of init's own, in no component.
 
 use std::os::fd::AsFd as _;
 

@@ -92,7 +92,7 @@ fn place(name: &str) -> PathBuf {
 /// A task of the host.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    /// What is to be done.
+    /// The task.
     pub(crate) task: SkillTask,
     /// Its arguments.
     pub(crate) arguments: &'a [String],

@@ -19,7 +19,7 @@ use crate::sys;
 
 /// The file that a skill has at least.
 const DEFINITION: &str = "SKILL.md";
-/// What the host says about a skill, until it is in place. No skill has this name.
+/// The directory of a skill until it is in place. No skill has this name.
 const ABOUT_DRAFT: &str = ".about";
 
 /// The directory with all that belongs to loaded skills.
@@ -76,7 +76,7 @@ impl<'a> Store<'a> {
     fn unpack(&self, plan: &SkillPlan, archive: impl Read) -> io::Result<()> {
         let draft = self.at("draft", &plan.name);
         let said = |error: Error| {
-            // The place is none of the host's.
+            // The place does not belong to the host.
             let text = error.to_string().replace(&format!("{}/", draft.display()), "");
             Error::new(error.kind(), text)
         };

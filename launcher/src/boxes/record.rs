@@ -1,7 +1,6 @@
 //! The record of a box.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use box_digest::Digest;
 use box_image::{ComponentName, Phases, SkillPlan, Vm};
@@ -10,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::jail::Missing;
 use crate::machine::Machine;
+use crate::shares::Shown;
+use crate::state::since_epoch;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,17 +73,6 @@ pub struct Record {
     pub error: Option<String>,
     /// Whether the record goes when it ends.
     pub remove: bool,
-}
-
-/// A directory of the host in a box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
-    /// Where it is on the host.
-    pub host: PathBuf,
-    /// Where components see it.
-    pub guest: String,
-    /// Whether they may write to it.
-    pub writable: bool,
 }
 
 /// How far a box is.
@@ -148,10 +138,4 @@ impl Record {
         *self =
             Self { state, ended_ms, status, error, vmm: None, agent_socket: None, ..self.clone() };
     }
-}
-
-/// Returns the time in milliseconds since 1970.
-pub fn since_epoch() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,14 +1,12 @@
 //! The root directory of the VMM process: a small file system in memory, with three things of the host's in it.
 
 use std::ffi::CString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd as _, RawFd};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, unshare};
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_move,
@@ -16,7 +14,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
-use super::shares::{self, Shared};
+use super::shares::{self, Shared, directory};
 use crate::runtime_dir::VMM;
 
 /// The device of KVM.
@@ -67,12 +65,6 @@ pub(super) fn enter(runtime: &Path, shares: &[Shared]) -> Result<(), RootError> 
         unmount(runtime, UnmountFlags::DETACH).ok();
     });
     Ok(entered?)
-}
-
-/// Opens a directory to look at it only. A link at its place is something else.
-pub(super) fn directory(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
-    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
 /// Puts the host's files in.

@@ -2,18 +2,17 @@
 //! host is.
 #![allow(unsafe_code)]
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
+use rustix::fs::OFlags;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use serde::{Deserialize, Serialize};
-
-use super::root::directory;
 
 /// Where those are that can only be read.
 pub(crate) const READ_ONLY: &str = "/shares/ro";
@@ -94,6 +93,12 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
         move_mount(copy, c"", rustix::fs::CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     }
     Ok(())
+}
+
+/// Opens a directory to look at it only. A link at its place is something else.
+pub(super) fn directory(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
+    OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
 
 /// Makes a mount, and those below it, one without devices and programs.

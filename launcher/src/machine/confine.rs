@@ -44,7 +44,7 @@ pub(crate) fn terms<'a>(
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
             disks.iter().try_for_each(own).map_err(LaunchError::system("give a disk away"))?;
-            runtime.give_away(CONTROL_SOCKET, ids)
+            runtime.give_away(CONTROL_SOCKET, (ids.uid, ids.gid))
         });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
     });

@@ -1,8 +1,13 @@
 //! Errors about volumes.
 
+use box_image::rules::MOST_SCRATCH;
 use box_image::text::readable;
+use ext4_image::MIN_SIZE_WITH_JOURNAL;
 
-use super::{LEAST_SIZE, MOST_SIZE};
+/// The least size of a volume, in bytes.
+pub const LEAST_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;
+/// The greatest one.
+pub const MOST_SIZE: u64 = MOST_SCRATCH;
 
 /// Why a volume cannot be made, used or removed.
 #[derive(Debug, thiserror::Error)]

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::VolumeError;
 use crate::LaunchError;
-use crate::boxes::since_epoch;
+use crate::state::since_epoch;
 
 const RECORD: &str = "record.json";
 /// A record takes less, in bytes.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// What is known of a volume without its disk. Times are in milliseconds since 1970.
+/// The facts about a volume that its disk does not have. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumeRecord {
     /// Its name.
@@ -34,7 +34,7 @@ pub struct VolumeRecord {
 /// A volume as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VolumeState {
-    /// What is known of it.
+    /// Its record.
     #[serde(flatten)]
     pub record: VolumeRecord,
     /// The file with its disk.

@@ -38,7 +38,7 @@ run third '/keeper check /v/b; /keeper check /v/a </v/a-said' </tmp/b
 cat /tmp/errors >&2
 "#;
 
-/// What a scenario leaves in `/out`, by name.
+/// The files that a scenario leaves in `/out`, by name.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// The steps, and those files.

@@ -14,7 +14,7 @@ const TEXT: u32 = 1;
 const CONTROL: u32 = 3;
 /// `VIRTIO_CONSOLE_PORT_OPEN` of the first port (5.3.6.2).
 const PORT_OPEN: [u8; 8] = [0, 0, 0, 0, 6, 0, 1, 0];
-/// How often it looks whether something was taken, before it goes on without.
+/// How often it looks whether something was taken, before it continues without.
 const PATIENCE: u32 = 20_000;
 
 /// The console.

@@ -1,4 +1,4 @@
-//! What an attack stands on: the two kinds of shared directories, and the report.
+//! The ground of an attack: the two kinds of shared directories, and the report.
 
 mod calls;
 

@@ -5,13 +5,14 @@
 //! console, and ends the machine after the last one, or after one that a device did not survive.
 //!
 //! The numbers of the first attack to make and of the last, and how many look-ups are a flood, are in the file `attacks` of
-//! the directory to write: so whoever runs it goes on after one that has ended the machine.
+//! the directory to write: so whoever runs it continues after one that has ended the machine.
 #![no_std]
 #![deny(unsafe_code)]
 
 pub mod attacks;
 pub mod boot;
 pub mod console;
+mod entry;
 pub mod fs;
 pub mod ground;
 pub mod machine;

@@ -1,8 +1,5 @@
-//! The machine: its ports, the registers of its devices, and memory that the devices see. All that is unsafe is here.
-//!
-//! libkrun enters an ELF kernel by the 64-bit boot protocol of Linux (Documentation/arch/x86/boot.rst): in long mode, with
-//! interrupts off, the address of the boot parameters in `rsi`, and the first GiB of memory mapped as it is. The devices
-//! are above that, so the kernel maps them first.
+//! The machine: its ports, the registers of its devices, and memory that the devices see. All that is unsafe is here and in
+//! `entry`.
 #![allow(unsafe_code)]
 
 use core::cell::UnsafeCell;
@@ -24,46 +21,6 @@ const MAX_COMMAND_LINE: usize = 4096;
 /// The keyboard controller, and its command that ends the machine.
 const KEYBOARD: u16 = 0x64;
 const RESET: u8 = 0xfe;
-
-#[cfg(target_os = "none")]
-core::arch::global_asm!(
-    ".globl _start",
-    "_start:",
-    "lea rsp, [rip + {stack} + {size}]",
-    "mov rdi, rsi",
-    "call {enter}",
-    "2: hlt",
-    "jmp 2b",
-    stack = sym STACK,
-    size = const STACK_SIZE,
-    enter = sym enter,
-);
-
-const STACK_SIZE: usize = 256 << 10;
-
-#[repr(align(16))]
-struct Stack(
-    #[allow(dead_code, reason = "it is used by what runs on it")] UnsafeCell<[u8; STACK_SIZE]>,
-);
-
-// SAFETY: nothing of this program refers to it but the one processor's stack pointer.
-unsafe impl Sync for Stack {}
-
-#[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "only the machine has one"))]
-static STACK: Stack = Stack(UnsafeCell::new([0; STACK_SIZE]));
-
-#[cfg(target_os = "none")]
-extern "C" fn enter(parameters: usize) -> ! {
-    map_devices();
-    crate::boot::run(command_line(parameters))
-}
-
-#[cfg(target_os = "none")]
-#[panic_handler]
-fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
-    crate::console::last_words(info);
-    end()
-}
 
 /// How much memory the devices can be shown.
 const ARENA: usize = 8 << 20;
@@ -155,7 +112,7 @@ impl Registers {
     /// Reads one.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no such thing.
     pub fn read(self, offset: usize) -> u32 {
         assert!(offset < 4096 && offset.is_multiple_of(4), "no register");
         // SAFETY: it is mapped, and no memory of this program.
@@ -165,7 +122,7 @@ impl Registers {
     /// Writes to one.
     ///
     /// # Panics
-    /// Where there is none.
+    /// If there is no such thing.
     pub fn write(self, offset: usize, value: u32) {
         assert!(offset < 4096 && offset.is_multiple_of(4), "no register");
         // The device sees memory as it was before.
@@ -177,7 +134,7 @@ impl Registers {
 
 /// Makes a page table for the devices' GiB, and puts it in.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "there, they are mapped by nobody"))]
-fn map_devices() {
+pub(crate) fn map_devices() {
     let mut table = Shared::take(4096);
     for page in 0..512_u64 {
         let entry = (DEVICES as u64 + (page << 21)) | LARGE_PAGE;
@@ -190,7 +147,7 @@ fn map_devices() {
 
 /// Returns the command line that the boot parameters name.
 #[cfg_attr(not(target_os = "none"), allow(dead_code, reason = "only a kernel has one"))]
-fn command_line(parameters: usize) -> &'static [u8] {
+pub(crate) fn command_line(parameters: usize) -> &'static [u8] {
     // SAFETY: the boot protocol puts the address there.
     let start =
         unsafe { ptr::read_volatile((parameters + COMMAND_LINE_AT) as *const u32) } as usize;

@@ -20,10 +20,10 @@ pub struct SkillPlan {
     /// definition cannot change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// What it does, and when an agent should use it: one line.
+    /// Its purpose, and when an agent should use it: one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Who made it.
+    /// Its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }

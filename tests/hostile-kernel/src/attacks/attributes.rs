@@ -7,7 +7,7 @@ use crate::ground::{Ground, SIDES, Side};
 use super::names::KEPT;
 
 const W: Side = Side::Writable;
-/// What of the attributes is to be set (`FATTR_*`).
+/// The attributes that are to be set (`FATTR_*`).
 const MODE: u32 = 1;
 const OWNER: u32 = 2 | 4;
 const SIZE: u32 = 8;

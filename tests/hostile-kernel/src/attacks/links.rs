@@ -9,7 +9,7 @@ const TARGETS: [&[u8]; 4] = [b"/etc/canary", b"../canary", b"/proc/self/fd/0", b
 /// Flags of open(2): to read, to write, to empty, to make, by its path only, without following, a nameless file.
 const FLAGS: [u32; 7] = [0o4000, 0o4002, 0o5001, 0o4102, 0o1000_0000, 0o40_4000, 0o2020_0002];
 
-/// Makes a link anew.
+/// Makes a link again.
 fn new_link(ground: &mut Ground, to: &[u8]) -> Option<u64> {
     ground.fs(W).ask(UNLINK, ROOT).name(b"link").send();
     ground.symlink(W, b"link", to)

@@ -96,7 +96,7 @@ fn chain(ground: &mut Ground, side: Side, [one, two]: [Piece; 2]) {
     ground.note(answer);
 }
 
-/// A chain whose next piece is none, which is never taken from its ring.
+/// A chain whose next piece does not exist, which is never taken from its ring.
 pub(super) fn nowhere(ground: &mut Ground) {
     let [read, write] = pieces(ground, W);
     chain(ground, W, [read, Piece { flags: NEXT | WRITE, next: u16::MAX, ..write }]);

@@ -5,7 +5,7 @@ use core::fmt;
 use super::{ANSWER_HEADER, Fs};
 use crate::machine::Shared;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It was done; so many bytes came back.
@@ -22,7 +22,7 @@ pub enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Errno(pub i32);
 
-/// What a name or a node turns out to be.
+/// The kind of a name or a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// Its number on the host.

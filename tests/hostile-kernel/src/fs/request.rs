@@ -1,4 +1,4 @@
-//! A request in the making: a header, and whatever is put behind it.
+//! A request that is being made: a header, and whatever is put after it.
 
 use super::{Answer, Fs, HEADER};
 
@@ -10,7 +10,7 @@ pub struct Request<'a> {
     node: u64,
     user: u32,
     length: usize,
-    /// What the header says instead of the length.
+    /// The length in the header, instead of the true one.
     claimed: Option<u32>,
     room: usize,
 }
@@ -21,7 +21,7 @@ impl<'a> Request<'a> {
         Self { fs, opcode, node, user: 0, length: HEADER, claimed: None, room }
     }
 
-    /// Puts bytes behind it.
+    /// Puts bytes after it.
     #[must_use]
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
         self.fs.request.write(self.length, bytes);
@@ -29,19 +29,19 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Puts a name behind it, which ends with a NUL.
+    /// Puts a name after it, which ends with a NUL.
     #[must_use]
     pub fn name(self, name: &[u8]) -> Self {
         self.bytes(name).bytes(&[0])
     }
 
-    /// Puts numbers of 32 bits behind it.
+    /// Puts numbers of 32 bits after it.
     #[must_use]
     pub fn words(self, words: &[u32]) -> Self {
         words.iter().fold(self, |request, word| request.bytes(&word.to_le_bytes()))
     }
 
-    /// Puts numbers of 64 bits behind it.
+    /// Puts numbers of 64 bits after it.
     #[must_use]
     pub fn longs(self, longs: &[u64]) -> Self {
         longs.iter().fold(self, |request, long| request.bytes(&long.to_le_bytes()))

@@ -1,4 +1,4 @@
-//! Devices of virtio 1.x behind registers in memory (Virtual I/O Device Version 1.2, 4.2).
+//! Devices of virtio 1.x with registers in memory (Virtual I/O Device Version 1.2, 4.2).
 
 mod queue;
 
