@@ -16,8 +16,8 @@ pub(super) const KEPT: [&[u8]; 6] = [
     b"inner/../../canary",
     b"/srv/state/canary",
 ];
-/// How many descriptors of the process it tries.
-const DESCRIPTORS: u32 = 64;
+/// How many descriptors of the process it tries. libkrun's own come first; those of the directories are among the last.
+const DESCRIPTORS: u32 = 160;
 
 fn look_at(ground: &mut Ground, names: &[&[u8]]) {
     for side in SIDES {
