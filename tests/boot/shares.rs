@@ -250,7 +250,7 @@ fn root_shares_what_is_anothers() {
       
     1000 1000 d
     1000 1000 x
-    1
+    2
     0
     ");
     insta::assert_snapshot!(STEPS["another"].stderr, @"
@@ -268,7 +268,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
     error: a machine has at most 4 disks and devices for directories, and this one would have 5
-      = help: share fewer directories to be written to: each has a device of its own, and all others one together
+      = help: each scratch disk and each volume is one; so is each directory to be written to, and all others are one together
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory
@@ -289,7 +289,11 @@ fn devices_run_out_and_what_is_missing_is_named() {
 #[test]
 fn ten_thousand_files_are_listed_read_and_written() {
     insta::assert_snapshot!(STEPS["many"].stdout, @"
-    0
+    10000
+    a22696fc98a8cfb6375d9f6349d01041  -
+    1111
+    1111
     777
+    more
     ");
 }

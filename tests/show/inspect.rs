@@ -34,6 +34,7 @@ fn a_box_for_people() {
     machine     1 CPU, 256 MiB
     budget      total 5000 ms
     skill       greet, mode bake
+                Greets.
 
     agent
       root        /roots/agent

@@ -38,7 +38,7 @@ fn a_directory_of_skills_is_united_with_single_ones() {
         plan["skills"],
         json!([
             { "name": "data-agent", "mode": "mounted" },
-            { "name": "greet" },
+            { "name": "greet", "description": "Greets." },
             { "name": "order-agent", "mode": "mounted" },
         ])
     );
