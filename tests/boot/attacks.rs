@@ -47,8 +47,8 @@ attack() {
     done
 }
 "#;
-/// The files of the host: everything but the directory to write, and the places where a run leaves something of its own. And
-/// what a guest must not leave in that directory.
+/// `look` prints the files of the host: everything but the directory to write, and the places where a run leaves something of
+/// its own. `left` prints what no guest may leave in that directory.
 const LOOK: &str = r#"
 look() {
     find / -xdev \( -path /srv/shares/rw -o -path /tmp -o -path /out -o -path /srv/state \) -prune \

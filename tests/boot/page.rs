@@ -1,5 +1,7 @@
 //! A page of the documentation: its commands, and what it shows of their output.
 
+use crate::scenario::Step;
+
 /// A command of the page.
 #[derive(Debug)]
 pub(crate) struct Shown {
@@ -34,6 +36,21 @@ pub(crate) fn commands(page: &str) -> Vec<Shown> {
         }
     }
     found
+}
+
+/// Returns the commands of a page as one script for the virtual host, in a directory of its own, after what they need there.
+pub(crate) fn script(page: &str, before: &str) -> String {
+    let commands: Vec<_> = commands(page).into_iter().map(|it| it.command).collect();
+    format!("mkdir /tmp/page; cd /tmp/page\n{before}\n{}", commands.join("\necho ----\n"))
+}
+
+/// Checks that the script of a page has printed what the page shows.
+pub(crate) fn assert_page(page: &str, step: &Step) {
+    let shown = commands(page);
+    let parts: Vec<_> = step.stdout.split("----\n").collect();
+    assert_eq!(parts.len(), shown.len(), "{step:?}");
+    assert!(parts.len() > 1, "a page without commands");
+    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
 }
 
 /// Checks that the lines of the page are in the output, in their order; `…` stands for anything.

@@ -61,6 +61,41 @@ pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Pat
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
+/// Returns the Boxfile of a box that sleeps, whose components have different users.
+pub(crate) fn sleeping(name: &str) -> String {
+    format!(
+        r#"box "{name}"
+agent {{
+    image "oci:images/business"
+    entrypoint "/bin/sleep" "1000"
+    health "none"
+    user "1000:1000"
+    limits memory="32MiB" pids=32
+}}
+business {{
+    image "oci:images/business"
+    user "1001:1002"
+    limits memory="32MiB" pids=32
+}}
+vm cpus=1 memory="256MiB"
+"#
+    )
+}
+
+/// Returns the line of shell that runs a script in the virtual host as a user of it, who may use KVM. Once in each start
+/// of the host.
+pub(crate) fn as_user(script: &str) -> String {
+    format!(
+        "echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group
+echo 'kvm:x:104:me' >>/etc/group; mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
+cat >/tmp/user.sh <<'AS_USER'
+export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home; cd
+{script}
+AS_USER
+su me -c 'sh /tmp/user.sh'"
+    )
+}
+
 /// Puts the images and the skill of the example box into a directory, and returns its Boxfile's text.
 pub(crate) fn hello_checkout(directory: &Path) -> String {
     let example = tools().workspace.path("examples/hello");

@@ -4,22 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
-const BOXFILE: &str = r#"box "roomy"
-agent {
-    image "oci:images/business"
-    entrypoint "/bin/sleep" "1000"
-    health "none"
-    user "1000:1000"
-    limits memory="32MiB" pids=32
-}
-business {
-    image "oci:images/business"
-    user "1001:1002"
-    limits memory="32MiB" pids=32
-}
-vm cpus=1 memory="256MiB"
+const SCRATCH: &str = r#"
 scratch "work" guest="/var/work" size="64MiB" component="business"
 scratch "shared" guest="/shared" size="1MiB"
 scratch "large" guest="/large" size="1024GiB" component="agent"
@@ -31,6 +18,7 @@ dd if=/dev/zero of=more bs=1M count=40 2>&1 | grep -o 'No space left on device';
 test -e /large || echo no other; df -m /var/work | tail -n1 | tr -s ' ' | cut -d' ' -f2";
 /// Runs the box, leaves a file on each disk, and looks what the host has of it.
 const HOST: &str = r#"
+export BOXLAUNCH_STATE=/tmp/state
 boxlaunch run -d --name roomy /roomy >/dev/null
 boxlaunch exec --in agent roomy -- sh -c 'df -m /large | tail -n1 | tr -s " " | cut -d" " -f2; echo here >/large/file; echo hello >/shared/word'
 boxlaunch exec roomy -- sh -c 'cat /shared/word; echo kept >/var/work/file; cat /var/work/file'
@@ -41,23 +29,20 @@ boxlaunch kill roomy >/dev/null; boxlaunch wait roomy >/dev/null
 find $BOXLAUNCH_STATE -name '.scratch*' | wc -l
 boxlaunch run /roomy -- ls /var/work
 "#;
-const USER: &str = r#"
-echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me' >>/etc/group
-mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
-su me -c 'HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home boxlaunch run -q /roomy -- sh -c "echo mine >/var/work/file; cat /var/work/file"'
-"#;
+const USER: &str =
+    r#"boxlaunch run -q /roomy -- sh -c "echo mine >/var/work/file; cat /var/work/file""#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("roomy.box"));
     testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
-    fs::write(&boxfile, BOXFILE).unwrap();
+    fs::write(&boxfile, sleeping("roomy") + SCRATCH).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     Scenario::default()
         .script(20, "fill", &format!("boxlaunch run /roomy -- sh -c \"{FILL}\""))
         .script(20, "host", HOST)
-        .script(10, "user", USER)
+        .script(10, "user", &as_user(USER))
         .start(&tools.host.clone().file(&bundle, "/roomy"))
 });
 

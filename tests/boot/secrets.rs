@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
-use crate::page::{assert_shown, blocks, commands};
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::page::{self, assert_page, blocks};
+use crate::scenario::{Scenario, Step, as_user, bake, tools};
 
 /// The page for users, which has the declarations of the box, too.
 const PAGE: &str = include_str!("../../docs/secrets.md");
@@ -60,11 +60,8 @@ boxlaunch stop kept
 "#;
 
 /// An ordinary user, whose process is hidden while it holds the values.
-const USER: &str = r#"
-echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'kvm:x:104:me' >>/etc/group
-mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
-su me -c 'export HOME=/tmp/home BOXLAUNCH_STATE=/tmp/home/state XDG_RUNTIME_DIR=/tmp/home KEY=a; echo c >/tmp/home/c
-echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"'
+const USER: &str = r#"export KEY=a; echo c >/tmp/home/c
+echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"
 "#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -83,13 +80,20 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(5, "business", &seen(""))
         .script(5, "agent", &seen("--in agent"))
         .script(5, "nobody", &seen("--user 5:1002"))
-        .script(20, "kept", &format!("({}) >/dev/null; unset KEY; {SEARCH}", run("-d --name kept")))
+        .script(
+            20,
+            "kept",
+            &format!(
+                "export BOXLAUNCH_STATE=/tmp/state; ({}) >/dev/null; unset KEY; {SEARCH}",
+                run("-d --name kept")
+            ),
+        )
         .step("missing", "boxlaunch run --secret CERT=- /secretive </dev/null")
         .step("unknown", "boxlaunch run --secret OTHER=- /secretive")
         .script(5, "unset", &format!("boxlaunch run {RUN} <&-"))
-        .script(10, "user", USER)
+        .script(10, "user", &as_user(USER))
         .step("value", "boxlaunch run --secret API_KEY=c4n4ry /secretive")
-        .script(20, "page", &page())
+        .script(20, "page", &page::script(PAGE, "ln -s /secretive keys.box"))
         .start(&tools.host.clone().file(&bundle, "/secretive"))
 });
 
@@ -110,20 +114,9 @@ fn a_user_gives_secrets_too() {
     assert_eq!(STEPS["user"].stdout, "c\nb\n", "{:?}", STEPS["user"]);
 }
 
-/// Returns the commands of the page as one script, each after a line that no command prints.
-fn page() -> String {
-    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
-    let start = "mkdir /tmp/page; cd /tmp/page; ln -s /secretive keys.box\n";
-    format!("{start}{}", commands.join("\necho ----\n"))
-}
-
 #[test]
 fn the_page_shows_what_happens() {
-    let shown = commands(PAGE);
-    let parts: Vec<_> = STEPS["page"].stdout.split("----\n").collect();
-    assert_eq!(parts.len(), shown.len(), "{:?}", STEPS["page"]);
-    assert!(parts.len() > 5);
-    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+    assert_page(PAGE, &STEPS["page"]);
 }
 
 /// Fails where the value stays in the environment, in the memory of the supervisor, or in a file.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde_json::json;
 
-use crate::page::{assert_shown, commands};
+use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;
 
@@ -118,15 +118,14 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 
 /// Returns the commands of the page as one script, each after a line that no command prints.
 fn page(skill: &str) -> String {
-    let commands: Vec<_> = commands(PAGE).into_iter().map(|it| it.command).collect();
     let notes = skill
         .replace("name: greet", "name: notes")
         .replace("Greets somebody by name.", "Keeps notes.");
     let start = format!(
-        "mkdir -p /tmp/page/skills/notes/tools; cd /tmp/page; ln -s /hello hello.box; echo run >skills/notes/tools/greet.sh
+        "mkdir -p skills/notes/tools; ln -s /hello hello.box; echo run >skills/notes/tools/greet.sh
         chmod +x skills/notes/tools/greet.sh; cat >skills/notes/SKILL.md <<'END'\n{notes}END\n"
     );
-    format!("{start}{}", commands.join("\necho ----\n"))
+    page::script(PAGE, &start)
 }
 
 #[track_caller]
@@ -167,8 +166,5 @@ fn programs_of_the_box_lead_no_skill_elsewhere() {
 
 #[test]
 fn the_page_shows_what_happens() {
-    let shown = commands(PAGE);
-    let parts: Vec<_> = step("page").stdout.split("----\n").collect();
-    assert_eq!(parts.len(), shown.len());
-    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+    assert_page(PAGE, step("page"));
 }

@@ -62,6 +62,8 @@ pub struct Artefacts {
     pub red_team: PathBuf,
     /// A program that writes files which must survive a kill, and looks at their disk; static.
     pub keeper: PathBuf,
+    /// A program that watches a directory; static.
+    pub watcher: PathBuf,
     /// A machine without the jail; static.
     pub unjailed: PathBuf,
     /// A hostile kernel, which runs on a machine.
@@ -87,6 +89,7 @@ impl Artefacts {
             port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
             keeper: anywhere("keeper"),
+            watcher: anywhere("watcher"),
             unjailed: anywhere("unjailed"),
             hostile_kernel: workspace.target(&format!("{BARE}/release/{HOSTILE_KERNEL}")),
         }

@@ -117,6 +117,11 @@ impl From<RunFailure> for CommandError {
     }
 }
 
+/// Returns the failure of a command line that asks for what cannot be.
+pub(crate) fn usage(message: &str, help: &str) -> CommandError {
+    CommandError::new((Usage, help.to_owned()), message)
+}
+
 /// Returns the exit code of a command that fails with this error.
 pub(crate) const fn exit_code(code: ErrorCode) -> u8 {
     match code {

@@ -149,6 +149,18 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "it has written nothing: look at its program and arguments in the Boxfile, and give it \
              one that keeps running"
         }
+        LaunchError::Volume(error) => return volume_help(error),
+        LaunchError::Timeout { .. } => {
+            "look at the agent's output and its health check; --console FILE keeps all that the \
+             machine said, and --startup-timeout gives it more time"
+        }
+        error => return named_help(error).or_else(|| skill_help(error)),
+    })
+}
+
+/// Returns what to do about an error of a command that names a box.
+const fn named_help(error: &LaunchError) -> Option<&'static str> {
+    Some(match error {
         LaunchError::NoBox(_) => "`boxlaunch ps -a` lists the boxes that were started",
         LaunchError::NotRunning(_) => {
             "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
@@ -157,6 +169,19 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::NoHealthCheck(_) => {
             "declare `health` for it in the Boxfile, and build the box again"
         }
+        LaunchError::NoAnswer => "it may be busy, or stopped; `boxlaunch rm --force` ends it",
+        LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",
+        LaunchError::NameTaken(_) => {
+            "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"
+        }
+        LaunchError::BadName(_) => NAME_FORM,
+        LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
+        _ => return None,
+    })
+}
+
+fn skill_help(error: &LaunchError) -> Option<&'static str> {
+    Some(match error {
         LaunchError::FixedSkill { mode: SkillMode::Baked, .. } => {
             "baked skills cannot be changed: build the box again, or give the skill another name"
         }
@@ -166,18 +191,6 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::NoSkill(_) => "`boxlaunch skills NAME` lists those that were",
         LaunchError::Skill(error) if skill_code(error) == SkillInvalid => {
             "a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md"
-        }
-        LaunchError::NoAnswer => "it may be busy, or stopped; `boxlaunch rm --force` ends it",
-        LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",
-        LaunchError::NameTaken(_) => {
-            "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"
-        }
-        LaunchError::BadName(_) => NAME_FORM,
-        LaunchError::Volume(error) => return volume_help(error),
-        LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
-        LaunchError::Timeout { .. } => {
-            "look at the agent's output and its health check; --console FILE keeps all that the \
-             machine said, and --startup-timeout gives it more time"
         }
         _ => return None,
     })

@@ -16,7 +16,7 @@ use std::process::Command;
 
 use box_image::rules::{VARIABLE_FORM, is_variable};
 use box_image::wire::{MAX_SECRET, Secret, SecretError, check_secret};
-use box_image::{ErrorCode, RunPlan, SecretDelivery, SecretPlan};
+use box_image::{RunPlan, SecretDelivery, SecretPlan};
 use boxlaunch::LaunchError;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -25,7 +25,7 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::close;
 use zeroize::Zeroizing;
 
-use super::error::CommandError;
+use super::error::{CommandError, usage};
 use super::paths::SELF;
 use super::run::RunArgs;
 
@@ -269,10 +269,6 @@ fn read_and_clear(fd: RawFd, count: usize) -> io::Result<Vec<Zeroizing<Vec<u8>>>
 
 fn refused(name: &str, error: SecretError) -> CommandError {
     usage(&format!("the secret {name} cannot be handed over: {error}"), "give another value")
-}
-
-fn usage(message: &str, help: &str) -> CommandError {
-    CommandError::new((ErrorCode::Usage, help.to_owned()), message)
 }
 
 #[cfg(test)]

@@ -7,14 +7,12 @@ use std::thread::JoinHandle;
 
 use box_image::plan::SKILLS_PATH;
 use box_image::wire::{MAX_DEVICES, MAX_FRAME};
-use box_image::{Access, ErrorCode, RunPlan, Scope, SharePlan, SkillMode};
-use boxlaunch::jail::files_of_host;
+use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use boxlaunch::jail::most_files;
 use boxlaunch::places;
 use boxlaunch::shares::{Share, devices};
-use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::geteuid;
 
-use super::error::CommandError;
+use super::error::{CommandError, usage};
 use super::run::RunArgs;
 
 /// The form of `--share`.
@@ -194,10 +192,6 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
 }
 
-fn usage(message: &str, help: &str) -> CommandError {
-    CommandError::new((ErrorCode::Usage, help.to_owned()), message)
-}
-
 /// Counts the files of a directory while the box starts: the machine has a file open for each that the guest knows.
 pub(super) struct Count {
     shown: String,
@@ -211,16 +205,14 @@ const OWN_FILES: u64 = 1024;
 impl Count {
     /// Starts to count, for each directory.
     pub(super) fn start(shares: &[Share]) -> Vec<Self> {
-        // Root's machines are allowed as many as the kernel knows.
-        let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(_, most)| most);
-        let most = if geteuid().is_root() { 1 << 20 } else { limit };
-        let most = most.min(files_of_host()).saturating_sub(OWN_FILES);
-        let count = |share: &Share| {
-            let path = share.host().to_owned();
-            let found = std::thread::spawn(move || Share::count(&path, most));
-            Self { shown: share.host().display().to_string(), most, found }
-        };
-        shares.iter().map(count).collect()
+        let most = most_files().saturating_sub(OWN_FILES);
+        shares.iter().map(|share| Self::of(share, most)).collect()
+    }
+
+    fn of(share: &Share, most: u64) -> Self {
+        let path = share.host().to_owned();
+        let found = std::thread::spawn(move || Share::count(&path, most));
+        Self { shown: share.host().display().to_string(), most, found }
     }
 
     /// Returns a warning where there are more than the machine can have open.
@@ -242,6 +234,21 @@ mod tests {
 
     fn own(host: &str, guest: &str, access: Access) -> GivenShare {
         GivenShare::Own { host: host.into(), guest: guest.into(), access }
+    }
+
+    #[test]
+    fn a_directory_with_more_files_than_a_machine_has_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let share = Share::new(dir.path(), "/a", Access::ReadOnly, Scope::Both).unwrap();
+        let warning = |most| Count::of(&share, most).finish();
+        assert_eq!(warning(3), None);
+        let warning = warning(2).unwrap();
+        let name = dir.path().file_name().unwrap().to_str().unwrap();
+        assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
+        assert!(warning.contains("ulimit -Hn"), "{warning}");
     }
 
     #[test]

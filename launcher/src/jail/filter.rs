@@ -122,6 +122,8 @@ fn conditions(rule: Rule) -> Result<Vec<SeccompRule>, BackendError> {
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use nix::errno::Errno;
     use nix::sys::signal::Signal;
     use nix::sys::wait::{WaitStatus, waitpid};
@@ -165,6 +167,57 @@ mod tests {
 
     fn is_listed(call: c_long) -> bool {
         call == libc::SYS_clone3 || CALLS.iter().any(|(listed, _)| *listed == call)
+    }
+
+    /// Whoever a guest says that it writes as, nothing becomes of it, and no program of it runs as its owner on the host.
+    #[test]
+    fn a_machine_with_a_directory_to_write_to_stays_who_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("made");
+        let new = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let (file, new) = (tempfile::tempfile().unwrap(), new.as_ptr() as u64);
+        let fd = u64::from(std::os::fd::AsRawFd::as_raw_fd(&file).cast_unsigned());
+        let (here, empty) = (u64::from(libc::AT_FDCWD.cast_unsigned()), c"".as_ptr() as u64);
+        let create = u64::from((libc::O_CREAT | libc::O_WRONLY).cast_unsigned());
+        let read = u64::from(libc::O_RDONLY.cast_unsigned());
+        let answers = [
+            (libc::SYS_setresuid, [7, 7, 7, 0], 0),
+            (libc::SYS_setresgid, [7, 7, 7, 0], 0),
+            (libc::SYS_fchownat, [fd, empty, 7, 7], 0),
+            (libc::SYS_fchmod, [fd, 0o4755, 0, 0], libc::EPERM),
+            (libc::SYS_fchmod, [fd, 0o2755, 0, 0], libc::EPERM),
+            (libc::SYS_fchmod, [fd, 0o1755, 0, 0], 0),
+            (libc::SYS_mkdirat, [here, new, 0o2755, 0], libc::EPERM),
+            (libc::SYS_mknodat, [here, new, 0o10_4644, 0], libc::EPERM),
+            (libc::SYS_openat, [here, new, create, 0o4644], libc::EPERM),
+            (libc::SYS_openat, [here, new, read, 0o4644], libc::ENOENT),
+            (libc::SYS_openat, [here, new, create, 0o644], 0),
+            (libc::SYS_fchmodat, [here, new, 0o6644, 0], libc::EPERM),
+        ];
+        let needs = Needs { disks: false, shares: true, writable_shares: true };
+        // SAFETY: the child makes system calls only, with memory that was made before.
+        match unsafe { fork() }.unwrap() {
+            ForkResult::Parent { child } => {
+                let exited = waitpid(child, None).unwrap();
+                assert_eq!(exited, WaitStatus::Exited(child, 99), "the call with this number");
+                assert_eq!(file.metadata().unwrap().mode() & 0o7777, 0o1755);
+                assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o7777, 0o644);
+            }
+            ForkResult::Child => {
+                let filter = Filter::new(false, needs).unwrap();
+                nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+                nix::sys::prctl::set_no_new_privs().ok();
+                filter.install().ok();
+                let wrong = answers.iter().position(|(call, [a, b, c, d], expected)| {
+                    // SAFETY: what the call does is the process's alone, or concerns the files of this test.
+                    let result = unsafe { libc::syscall(*call, *a, *b, *c, *d, 0, 0) };
+                    *expected != if result == -1 { Errno::last_raw() } else { 0 }
+                });
+                let code = wrong.map_or(99, |it| i32::try_from(it).unwrap_or(98));
+                // SAFETY: it runs nothing of this program.
+                unsafe { libc::_exit(code) }
+            }
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod trace;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::RawFd;
+use std::os::fd::{IntoRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -39,11 +39,11 @@ use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 pub use layer::{Layer, Missing, Policy, Report};
-pub use privileges::files_of_host;
+pub use privileges::most_files;
 pub(crate) use privileges::{Ids, Users};
 use root::RootError;
 pub(crate) use root::{DEVICE, fd_path};
-use shares::Shared;
+use shares::{Shared, directory};
 
 use crate::LaunchError;
 use crate::runtime_dir::VMM;
@@ -123,7 +123,8 @@ impl Jail {
     /// # Errors
     /// When the process is left in a state in which no machine can start.
     pub(crate) fn enter(terms: Terms, files: Files<'_>) -> Result<Self, LaunchError> {
-        let sockets = terms.runtime.join(VMM);
+        let path = terms.runtime.join(VMM);
+        let directory = directory(&path).map_err(LaunchError::file("open", &path))?;
         let report = Report { missing: terms.missing, ..Report::default() };
         let shares = terms.shares;
         let needs = Needs {
@@ -131,24 +132,30 @@ impl Jail {
             shares: !shares.is_empty(),
             writable_shares: shares.iter().any(|it| it.is_writable),
         };
-        let mut jail = Self { began: Instant::now(), policy: terms.policy, report, needs, sockets };
+        let (began, sockets) = (Instant::now(), PathBuf::new());
+        let mut jail = Self { began, policy: terms.policy, report, needs, sockets };
         for (layer, flag) in NAMESPACES {
             jail.put(layer, unshare(flag));
         }
         // Afterwards it cannot be read.
-        let files_of_host = privileges::files_of_host();
-        let entered = root::enter(&terms.runtime, &shares);
+        let most_files = most_files();
+        let entered = root::enter(&terms.runtime, &directory, &shares);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
         let has_root = jail.put(Layer::MountNamespace, entered).is_some();
-        if has_root {
-            jail.sockets = Path::new(root::SOCKETS).to_owned();
-        }
+        jail.sockets = if has_root {
+            // It is of the host's, which nothing leads to from here on.
+            drop(directory);
+            root::SOCKETS.into()
+        } else {
+            // Whoever this process becomes, it can reach the directory by this name, for as long as it runs.
+            root::fd_path(directory.into_raw_fd())
+        };
         jail.put(
             Layer::ResourceLimits,
-            privileges::limit((!needs.writable_shares).then_some(files.largest), files_of_host),
+            privileges::limit((!needs.writable_shares).then_some(files.largest), most_files),
         );
         if let Some(ids) = terms.ids {
-            jail.become_user(ids, has_root);
+            jail.put(Layer::UserId, ids.take());
         }
         if terms.is_root {
             // It was not made before: capabilities were still needed.
@@ -161,16 +168,6 @@ impl Jail {
         jail.report.landlock_abi = jail.put(Layer::Landlock, fence);
         jail.report.ids = (geteuid().as_raw(), getegid().as_raw());
         Ok(jail)
-    }
-
-    /// Becomes a user of its own, who can reach the sockets in no other root directory.
-    fn become_user(&mut self, ids: Ids, has_root: bool) {
-        if has_root {
-            self.put(Layer::UserId, ids.take());
-        } else {
-            let reason = "the run's directory is root's, and is needed without a mount namespace";
-            self.report.missing.push(Missing::new(Layer::UserId, reason));
-        }
     }
 
     /// Filters the system calls, and tells the supervisor what holds.

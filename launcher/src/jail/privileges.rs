@@ -117,25 +117,29 @@ fn device_group(device: &File) -> Result<Option<u32>, String> {
     }
 }
 
-/// Returns how many files one machine may have open: the guest decides how many of shared directories it opens, and the
-/// host's other programs need some (`fs.file-max`).
-pub fn files_of_host() -> u64 {
-    let most = fs::read_to_string("/proc/sys/fs/file-max").ok();
-    most.and_then(|it| it.trim().parse::<u64>().ok()).map_or(u64::MAX, |most| most / 4)
+/// Returns how many files a machine may have open that this process starts: root's as many as the kernel allows one
+/// process, a user's as many as that user may have. The guest decides how many of shared directories it opens, and the
+/// host's other programs need some, so that it is at most a quarter of all (`fs.file-max`).
+pub fn most_files() -> u64 {
+    let own = || getrlimit(Resource::RLIMIT_NOFILE).map_or(MOST_FILES, |(_, most)| most);
+    let most = if geteuid().is_root() { MOST_FILES } else { own().min(MOST_FILES) };
+    let of_host = fs::read_to_string("/proc/sys/fs/file-max").ok();
+    let of_host = of_host.and_then(|it| it.trim().parse::<u64>().ok());
+    of_host.map_or(most, |all| most.min(all / 4))
 }
 
-/// Sets the limits of this process, which may write files of so many bytes, if there is a limit, and have so many files of
-/// the host's open; it has no core files already.
+/// Sets the limits of this process, which may write files of so many bytes, if there is a limit, and have so many
+/// files open; it has no core files already.
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn limit(largest: Option<u64>, of_host: u64) -> nix::Result<()> {
+pub(super) fn limit(largest: Option<u64>, files: u64) -> nix::Result<()> {
     // libkrun panics where a connection finds no descriptor, and has one for each file of a share that the guest knows.
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let wanted = MOST_FILES.min(of_host);
-    if setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).is_err() {
-        let most = most.min(of_host);
-        setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
+    if setrlimit(Resource::RLIMIT_NOFILE, files, files).is_err() {
+        // A root of a container may not be allowed more than it has.
+        let (_, own) = getrlimit(Resource::RLIMIT_NOFILE)?;
+        let files = own.min(files);
+        setrlimit(Resource::RLIMIT_NOFILE, files, files)?;
     }
     // Beside disks and shares it writes to pipes and sockets only.
     if let Some(largest) = largest {

@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
-use super::BOXFILE;
-use crate::scenario::{Scenario, Step, bake, tools};
+use crate::scenario::{Scenario, Step, bake, sleeping, tools};
 
 /// How many moments are looked at.
 const MOMENTS: usize = 100;
@@ -50,7 +49,7 @@ static SCENE: LazyLock<(BTreeMap<String, Step>, Files)> = LazyLock::new(|| {
     testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     fs::copy(&tools.programs.keeper, dir.path().join("keeper")).unwrap();
     let keeper = "business {\n    file \"keeper\" to=\"/keeper\" mode=\"0755\"\n";
-    fs::write(&boxfile, BOXFILE.replace("business {\n", keeper)).unwrap();
+    fs::write(&boxfile, sleeping("kept").replace("business {\n", keeper)).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let host = tools.host.clone().file(&bundle, "/kept");
     let host = host.file(&tools.programs.keeper, "/bin/keeper");

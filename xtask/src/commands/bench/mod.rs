@@ -56,6 +56,20 @@ fn with_mke2fs(host: VirtualHost) -> Result<VirtualHost> {
     with_program(host, &mke2fs, "/bench/mke2fs")
 }
 
+/// Runs a benchmark's script on the virtual host, with the number of its runs; returns what it prints.
+fn scripted(host: &VirtualHost, runs: u32) -> Result<String> {
+    let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status != 0 {
+        return Err(KitError::Failed {
+            command: "the benchmark's script on the virtual host".to_owned(),
+            status: format!("exit status: {}", output.status),
+            output: text(&output.stderr),
+        });
+    }
+    Ok(text(&output.stdout))
+}
+
 fn builds(options: &Options) -> Outcome {
     let workspace = Workspace::find();
     let contest = prepare(&workspace)?;

@@ -12,7 +12,7 @@ use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
 use testkit::{KitError, Result, VirtualHost, Workspace, hello, program};
 
 use super::report::median;
-use super::with_mke2fs;
+use super::{scripted, with_mke2fs};
 use crate::commands::{Outcome, setup};
 use crate::{cargo, say};
 
@@ -48,7 +48,7 @@ pub(super) fn run(runs: u32) -> Outcome {
     fs::create_dir_all(&bench).map_err(KitError::file("make", &bench))?;
     let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
     let host = prepare(&workspace, room.path())?;
-    let printed = say::step("using files on the virtual host", || measure(&host, runs))?;
+    let printed = say::step("using files on the virtual host", || scripted(&host, runs))?;
     let report = report(&printed, &host.machine()?.qemu)?;
     let path = bench.join("files.json");
     fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
@@ -83,20 +83,6 @@ fn prepare(workspace: &Workspace, room: &Path) -> Result<VirtualHost> {
         .file(room.join("script"), "/bench/script")
         .file(room.join("work"), "/bench/work");
     with_busybox(with_mke2fs(host)?, workspace)
-}
-
-/// Runs the script on the host, and then in a box that sees the same directory; returns what both print.
-fn measure(host: &VirtualHost, runs: u32) -> Result<String> {
-    let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status != 0 {
-        return Err(KitError::Failed {
-            command: "the benchmark's script on the virtual host".to_owned(),
-            status: format!("exit status: {}", output.status),
-            output: text(&output.stderr),
-        });
-    }
-    Ok(text(&output.stdout))
 }
 
 /// Makes the report of what the script printed.

@@ -17,7 +17,7 @@ use testkit::prerequisites::{
 use testkit::{KitError, Result, VirtualHost, Workspace};
 
 use self::prepare::Parts;
-use super::promised;
+use super::{promised, scripted};
 use crate::commands::{Outcome, setup};
 use crate::{cargo, say};
 
@@ -61,14 +61,5 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
 }
 
 fn measure(host: &VirtualHost, runs: u32) -> Result<Value> {
-    let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    if output.status != 0 {
-        return Err(KitError::Failed {
-            command: "the benchmark's script on the virtual host".to_owned(),
-            status: format!("exit status: {}", output.status),
-            output: text(&output.stderr),
-        });
-    }
-    report::of(&text(&output.stdout), &host.machine()?.qemu)
+    report::of(&scripted(host, runs)?, &host.machine()?.qemu)
 }
