@@ -149,6 +149,9 @@ pub enum LaunchError {
     /// A directory of the host cannot be shared.
     #[error("{0}")]
     Share(String),
+    /// This host gives no mount namespace, and nothing is shared elsewhere.
+    #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
+    ShareHost(String),
     /// Directories to be written to belong to several users.
     #[error("directories of several users or groups cannot be shared to be written to")]
     SharedOwners,

@@ -35,7 +35,7 @@ use crate::output::Route;
 use crate::receipt::Receipts;
 use crate::report::RunFacts;
 use crate::runtime_dir::RuntimeDir;
-use crate::shares::{Share, mounts};
+use crate::shares::{self, Share};
 use crate::signals::StopSignals;
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
@@ -398,6 +398,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let port = setup.opened.plan().agent.port;
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
+    mounts(setup, (u32::MAX, u32::MAX))?;
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
@@ -433,11 +434,26 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let secrets = std::mem::take(&mut setup.secrets);
     let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
     let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
-    let mut mounts = mounts(&setup.shares, ids);
-    mounts.mounts.extend(volumes::mounts(&setup.volumes));
-    first.extend((!mounts.mounts.is_empty()).then_some(HostMessage::Mounts(mounts)));
+    first.extend(mounts(setup, ids)?);
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     Ok(Prepared { verification, events, agent_socket, jail: jail.unwrap_or_default() })
+}
+
+/// Returns the message to init about what a machine has of the host, where it has something. It is as such a user and group
+/// to itself.
+///
+/// # Errors
+/// [`LaunchError::Share`] where that is too much for one message.
+fn mounts(setup: &Setup<'_>, ids: (u32, u32)) -> Result<Option<HostMessage>, LaunchError> {
+    let too_many = || LaunchError::Share("there are too many directories for one box".to_owned());
+    let mut mounts = shares::mounts(&setup.shares, ids).ok_or_else(too_many)?;
+    mounts.mounts.extend(volumes::mounts(&setup.volumes));
+    if mounts.mounts.is_empty() {
+        return Ok(None);
+    }
+    let message = HostMessage::Mounts(mounts);
+    message.write(&mut io::sink()).map_err(|_| too_many())?;
+    Ok(Some(message))
 }
 
 /// Returns the size of the largest disk that a machine writes to, in bytes.

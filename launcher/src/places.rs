@@ -1,6 +1,6 @@
 //! The places of a box at which a command line mounts something.
 
-use box_image::rules::{PATH_MAX, is_normalized, overlap, reserved_place};
+use box_image::rules::{is_place, overlap, reserved_place};
 use box_image::text::shown;
 use box_image::{ComponentName, RunPlan, SecretDelivery};
 
@@ -9,8 +9,8 @@ use box_image::{ComponentName, RunPlan, SecretDelivery};
 /// # Errors
 /// Why nothing can be mounted there, for people.
 pub fn check(guest: &str) -> Result<(), String> {
-    let is_path = is_normalized(guest) && guest.len() <= PATH_MAX && !guest.contains([':', '\0']);
-    if !is_path {
+    // A colon would end it on a command line.
+    if !is_place(guest) || guest.contains(':') {
         let form = "it has to be an absolute path without `.`, `..`, `:` and empty names";
         return Err(format!("nothing can be mounted at {:?}: {form}", shown(guest)));
     }

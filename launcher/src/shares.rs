@@ -5,12 +5,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use box_image::wire::{Mount, MountSource, Mounts};
+use box_image::wire::{self, Mount, Mounts};
 use box_image::{Access, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
-use crate::jail::shares::Shared;
+use crate::jail::shares::{Shared, sources};
+
+/// What fails where a directory cannot be used, in [`LaunchError::File`].
+pub const SHARE: &str = "share";
 
 /// A directory of the host in components.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +47,7 @@ impl Share {
                 is_writable: access == Access::ReadWrite,
             })
         };
-        let directory = find().map_err(LaunchError::file("share", path))?;
+        let directory = find().map_err(LaunchError::file(SHARE, path))?;
         Ok(Self { directory, guest: guest.to_owned(), scope })
     }
 
@@ -98,24 +101,21 @@ pub struct Shown {
     pub writable: bool,
 }
 
-/// Returns how many devices a machine has for these: one for all that can only be read, and one for each other.
-pub fn devices(shares: &[Share]) -> usize {
-    let writable = shares.iter().filter(|it| it.is_writable()).count();
-    writable + usize::from(writable < shares.len())
+/// Returns how many devices a machine has for these, and so many disks.
+pub fn devices(disks: usize, shares: &[Share]) -> usize {
+    let written = shares.iter().filter(|it| it.is_writable()).count();
+    wire::devices(disks, written, written < shares.len())
 }
 
 /// Returns the message to init about them; the VMM process is such a user and group to itself.
-pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Mounts {
-    let (mut read_only, mut writable) = (0.., 0..);
-    let mount = |share: &Share| {
-        // There are few: `MAX_DEVICES` of the one kind, and as many as a frame has room for of the other.
-        let source = match share.is_writable() {
-            true => MountSource::Writable(writable.next().unwrap_or(u8::MAX)),
-            false => MountSource::ReadOnly(read_only.next().unwrap_or(u16::MAX)),
-        };
-        Mount { source, guest: share.guest.clone(), scope: share.scope }
+pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Option<Mounts> {
+    let sources = sources(shares.iter().map(|it| &it.directory))?;
+    let mount = |(share, source): (&Share, _)| Mount {
+        source,
+        guest: share.guest.clone(),
+        scope: share.scope,
     };
-    Mounts { uid, gid, mounts: shares.iter().map(mount).collect() }
+    Some(Mounts { uid, gid, mounts: shares.iter().zip(sources).map(mount).collect() })
 }
 
 #[cfg(test)]
@@ -127,12 +127,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let share = |access| Share::new(dir.path(), "/a", access, Scope::Both).unwrap();
         let [ro, rw] = [Access::ReadOnly, Access::ReadWrite].map(share);
-        assert_eq!(devices(&[]), 0);
-        assert_eq!(devices(&[ro.clone(), ro.clone()]), 1);
-        assert_eq!(devices(&[rw.clone(), ro.clone(), rw.clone(), ro.clone()]), 3);
-        let sources = mounts(&[rw.clone(), ro.clone(), rw, ro], (0, 0)).mounts;
+        assert_eq!(devices(2, &[]), 2);
+        assert_eq!(devices(0, &[ro.clone(), ro.clone()]), 1);
+        assert_eq!(devices(1, &[rw.clone(), ro.clone(), rw.clone(), ro.clone()]), 4);
+        let sources = mounts(&[rw.clone(), ro.clone(), rw, ro], (0, 0)).unwrap().mounts;
         let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
-        use MountSource::{ReadOnly, Writable};
+        use wire::MountSource::{ReadOnly, Writable};
         assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
     }
 

@@ -18,7 +18,9 @@ use std::time::Instant;
 use box_image::Vm as VmSize;
 use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::wire::{MAX_DEVICES, MOUNTS_FOLLOW, NO_MOUNTS, READ_ONLY_TAG, writable_tag};
+use box_image::wire::{
+    MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
+};
 use box_layout::{OpenBox, OpenError};
 use host_fs::read::{Links, read_file};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -350,10 +352,10 @@ fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), LaunchError> {
     if shares.iter().any(|it| !it.is_writable) {
         vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
     }
-    let writable = Shared::places(shares).into_iter().zip(shares);
-    let writable = writable.filter(|(_, it)| it.is_writable).map(|(place, _)| place);
-    for (number, place) in (0..).zip(writable) {
-        vm.add_share(&writable_tag(number), &place, ShareMode::ReadWrite)?;
+    for (source, place) in shares::places(shares) {
+        if let MountSource::Writable(number) = source {
+            vm.add_share(&writable_tag(number), &place, ShareMode::ReadWrite)?;
+        }
     }
     Ok(())
 }

@@ -37,13 +37,13 @@ const ATTACK: &str = r#"
 attack() {
     first=1
     for boot in 1 2 3 4 5 6 7 8 9; do
-        echo $first 40 $flood >/srv/shares/rw/attacks
+        echo $first $attacks $flood >/srv/shares/rw/attacks
         boot >/tmp/said 2>&1; cat /tmp/console
         grep -q '^all attacks are made' /tmp/console && return
         last=$(sed -n 's/^attack \([0-9]*\) .*/\1/p' /tmp/console | tail -n1)
         echo "ended $last $(grep -E '^error' /tmp/said)"; [ "$last" ] || cat /tmp/said
         first=$((last + 1))
-        [ $first -gt 40 ] && return
+        [ $first -gt $attacks ] && return
     done
 }
 "#;
@@ -100,7 +100,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .file(&bundle, "/hostile")
         .file(&tools.programs.hostile_kernel, "/hostile-kernel")
         .file(&tools.programs.unjailed, "/bin/unjailed");
-    let start = format!("export BOXLAUNCH_STATE=/srv/state; run='{RUN}'\n{SETUP}{ATTACK}{LOOK}");
+    let start = format!(
+        "export BOXLAUNCH_STATE=/srv/state; run='{RUN}'; attacks={ATTACKS}\n{SETUP}{ATTACK}{LOOK}"
+    );
     let script = |run: &str| format!("{start}{run}");
     Scenario::default()
         .script(100, "root", &script(ROOT))
@@ -137,6 +139,7 @@ fn forty_attacks_of_a_guests_kernel_get_nothing() {
     for user in ["root", "user"] {
         let step = &STEPS[user];
         println!("{user}:\n{}\n{}", step.stdout, step.stderr);
+        assert!(step.stdout.contains(&format!("there are {ATTACKS} attacks\n")), "{user}");
         assert_eq!(made(&step.stdout), (1..=ATTACKS).collect::<Vec<_>>(), "{user}");
         for kept in [KEPT, SIZE] {
             assert_eq!(with(&step.stdout, kept), BTreeSet::new(), "{user}: {kept}");

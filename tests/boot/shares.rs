@@ -225,7 +225,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
     error: project is not the directory of a skill
       = help: name a directory that has a file SKILL.md
     error: cannot share ./none: No such file or directory (os error 2)
-      = help: make its directory first, or name another place
+      = help: make it first, or share another
     error: the box declares no share none to be given
       = help: leave it out: its Boxfile declares no such share
     error: a box that sees directories of this host cannot be started with --emulated
@@ -253,8 +253,10 @@ fn a_change_of_the_host_is_seen_at_once() {
     more
     new
     text
-    old
+    more
+    new
     second
+
     goes
     grows
     other
@@ -282,9 +284,10 @@ fn a_program_of_the_box_that_watches_hears_of_ten_thousand_files() {
 fn without_a_mount_namespace_nothing_is_shared() {
     let Step { stdout, stderr, .. } = &STEPS["unshared"];
     insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
+    ran
     1
     error: directories are shared only in a mount namespace, which this host does not give: No space left on device (os error 28)
-      = help: `boxlaunch doctor` says whether this host gives a mount namespace
+      = help: `boxlaunch doctor` says what this host gives, and what to do
     ");
 }
 

@@ -240,6 +240,11 @@ pub fn overlap(one: &str, other: &str) -> bool {
 /// The directories that the guest shows for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
 
+/// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
+pub fn is_place(path: &str) -> bool {
+    is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
+}
+
 /// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
 pub fn reserved_place(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);

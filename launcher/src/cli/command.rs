@@ -55,6 +55,11 @@ impl CommandOptions {
         Self { interactive: true, tty: true, user, ..Self::default() }
     }
 
+    /// Returns whether the command is to have a variable with the value that it has here.
+    pub(super) fn passes_on(&self, variable: &str) -> bool {
+        self.env.iter().any(|it| it == variable)
+    }
+
     /// Returns the request for a command.
     pub(super) fn exec(&self, component: ComponentName, argv: Vec<String>) -> Exec {
         Exec {

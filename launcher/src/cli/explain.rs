@@ -10,6 +10,7 @@ use box_image::SkillMode;
 use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
+use boxlaunch::shares::SHARE;
 use boxlaunch::volumes::VolumeError;
 use error_report::Explanation;
 use nix::errno::Errno;
@@ -61,6 +62,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::Output(_)
         | LaunchError::Copy(_)
         | LaunchError::Share(_)
+        | LaunchError::ShareHost(_)
         | LaunchError::Skills { .. } => Io,
         LaunchError::SocketPath { .. }
         | LaunchError::BadName(_)
@@ -118,9 +120,8 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::TooMuch(_) => {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
         }
-        LaunchError::Share(_) => {
-            "`boxlaunch doctor` says whether this host gives a mount namespace"
-        }
+        LaunchError::Share(_) => "share another directory, or one above it",
+        LaunchError::ShareHost(_) => "`boxlaunch doctor` says what this host gives, and what to do",
         LaunchError::SharedOwners => {
             "what a box writes belongs to one user: share only that user's directories to be written to"
         }
@@ -138,6 +139,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "remove these declarations from the Boxfile and build the box again, or use a newer \
              boxlaunch"
         }
+        LaunchError::File { action: SHARE, source, .. } => return share_help(source),
         LaunchError::File { source, .. } => return file_help(source),
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
@@ -259,6 +261,18 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
         ),
     }
     .into()
+}
+
+/// Returns what to do about a directory that cannot be shared.
+fn share_help(source: &io::Error) -> Option<&'static str> {
+    match source.kind() {
+        ErrorKind::NotFound => Some("make it first, or share another"),
+        ErrorKind::NotADirectory => {
+            Some("share the directory that it is in, or copy it: `boxlaunch cp`")
+        }
+        ErrorKind::PermissionDenied => Some("share what you yourself may look at"),
+        _ => None,
+    }
 }
 
 fn file_help(source: &io::Error) -> Option<&'static str> {

@@ -33,7 +33,7 @@ use super::error::CommandError;
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
-use super::terminal::is_quiet;
+use super::terminal::{self, is_quiet};
 use super::{detach, emulated, secrets, shares};
 use serve::Run;
 
@@ -79,7 +79,7 @@ fn boot(
     let component = checked(args, &opened)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
-    let large = shares::Count::start(&shares);
+    shares::look_for_large(&shares, terminal::notice);
     args.options.check()?;
     let state = paths::state()?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
@@ -133,7 +133,6 @@ fn boot(
             return Err(failure.into());
         }
     };
-    large.into_iter().filter_map(shares::Count::finish).for_each(|it| screen.notice(&it));
     let run = Run { args, opened: &opened, component, signals, screen };
     run.serve(started, entry, agent_output)
 }

@@ -120,11 +120,25 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
         .map(|it| GivenSecret::parse(it).map_err(|why| usage("a --secret is malformed", &why)));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, &plan.secrets)?;
+    check_env(&given, |it| args.options.passes_on(it))?;
     if args.options.interactive && given.iter().any(|it| it.source == Source::Stdin) {
         let help = "give the secret by file:PATH or env:VARIABLE";
         return Err(usage("standard input cannot be a secret and CMD's input", help));
     }
     Ok(given)
+}
+
+/// Checks that no variable is both a secret and one that CMD is to have from here, where it is no longer then.
+fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), CommandError> {
+    let passed_on = given.iter().find_map(|it| match &it.source {
+        Source::Variable(variable) => variable.to_str().filter(|it| passes_on(it)),
+        Source::File(_) | Source::Stdin => None,
+    });
+    let Some(variable) = passed_on else { return Ok(()) };
+    let message =
+        format!("a secret comes from the variable {variable}, and `-e {variable}` passes it on");
+    let help = "leave `-e` out: the component for which the Boxfile declares the secret has it";
+    Err(usage(&message, help))
 }
 
 /// Checks that each secret that a box declares is given, once, and no other.
@@ -299,6 +313,12 @@ mod tests {
             let error = GivenSecret::parse(bad).unwrap_err();
             assert!(!error.contains("canary"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_variable_is_a_secret_or_passed_on() {
+        let checked = |variable| check_env(&given(&["A=env:KEY"]), |it| it == variable).is_ok();
+        assert!(checked("OTHER") && !checked("KEY"));
     }
 
     #[test]

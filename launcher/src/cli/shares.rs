@@ -3,23 +3,21 @@
 //! A box names what it wants to see. Only the command line says what it gets.
 
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
+use std::thread;
 
 use box_image::plan::SKILLS_PATH;
-use box_image::wire::{MAX_DEVICES, MAX_FRAME};
+use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use box_skill::is_skill;
 use boxlaunch::jail::most_files;
-use boxlaunch::places;
 use boxlaunch::shares::{Share, devices};
+use boxlaunch::{boxes, places};
 
 use super::error::{CommandError, usage};
 use super::run::RunArgs;
 
 /// The form of `--share`.
 const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
-
-/// The bytes that a share takes of the message to init, beside its place.
-const ROOM: usize = 100;
 
 /// A directory of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +41,7 @@ impl GivenShare {
             places::check(guest)?;
             return match host {
                 "" => Err(FORM.to_owned()),
-                _ if is_name(host) => Err(format!(
+                _ if boxes::is_name(host) => Err(format!(
                     "write ./{host} for a directory; a volume is given with --volume {host}:{guest}"
                 )),
                 _ => Ok(Self::Own { host: host.into(), guest: guest.to_owned(), access }),
@@ -166,25 +164,20 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
     let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
-    let (used, disks) = (devices(&shares), plan.scratch.len() + args.volumes.len());
-    if used + disks > MAX_DEVICES {
+    let devices = devices(plan.scratch.len() + args.volumes.len(), &shares);
+    if devices > MAX_DEVICES {
         let message = format!(
-            "a machine has at most {MAX_DEVICES} disks and devices for directories, and this one would have {}",
-            used + disks
+            "a machine has at most {MAX_DEVICES} disks and devices for directories, and this one would have {devices}"
         );
         let help = "each scratch disk and each volume is one; so is each directory to be written to, and all others are one \
                     together";
         return Err(usage(&message, help));
     }
-    if shares.iter().map(|it| it.guest().len() + ROOM).sum::<usize>() > MAX_FRAME {
-        return Err(usage("there are too many shares for one box", "share a directory above them"));
-    }
     Ok(shares)
 }
 
 fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
-    let file = host.join("SKILL.md");
-    if !file.is_file() {
+    if !is_skill(host) {
         let message = format!("{} is not the directory of a skill", host.display());
         return Err(usage(&message, "name a directory that has a file SKILL.md"));
     }
@@ -192,40 +185,28 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
 }
 
-/// Counts the files of a directory while the box starts: the machine has a file open for each that the guest knows.
-pub(super) struct Count {
-    shown: String,
-    most: u64,
-    found: JoinHandle<u64>,
-}
-
 /// The files that a machine needs for itself.
 const OWN_FILES: u64 = 1024;
 
-impl Count {
-    /// Starts to count, for each directory.
-    pub(super) fn start(shares: &[Share]) -> Vec<Self> {
-        let most = most_files().saturating_sub(OWN_FILES);
-        shares.iter().map(|share| Self::of(share, most)).collect()
+/// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
+/// has each such one said as soon as it is found. Nobody waits for that: it can take long.
+pub(super) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send + 'static) {
+    let most = most_files().saturating_sub(OWN_FILES);
+    for share in shares {
+        let host = share.host().to_owned();
+        thread::spawn(move || too_many(&host, most).iter().for_each(|it| say(it)));
     }
+}
 
-    fn of(share: &Share, most: u64) -> Self {
-        let path = share.host().to_owned();
-        let found = std::thread::spawn(move || Share::count(&path, most));
-        Self { shown: share.host().display().to_string(), most, found }
-    }
-
-    /// Returns a warning where there are more than the machine can have open.
-    pub(super) fn finish(self) -> Option<String> {
-        let Self { shown, most, found } = self;
-        let found = found.join().unwrap_or_default();
-        (found > most).then(|| {
-            format!(
-                "boxlaunch: warning: {shown} has more than {most} files, and the box fails with \"too many open \
-                 files\" once it has seen as many; share less of it, or raise the limit (`ulimit -Hn`)\n"
-            )
-        })
-    }
+/// Returns a warning where a directory has more files than that.
+fn too_many(host: &Path, most: u64) -> Option<String> {
+    (Share::count(host, most) > most).then(|| {
+        format!(
+            "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
+             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)\n",
+            host.display()
+        )
+    })
 }
 
 #[cfg(test)]
@@ -242,10 +223,8 @@ mod tests {
         for name in ["a", "b", "c"] {
             std::fs::write(dir.path().join(name), "").unwrap();
         }
-        let share = Share::new(dir.path(), "/a", Access::ReadOnly, Scope::Both).unwrap();
-        let warning = |most| Count::of(&share, most).finish();
-        assert_eq!(warning(3), None);
-        let warning = warning(2).unwrap();
+        assert_eq!(too_many(dir.path(), 3), None);
+        let warning = too_many(dir.path(), 2).unwrap();
         let name = dir.path().file_name().unwrap().to_str().unwrap();
         assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
         assert!(warning.contains("ulimit -Hn"), "{warning}");

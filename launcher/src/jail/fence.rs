@@ -7,7 +7,7 @@ use landlock::{
     PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope, make_bitflags,
 };
 
-use super::shares::Shared;
+use super::shares::{Shared, places};
 use super::{Files, fd_path};
 use crate::host::isolation::Landlock;
 
@@ -61,7 +61,7 @@ fn rules(
         let file = PathFd::new(fd_path(*file))?;
         rules = rules.add_rule(PathBeneath::new(file, access))?;
     }
-    for (share, place) in shares.iter().zip(Shared::places(shares)) {
+    for (share, (_, place)) in shares.iter().zip(places(shares)) {
         let access = if share.is_writable { writing() } else { READING };
         rules = rules.add_rule(PathBeneath::new(PathFd::new(place)?, access))?;
     }

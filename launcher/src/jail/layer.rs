@@ -5,6 +5,8 @@ use std::fmt;
 use box_image::named_enum;
 use serde::{Deserialize, Serialize};
 
+use crate::LaunchError;
+
 named_enum! {
     /// One layer of the jail.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +82,25 @@ impl Policy {
     }
 }
 
+/// Why a directory of the host cannot be served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unshared {
+    /// This one cannot.
+    Directory(String),
+    /// The host gives no mount namespace, and they are shared only where nothing else of the host is.
+    Host(String),
+}
+
+impl From<Unshared> for LaunchError {
+    fn from(reason: Unshared) -> Self {
+        match reason {
+            Unshared::Directory(reason) => Self::Share(reason),
+            Unshared::Host(reason) => Self::ShareHost(reason),
+        }
+    }
+}
+
 /// The report of a VMM process on its jail, before the guest's first instruction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -89,7 +110,7 @@ pub struct Report {
     pub landlock_abi: Option<i32>,
     /// Why a directory of the host cannot be served; the machine does not start then.
     #[serde(default)]
-    pub unshared: Option<String>,
+    pub unshared: Option<Unshared>,
     /// The user and the group that it is to itself.
     #[serde(default)]
     pub ids: (u32, u32),

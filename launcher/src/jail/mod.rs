@@ -38,7 +38,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
-pub use layer::{Layer, Missing, Policy, Report};
+pub use layer::{Layer, Missing, Policy, Report, Unshared};
 pub use privileges::most_files;
 pub(crate) use privileges::{Ids, Users};
 use root::RootError;
@@ -94,15 +94,19 @@ struct Needs {
     writable_shares: bool,
 }
 
-/// Returns why directories cannot be served: they are only where nothing else of the host is.
-fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<String> {
+/// Returns why directories cannot be served.
+fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
-        RootError::Share(reason) => Some(reason.clone()),
+        RootError::Share(reason) => Some(Unshared::Directory(reason.clone())),
         RootError::System(_) if shares.is_empty() => None,
-        RootError::System(error) => Some(format!(
-            "directories are shared only in a mount namespace, which this host does not give: {error}"
-        )),
+        RootError::System(error) => Some(Unshared::Host(error.to_string())),
     }
+}
+
+/// Returns a name of a directory by which this process reaches it, whoever it becomes, for as long as it runs.
+fn by_descriptor(path: &Path) -> Result<PathBuf, LaunchError> {
+    let opened = directory(path).map_err(LaunchError::file("open", path))?;
+    Ok(root::fd_path(opened.into_raw_fd()))
 }
 
 /// A jail that is being put up around this process.
@@ -123,8 +127,6 @@ impl Jail {
     /// # Errors
     /// When the process is left in a state in which no machine can start.
     pub(crate) fn enter(terms: Terms, files: Files<'_>) -> Result<Self, LaunchError> {
-        let path = terms.runtime.join(VMM);
-        let directory = directory(&path).map_err(LaunchError::file("open", &path))?;
         let report = Report { missing: terms.missing, ..Report::default() };
         let shares = terms.shares;
         let needs = Needs {
@@ -139,16 +141,12 @@ impl Jail {
         }
         // Afterwards it cannot be read.
         let most_files = most_files();
-        let entered = root::enter(&terms.runtime, &directory, &shares);
+        let entered = root::enter(&terms.runtime, &shares);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
         let has_root = jail.put(Layer::MountNamespace, entered).is_some();
-        jail.sockets = if has_root {
-            // It is of the host's, which nothing leads to from here on.
-            drop(directory);
-            root::SOCKETS.into()
-        } else {
-            // Whoever this process becomes, it can reach the directory by this name, for as long as it runs.
-            root::fd_path(directory.into_raw_fd())
+        jail.sockets = match has_root {
+            true => root::SOCKETS.into(),
+            false => by_descriptor(&terms.runtime.join(VMM))?,
         };
         jail.put(
             Layer::ResourceLimits,
@@ -184,7 +182,7 @@ impl Jail {
         let report = report.map_err(LaunchError::system("report the jail"))?;
         to.write_all(&report).map_err(LaunchError::system("report the jail"))?;
         if let Some(reason) = self.report.unshared {
-            return Err(LaunchError::Share(reason));
+            return Err(reason.into());
         }
         if self.policy == Policy::Require && !self.report.missing.is_empty() {
             return Err(LaunchError::Jail(self.report.missing));

@@ -14,7 +14,8 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
-use super::shares::{self, Shared};
+use super::shares::{self, Shared, directory};
+use crate::runtime_dir::VMM;
 
 /// The device of KVM.
 pub(crate) const DEVICE: &str = "/dev/kvm";
@@ -45,16 +46,18 @@ pub(super) enum RootError {
 ///
 /// # Errors
 /// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
-pub(super) fn enter(runtime: &Path, sockets: &File, shares: &[Shared]) -> Result<(), RootError> {
+pub(super) fn enter(runtime: &Path, shares: &[Shared]) -> Result<(), RootError> {
     unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;
     let recursively = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", recursively).map_err(io::Error::from)?;
     let copies = shares::open(shares).map_err(RootError::Share)?;
+    // In this namespace: nothing is bound that is in another.
+    let sockets = directory(&runtime.join(VMM))?;
     // Nothing in it is a program or a device, and there is hardly room for a name.
     let options = format!("mode=755,size=16k,nr_inodes={}", 19 + shares.len());
     let options = CString::new(options).map_err(io::Error::from)?;
     mount("tmpfs", runtime, "tmpfs", NOTHING_SPECIAL, &*options).map_err(io::Error::from)?;
-    let filled = fill(runtime, sockets).and_then(|()| match shares {
+    let filled = fill(runtime, &sockets).and_then(|()| match shares {
         [] => Ok(()),
         shares => shares::place(runtime, &copies, shares),
     });

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use box_image::wire::MountSource;
 use nix::errno::Errno;
 use nix::libc;
 use rustix::fs::OFlags;
@@ -32,20 +33,33 @@ pub(crate) struct Shared {
     pub(crate) is_writable: bool,
 }
 
-impl Shared {
-    /// Returns where the directories are in the VMM process's root, in their order: those of each kind by number.
-    pub(crate) fn places(shares: &[Self]) -> Vec<PathBuf> {
-        let (mut read_only, mut writable) = (0.., 0..);
-        let place = |share: &Self| {
-            let (parent, numbers) = match share.is_writable {
-                true => (WRITABLE, &mut writable),
-                false => (READ_ONLY, &mut read_only),
-            };
-            Path::new(parent).join(numbers.next().unwrap_or(u32::MAX).to_string())
-        };
-        shares.iter().map(place).collect()
-    }
+/// Numbers directories: those of each kind from 0. `None` where there are more than numbers.
+pub(crate) fn sources<'a>(
+    shares: impl IntoIterator<Item = &'a Shared>,
+) -> Option<Vec<MountSource>> {
+    let (mut read_only, mut writable) = (0..=u16::MAX, 0..=u8::MAX);
+    let source = |share: &Shared| match share.is_writable {
+        true => writable.next().map(MountSource::Writable),
+        false => read_only.next().map(MountSource::ReadOnly),
+    };
+    shares.into_iter().map(source).collect()
+}
 
+/// Returns where the directories are in the VMM process's root, in their order.
+pub(crate) fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
+    let place = |source| {
+        let (parent, number) = match source {
+            MountSource::Writable(number) => (WRITABLE, number.into()),
+            MountSource::ReadOnly(number) => (READ_ONLY, number),
+            MountSource::Disk(_) => return None,
+        };
+        Some((source, Path::new(parent).join(number.to_string())))
+    };
+    // Init was told the same numbers, so that there are some.
+    sources(shares).into_iter().flatten().filter_map(place).collect()
+}
+
+impl Shared {
     /// Opens the directory again, by its path, and returns a mount of it that is nowhere yet.
     ///
     /// # Errors
@@ -87,7 +101,7 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
     for kind in [READ_ONLY, WRITABLE] {
         fs::create_dir_all(below(Path::new(kind)))?;
     }
-    for (copy, place) in copies.iter().zip(Shared::places(shares)) {
+    for (copy, (_, place)) in copies.iter().zip(places(shares)) {
         let place = below(&place);
         fs::create_dir(&place)?;
         move_mount(copy, c"", rustix::fs::CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
@@ -136,7 +150,8 @@ mod tests {
             owner: (0, 0),
             is_writable,
         };
-        let places = Shared::places(&[share(false), share(true), share(false)]);
+        let places = places(&[share(false), share(true), share(false)]);
+        let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
         let expected = ["/shares/ro/0", "/shares/rw/0", "/shares/ro/1"];
         assert_eq!(places, expected.map(PathBuf::from));
     }

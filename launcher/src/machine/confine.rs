@@ -90,7 +90,7 @@ pub(crate) fn finish(
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }
     match vmm.await_report(deadline, signals)? {
-        Some(Report { unshared: Some(reason), .. }) => Err(LaunchError::Share(reason)),
+        Some(Report { unshared: Some(reason), .. }) => Err(reason.into()),
         Some(report) if policy == Policy::Require && !report.missing.is_empty() => {
             Err(LaunchError::Jail(report.missing))
         }

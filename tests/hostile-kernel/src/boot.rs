@@ -18,6 +18,7 @@ const WRITE: u32 = 2;
 pub(crate) fn run(command_line: &[u8]) -> ! {
     if let Some(mut ground) = find(command_line) {
         let [first, last, flood] = wanted(&mut ground);
+        ground.say(format_args!("there are {} attacks", ALL.len()));
         ground.flood = u32::try_from(flood).unwrap_or(u32::MAX);
         for (number, attack) in (1..=last).zip(&ALL).skip(first - 1) {
             if !ground.restart() {

@@ -5,12 +5,13 @@ use thiserror::Error;
 use crate::capabilities::Capability;
 use crate::rules::{
     LEAST_SCRATCH, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, MOST_SCRATCH, NO_ID,
-    PATH_MAX, is_grpc_service, is_normalized, is_request_path, is_variable, kernel_directory,
+    PATH_MAX, is_grpc_service, is_normalized, is_place, is_request_path, is_variable,
+    kernel_directory, reserved_place,
 };
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
 
-use crate::wire::{MAX_DEVICES, MAX_SECRETS};
+use crate::wire::{MAX_DEVICES, MAX_SECRETS, devices};
 
 use super::{
     Access, CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery, SkillMode,
@@ -20,7 +21,7 @@ use super::{
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
 
-/// The scratch disks for which a machine has interrupt lines.
+/// The scratch disks that a box can declare: of a machine's devices ([`MAX_DEVICES`]), one is left for what a user adds.
 pub const MAX_SCRATCH: usize = 3;
 
 /// The kernel's `__NEW_UTS_LEN`.
@@ -176,7 +177,7 @@ impl RunPlan {
         let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
         let is_read = written < self.shares.len()
             || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-        let devices = self.scratch.len() + written + usize::from(is_read);
+        let devices = devices(self.scratch.len(), written, is_read);
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 
@@ -193,12 +194,10 @@ impl RunPlan {
                 "its name is not that of a variable"
             } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
                 "there are two of this name"
-            } else if path.is_some_and(|it| it.len() > PATH_MAX || !is_normalized(it)) {
+            } else if path.is_some_and(|it| !is_place(it)) {
                 "its path is not absolute and normalized"
             } else if path.is_some_and(|it| kernel_directory(it).is_some()) {
                 "its path is in /proc, /sys or /dev, which are the kernel's"
-            } else if path.is_some_and(|it| it.contains('\0')) {
-                "its path has a NUL byte"
             } else {
                 return None;
             };
@@ -217,10 +216,10 @@ impl RunPlan {
 
 /// Returns why nothing can be mounted at a place.
 fn wrong_place(guest: &str) -> Option<&'static str> {
-    if guest.len() > PATH_MAX || !is_normalized(guest) || guest.contains('\0') {
+    if !is_place(guest) {
         Some("its place is not absolute and normalized")
-    } else if kernel_directory(guest).is_some() {
-        Some("its place is in /proc, /sys or /dev, which are the kernel's")
+    } else if reserved_place(guest).is_some() {
+        Some("its place is one of the guest's own, as /proc and /a3s/skills are")
     } else {
         None
     }

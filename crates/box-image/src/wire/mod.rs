@@ -130,7 +130,8 @@ pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
 pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TerminalSize};
 pub use frame::Frames;
 pub use mounts::{
-    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
+    MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, devices,
+    writable_tag,
 };
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
 pub use usage::{ComponentUsage, Measure, Usage};

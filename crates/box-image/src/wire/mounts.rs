@@ -14,6 +14,12 @@ pub const READ_ONLY_TAG: &str = "shares";
 /// is left.
 pub const MAX_DEVICES: usize = 4;
 
+/// Returns how many of them a box takes: one for each disk, one for each share that is written to, and one for all others
+/// together, mounted skills included.
+pub const fn devices(disks: usize, written: usize, are_read: bool) -> usize {
+    disks + written + are_read as usize
+}
+
 /// Returns the tag of the virtio-fs device of a writable share.
 pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")

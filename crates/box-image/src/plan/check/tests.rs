@@ -216,7 +216,7 @@ fn a_secret_has_a_name_and_a_place_of_its_own() {
         ("A", Some("run/key"), "its secret \"A\": its path is not absolute and normalized"),
         ("A", Some("/run/../key"), "its secret \"A\": its path is not absolute and normalized"),
         ("A", Some("/"), "its secret \"A\": its path is not absolute and normalized"),
-        ("A", Some("/run/\0"), "its secret \"A\": its path has a NUL byte"),
+        ("A", Some("/run/\0"), "its secret \"A\": its path is not absolute and normalized"),
         (
             "A",
             Some("/proc/self/key"),
@@ -245,7 +245,12 @@ fn a_scratch_disk_has_a_place_and_a_size() {
     let refusal = |disks: &[ScratchPlan]| refusal(|plan| plan.scratch = disks.to_vec());
     for (guest, size, reason) in [
         ("var", 1 << 20, "its place is not absolute and normalized"),
-        ("/sys/x", 1 << 20, "its place is in /proc, /sys or /dev, which are the kernel's"),
+        ("/sys/x", 1 << 20, "its place is one of the guest's own, as /proc and /a3s/skills are"),
+        (
+            "/a3s/bin/box-exec",
+            1 << 20,
+            "its place is one of the guest's own, as /proc and /a3s/skills are",
+        ),
         ("/var", (1 << 20) - 1, "its size is not between 1 MiB and 1 TiB"),
         ("/var", (1 << 40) + 1, "its size is not between 1 MiB and 1 TiB"),
     ] {
