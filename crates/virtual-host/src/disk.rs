@@ -20,8 +20,8 @@ use crate::{HostError, Result};
 
 /// Memory devices have sizes that are a multiple of this many bytes.
 const GRANULE: u64 = 2 << 20;
-/// The room for a result, in bytes. The file is sparse.
-const RESULT_SIZE: u64 = 512 << 20;
+/// The usual room for a result, in MiB. The file is sparse.
+pub(crate) const RESULT_MIB: u32 = 512;
 
 /// A file or a directory to pack.
 #[derive(Debug, Clone)]
@@ -39,11 +39,11 @@ pub(crate) struct Disk {
     pub(crate) writable: bool,
 }
 
-/// Makes the empty disk on which the result is left.
-pub(crate) fn for_result() -> Result<Disk> {
-    let content = Scratch::new()?;
-    content.file().set_len(RESULT_SIZE).map_err(HostError::file("resize", &content.path()))?;
-    Ok(Disk { content, size: RESULT_SIZE, writable: true })
+/// Makes the empty disk on which the result is left, with room for so many MiB.
+pub(crate) fn for_result(mib: u32) -> Result<Disk> {
+    let (content, size) = (Scratch::new()?, u64::from(mib) << 20);
+    content.file().set_len(size).map_err(HostError::file("resize", &content.path()))?;
+    Ok(Disk { content, size, writable: true })
 }
 
 /// Packs a file or a directory as a read-only EROFS image.

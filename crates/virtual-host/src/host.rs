@@ -25,6 +25,7 @@ pub struct VirtualHost {
     kernel: HostKernel,
     init: PathBuf,
     memory_mib: u32,
+    result_mib: u32,
     files: Vec<(PathBuf, String)>,
     disks: Vec<(Source, String)>,
     time_limit: Duration,
@@ -41,6 +42,7 @@ impl VirtualHost {
             kernel: kernel.clone(),
             init: init.into(),
             memory_mib: 1024,
+            result_mib: disk::RESULT_MIB,
             files: Vec::new(),
             disks: Vec::new(),
             time_limit: Duration::from_secs(1200),
@@ -59,6 +61,14 @@ impl VirtualHost {
     #[must_use]
     pub const fn for_guest(self, memory_mib: u32) -> Self {
         self.memory(memory_mib.saturating_add(BESIDE_A_GUEST))
+    }
+
+    /// Sets the size in MiB of the disk that takes the result. It is empty before, so that commands can use it until they
+    /// end.
+    #[must_use]
+    pub const fn result_disk(mut self, mib: u32) -> Self {
+        self.result_mib = mib;
+        self
     }
 
     /// Sets the real time that a run may take.
@@ -194,7 +204,7 @@ impl VirtualHost {
 
     /// Makes the disks: the one for the result first.
     fn disks(&self) -> Result<Vec<disk::Disk>> {
-        let mut disks = vec![disk::for_result()?];
+        let mut disks = vec![disk::for_result(self.result_mib)?];
         for (source, _) in &self.disks {
             disks.push(disk::pack(source)?);
         }

@@ -37,12 +37,16 @@ pub(crate) struct Options {
     /// Compare how long files of a shared directory take in a box and on the host, on the virtual host.
     #[arg(long, conflicts_with = "start")]
     files: bool,
+    /// How many small files there are.
+    #[arg(long, default_value_t = 10_000, value_name = "N", requires = "files",
+          value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    count: u32,
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
     match (options.start, options.files) {
         (true, _) => start::run(options.runs),
-        (_, true) => files::run(options.runs),
+        (_, true) => files::run(options.runs, options.count),
         _ => builds(options),
     }
 }

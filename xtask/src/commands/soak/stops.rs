@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use testkit::deaf::{self, Stop};
-use testkit::prerequisites::with_busybox;
+use testkit::prerequisites::{bare_target, with_busybox};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
 
 use super::{AT_ONCE, shifted};
@@ -28,6 +28,7 @@ struct Tally {
 pub(super) fn run(times: u32) -> Outcome {
     let workspace = Workspace::find();
     let (guest, kernel) = (setup::for_demo(&workspace)?, setup::for_virtual_host(&workspace)?);
+    say::watch(|| bare_target(&mut say::note))?;
     let programs = say::step("compiling", || Artefacts::build(&workspace))?;
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
     let bundle =

@@ -17,16 +17,18 @@ use crate::commands::{Outcome, setup};
 use crate::{cargo, say};
 
 /// The memory of the virtual host in MiB.
-const MEMORY_MIB: u32 = 2560;
+const MEMORY_MIB: u32 = 4096;
 /// How long the run may take. Most of it is for small files.
 const TIME_LIMIT: Duration = Duration::from_secs(7200);
-/// The size of the large file in MiB, and the number of small ones.
-const AMOUNTS: [(&str, u32); 2] = [("SIZE", 400), ("COUNT", 10_000)];
+/// The disk of the virtual host that both work on, in MiB.
+const DISK_MIB: u32 = 2048;
+/// The size of the large file in MiB.
+const LARGE_MIB: u32 = 1000;
 /// The works as the script names them, and for people.
 const WORKS: [(&str, &str); 6] = [
-    ("write", "write 400 MiB, and fsync"),
+    ("write", "write 1000 MiB, and fsync"),
     ("read", "read it"),
-    ("make", "make 10,000 files"),
+    ("make", "make small files"),
     ("list", "list them with `ls -l`"),
     ("read-small", "read them"),
     ("remove", "remove them"),
@@ -42,12 +44,12 @@ vm cpus=1 memory=\"512MiB\"
 ";
 
 /// Measures, prints a table and writes `target/bench/files.json`.
-pub(super) fn run(runs: u32) -> Outcome {
+pub(super) fn run(runs: u32, count: u32) -> Outcome {
     let workspace = Workspace::find();
     let bench = workspace.target("bench");
     fs::create_dir_all(&bench).map_err(KitError::file("make", &bench))?;
     let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
-    let host = prepare(&workspace, room.path())?;
+    let host = prepare(&workspace, room.path(), count)?;
     let printed = say::step("using files on the virtual host", || scripted(&host, runs))?;
     let report = report(&printed, &host.machine()?.qemu)?;
     let path = bench.join("files.json");
@@ -56,14 +58,15 @@ pub(super) fn run(runs: u32) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn prepare(workspace: &Workspace, room: &Path) -> Result<VirtualHost> {
+fn prepare(workspace: &Workspace, room: &Path, count: u32) -> Result<VirtualHost> {
     setup::for_demo(workspace)?;
     say::watch(|| packages(&[Package::Qemu, Package::Busybox, Package::E2fs], &mut say::note))?;
     let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
     let kernel = say::watch(|| GUEST.build(workspace, &mut say::note))?;
     let programs = cargo::build_programs(workspace)?;
     hello::write_images(&programs.hello_agent, &room.join("images"))?;
-    let work = AMOUNTS.iter().fold(include_str!("work.sh").to_owned(), |text, (name, amount)| {
+    let amounts = [("SIZE", LARGE_MIB), ("COUNT", count)];
+    let work = amounts.iter().fold(include_str!("work.sh").to_owned(), |text, (name, amount)| {
         text.replace(name, &amount.to_string())
     });
     for (name, text) in
@@ -77,7 +80,7 @@ fn prepare(workspace: &Workspace, room: &Path) -> Result<VirtualHost> {
     build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel.elf());
     program::run(build.current_dir(room))?;
     let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
-    let host = host.memory(MEMORY_MIB).time_limit(TIME_LIMIT);
+    let host = host.memory(MEMORY_MIB).result_disk(DISK_MIB).time_limit(TIME_LIMIT);
     let host = host
         .disk(room.join("files.box"), "/files.box")
         .file(room.join("script"), "/bench/script")
