@@ -426,6 +426,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         confine::finish(setup.size, runtime, setup.jail, &mut vmm, (deadline, setup.signals))?;
     if let Some(jail) = &jail {
         setup.watch.see(Progress::Confined(&jail.missing));
+        setup.volumes.iter().try_for_each(Volume::note_use)?;
         vmm.go();
     }
     // The machine alone has them open now.
@@ -459,7 +460,7 @@ fn mounts(setup: &Setup<'_>, ids: (u32, u32)) -> Result<Option<HostMessage>, Lau
 /// Returns the size of the largest disk that a machine writes to, in bytes.
 fn largest_disk(setup: &Setup<'_>) -> u64 {
     let scratch = setup.opened.plan().scratch.iter().map(|it| it.size_bytes);
-    scratch.chain(setup.volumes.iter().map(|it| it.size_bytes)).max().unwrap_or(0)
+    scratch.chain(setup.volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
 }
 
 /// Verifies the blobs of a box before it is started.

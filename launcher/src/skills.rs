@@ -134,17 +134,20 @@ pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(
     let action = format!("load the skill {}", plan.name);
     let input = Some(Input::new(reader));
     let loaded = run(client, &action, SkillTask::Load, Some(argument), input, Box::new(io::sink()));
-    match joined(packing) {
-        // The box says itself why it wants no more.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(LaunchError::Input(error)),
-        _ => loaded,
-    }
+    why_not_packed(joined(packing), action).map_or(loaded, Err)
 }
 
-/// Unloads a skill. Returns what it was.
+/// Returns the error of a load whose archive could not be written.
+fn why_not_packed(packed: io::Result<()>, action: String) -> Option<LaunchError> {
+    // Where the box wants no more, it says itself why.
+    let error = packed.err().filter(|it| it.kind() != ErrorKind::BrokenPipe)?;
+    Some(LaunchError::Skills { action, reason: error.to_string() })
+}
+
+/// Unloads a skill.
 ///
 /// # Errors
-/// [`LaunchError::NoSkill`] where it is not one of those that were loaded, and the box's reason.
+/// The box's reason, also where the skill is not one of those that were loaded.
 pub fn unload(client: &mut Client<'_>, name: &str) -> Result<(), LaunchError> {
     let action = format!("unload the skill {name}");
     run(client, &action, SkillTask::Unload, Some(name.to_owned()), None, Box::new(io::sink()))
@@ -168,6 +171,15 @@ fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_skill_that_cannot_be_packed_is_the_one_that_is_named() {
+        let why = |kind: ErrorKind| why_not_packed(Err(kind.into()), "load the skill notes".into());
+        let error = why(ErrorKind::StorageFull).unwrap().to_string();
+        assert_eq!(error, "cannot load the skill notes: no storage space");
+        assert!(why(ErrorKind::BrokenPipe).is_none());
+        assert!(why_not_packed(Ok(()), String::new()).is_none());
+    }
 
     #[test]
     fn a_box_lists_skills_and_nothing_else() {

@@ -19,8 +19,11 @@ const LOCK: &str = ".lock";
 /// How long another command may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Returns whether a box or a volume can have this name: letters, digits, `_`, `.` and `-`, the first one a letter or a
-/// digit.
+/// What to do about a name that [`is_name`] refuses.
+pub const NAME_FORM: &str =
+    "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
+
+/// Returns whether a box or a volume can have this name, which has the form of [`NAME_FORM`].
 pub fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
     (1..=MAX_NAME).contains(&text.len())
@@ -107,4 +110,19 @@ pub(crate) fn absent(
 pub fn since_epoch() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_names_is_described_as_it_is() {
+        let described: String = NAME_FORM.chars().filter(char::is_ascii_digit).collect();
+        assert_eq!(described, MAX_NAME.to_string());
+        let form = NAME_FORM.strip_prefix("use ").unwrap();
+        let page = include_str!("../../docs/volumes.md").replace('\n', " ");
+        assert!(page.contains(&format!("A name has {form}.")), "docs/volumes.md");
+        assert!(is_name(&"a".repeat(MAX_NAME)) && !is_name(&"a".repeat(MAX_NAME + 1)));
+    }
 }

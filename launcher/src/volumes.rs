@@ -3,7 +3,7 @@
 //! ```text
 //! <state>/volumes/                    0700
 //! <state>/volumes/.lock               held while a volume is made, looked at, taken or removed
-//! <state>/volumes/NAME/record.json    its size, and who had it last
+//! <state>/volumes/NAME/record.json    its size, and which box had it last
 //! <state>/volumes/NAME/disk           an ext4 file system; locked while a machine has it
 //! ```
 //!
@@ -33,7 +33,8 @@ use crate::state::{self, absent, is_name, names, since_epoch};
 use disk::DISK;
 pub use error::{LEAST_SIZE, MOST_SIZE, VolumeError};
 pub use place::{VolumePlace, check_once};
-pub use record::{VolumeRecord, VolumeState};
+use record::VolumeRecord;
+pub use record::VolumeState;
 
 /// The directory of the volumes in the state directory.
 const NAME: &str = "volumes";
@@ -50,10 +51,27 @@ pub const DEFAULT_SIZE: u64 = 10 << 30;
 pub struct Volume {
     /// Its disk, which is locked.
     pub(crate) disk: File,
-    /// The size of that, in bytes.
-    pub(crate) size_bytes: u64,
     /// Where the components of the box see it.
     pub(crate) guest: String,
+    directory: PathBuf,
+    record: VolumeRecord,
+}
+
+impl Volume {
+    /// Returns the size of its disk, in bytes.
+    pub(crate) const fn size_bytes(&self) -> u64 {
+        self.record.size_bytes
+    }
+
+    /// Notes that a machine starts with it now. Before that, the box that took it is not the one that used it last.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn note_use(&self) -> Result<(), LaunchError> {
+        let user = self.record.taker.clone();
+        let used = VolumeRecord { user, used_ms: Some(since_epoch()), ..self.record.clone() };
+        used.write(&self.directory)
+    }
 }
 
 /// The volumes in a state directory.
@@ -100,19 +118,27 @@ impl Volumes {
         }
     }
 
-    /// Returns all volumes, in the order of their names.
+    /// Returns all volumes, in the order of their names, and for each that cannot be read the reason.
     ///
     /// # Errors
-    /// When they cannot be read.
-    pub fn all(&self) -> Result<Vec<VolumeState>, LaunchError> {
+    /// When nobody can tell which volumes there are.
+    pub fn all(&self) -> Result<(Vec<VolumeState>, Vec<LaunchError>), LaunchError> {
+        let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         if self.is_absent()? {
-            return Ok(Vec::new());
+            return Ok((found, unreadable));
         }
         let _guard = state::lock(&self.directory)?;
         let mut names = names(&self.directory)?;
         names.sort();
-        // One that cannot be read is no reason not to show the others.
-        Ok(names.iter().filter_map(|name| self.look(name).ok()).collect())
+        for name in names {
+            match self.look(&name) {
+                Ok(volume) => found.push(volume),
+                // Somebody was killed while removing it.
+                Err(LaunchError::Volume(VolumeError::Missing(_))) => {}
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Ok((found, unreadable))
     }
 
     /// Returns the volume with this name.
@@ -159,7 +185,7 @@ impl Volumes {
             return Err(VolumeError::BadSize(size_bytes).into());
         }
         let directory = self.directory.join(name);
-        if directory.join(DISK).exists() {
+        if disk::is_there(&directory)? {
             return Err(VolumeError::Exists(name.to_owned()).into());
         }
         // Somebody was killed while removing it.
@@ -169,7 +195,7 @@ impl Volumes {
         };
         let draft = DirectoryDraft::beside(&directory, 0o700).map_err(publish)?;
         let size_bytes = disk::format(draft.path(), size_bytes)?;
-        VolumeRecord::new(name, size_bytes).write(draft.path())?;
+        VolumeRecord::new(size_bytes).write(draft.path())?;
         draft.finish_new().map_err(publish)
     }
 
@@ -177,17 +203,17 @@ impl Volumes {
         let VolumePlace { volume, guest } = place;
         let _guard = state::lock(&self.directory)?;
         let directory = self.directory.join(volume);
-        if !directory.join(DISK).exists() {
+        if !disk::is_there(&directory)? {
             self.make(volume, DEFAULT_SIZE)?;
         }
         let disk = disk::open(&directory, volume)?;
         self.lock_disk(volume, &disk)?;
         let mut record = VolumeRecord::read(&directory, volume)?;
-        disk::check_size(&disk, &record)?;
+        disk::check_size(&disk, volume, record.size_bytes)?;
         disk::take_back(&disk).map_err(LaunchError::file("take", directory.join(DISK)))?;
-        (record.user, record.used_ms) = (Some(name.to_owned()), Some(since_epoch()));
+        record.taker = Some(name.to_owned());
         record.write(&directory)?;
-        Ok(Volume { disk, size_bytes: record.size_bytes, guest: guest.clone() })
+        Ok(Volume { disk, guest: guest.clone(), directory, record })
     }
 
     /// Locks a disk, as long as it is open in a process. The directory is locked.
@@ -196,7 +222,7 @@ impl Volumes {
             Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => {
                 let record = VolumeRecord::read(&self.directory.join(name), name);
-                let by = record.ok().and_then(|record| record.user);
+                let by = record.ok().and_then(VolumeRecord::holder);
                 Err(VolumeError::InUse { name: name.to_owned(), by }.into())
             }
             Err(TryLockError::Error(error)) => {
@@ -207,15 +233,20 @@ impl Volumes {
 
     /// Describes a volume. The directory is locked, so that nobody wants to take a disk whose lock is tried here.
     fn look(&self, name: &str) -> Result<VolumeState, LaunchError> {
-        let disk = disk::open(&self.directory.join(name), name)?;
         let directory = self.directory.join(name);
+        let disk = disk::open(&directory, name)?;
         let record = VolumeRecord::read(&directory, name)?;
         let found = disk.metadata().map_err(LaunchError::file("read", directory.join(DISK)))?;
+        let in_use = matches!(disk.try_lock(), Err(TryLockError::WouldBlock));
         Ok(VolumeState {
-            record,
+            name: name.to_owned(),
+            size_bytes: record.size_bytes,
+            created_ms: record.created_ms,
+            used_ms: record.used_ms,
+            user: if in_use { record.holder() } else { record.user },
             disk: directory.join(DISK),
             allocated_bytes: found.blocks().saturating_mul(512),
-            in_use: matches!(disk.try_lock(), Err(TryLockError::WouldBlock)),
+            in_use,
         })
     }
 }

@@ -70,9 +70,10 @@ boxlaunch exec baked cat /a3s/skills/hot/SKILL.md; (boxlaunch exec -u 0 baked to
 boxlaunch inspect --json baked | grep -c 'Greets somebody'
 boxlaunch skills baked load /tmp/skills/greet; echo $?; boxlaunch skills baked unload greet; echo $?
 mv /tmp/hot /tmp/skills/hot; boxlaunch skills baked load /tmp/skills/hot; echo $?";
-/// A refused skill leaves nothing; and the next one is loaded.
-const WRONG: &str = "cd /tmp/skills; for it in evil long none Wrong another missing huge large; do
+/// A refused skill leaves nothing; the next one is loaded, and the one before stays.
+const WRONG: &str = "cd /tmp/skills; for it in evil long none Wrong another missing huge; do
     boxlaunch skills baked load $it; echo $it $?; done
+boxlaunch skills baked load other large; echo $?
 boxlaunch skills baked load other missing; boxlaunch skills nobody; echo $?; boxlaunch skills baked load --json evil
 boxlaunch skills baked unload ../greet; echo $?; boxlaunch exec --in agent --user 0 baked true 2>/dev/null
 boxlaunch skills baked | cut -c1-30; boxlaunch stats baked | grep -c agent";

@@ -26,10 +26,12 @@ vmm=$(boxlaunch inspect --json second | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1
 grep 'Max file size' /proc/$vmm/limits | tr -s ' '
 cd /root/.local/state/boxbuild/volumes; test $(stat -c %u data/disk) = $(stat -c %u /proc/$vmm) && echo the machines
 "#;
-/// While the second box runs.
+/// While the second box runs, and after it. A third one takes its volume, and does not start.
 const REFUSED: &str = r#"
 boxlaunch run --json --volume data:/d /worker -- true; echo $?; boxlaunch volume rm data more; echo $?
 boxlaunch kill second >/dev/null; boxlaunch wait second >/dev/null
+boxlaunch run --name third --console /none/x --volume data:/d /worker -- true 2>/dev/null || echo did not start
+boxlaunch volume inspect data | grep -o 'by [a-z]*'
 boxlaunch run -q --volume data:/d /worker -- cat /d/file /d/agent
 boxlaunch volume rm more; boxlaunch -q volume ls
 "#;
@@ -75,7 +77,8 @@ fn a_volume_is_for_one_box_at_a_time() {
     let error = &report["errors"][0];
     assert_eq!(error["code"], "volume-in-use");
     assert_eq!(error["message"], "the volume data is used by the box second");
-    assert_eq!(rest, "1\n1\nkept\nof the agent\nmore\ndata\n", "{refused:?}");
+    let expected = "1\n1\ndid not start\nby second\nkept\nof the agent\nmore\ndata\n";
+    assert_eq!(rest, expected, "{refused:?}");
     assert!(refused.stderr.contains("error: the volume more is used by the box second"));
 }
 

@@ -4,6 +4,7 @@
 mod archive;
 mod check;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -76,10 +77,11 @@ pub fn list(checkout: &Path, directory: &Path) -> Result<Vec<String>, SkillError
     Ok(names)
 }
 
-/// Returns the name of a skill's directory, if a skill may have it.
-fn name_of(directory: &Path) -> Option<String> {
-    let name = directory.file_name()?.to_str()?;
-    boxfile_spec::is_name(name).then(|| name.to_owned())
+/// Returns the name of a skill's directory, also of one that is given as `.`, if a skill may have it.
+pub fn name_of(directory: &Path) -> Option<String> {
+    let own = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
+    let name = own(directory).or_else(|| own(&directory.canonicalize().ok()?))?;
+    boxfile_spec::is_name(&name).then_some(name)
 }
 
 /// Reads the skill in a directory of a checkout.
@@ -153,6 +155,19 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/usr", &link).unwrap();
         assert!(matches!(read(&link), Err(SkillError::Files(FilesError::Outside(_)))));
+    }
+
+    #[test]
+    fn the_name_of_a_directory_does_not_depend_on_how_it_is_given() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("notes/tools")).unwrap();
+        for given in ["notes", "notes/.", "notes/tools/..", "none/notes"] {
+            assert_eq!(name_of(&dir.path().join(given)).as_deref(), Some("notes"), "{given}");
+        }
+        for given in ["Notes", "a_b", "none/.."] {
+            assert_eq!(name_of(&dir.path().join(given)), None, "{given}");
+        }
+        assert_eq!(name_of(Path::new("/")), None);
     }
 
     #[test]

@@ -60,6 +60,7 @@ impl<'a> Store<'a> {
         if !plan.is_sound() {
             return Err(refused("the host has sent something else than a skill"));
         }
+        self.forget_halves()?;
         let is_known = self.is_loaded(&plan.name);
         if !is_known && self.at("skills", &plan.name).exists() {
             return Err(refused("the skill is part of the box"));
@@ -107,10 +108,7 @@ impl<'a> Store<'a> {
             return Err(refused("no such skill is loaded"));
         }
         self.clear()?;
-        match rename(self.at("skills", name), self.at("draft", name)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        rename(self.at("skills", name), self.at("draft", name))?;
         remove_file(self.at("about", name))?;
         self.clear()
     }
@@ -121,7 +119,7 @@ impl<'a> Store<'a> {
     /// The file system's, and the writer's.
     pub(super) fn list(&self, mut to: impl Write) -> io::Result<()> {
         for name in self.names()? {
-            if self.at("skills", &name).exists() {
+            if self.is_loaded(&name) {
                 to.write_all(&fs::read(self.at("about", &name))?)?;
                 to.write_all(b"\n")?;
             }
@@ -135,15 +133,27 @@ impl<'a> Store<'a> {
     /// The file system's.
     pub(super) fn clear(&self) -> io::Result<()> {
         let draft = self.at("draft", "");
-        remove_dir_all(&draft)?;
+        match remove_dir_all(&draft) {
+            // A task was ended before it could make it again.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            removed => removed?,
+        }
         create_dir(draft)
     }
 
-    fn is_loaded(&self, name: &str) -> bool {
-        self.at("about", name).exists()
+    /// Forgets skills without files: a task was ended before they were in place, or when they were gone already.
+    fn forget_halves(&self) -> io::Result<()> {
+        for name in self.names()?.iter().filter(|name| !self.is_loaded(name)) {
+            remove_file(self.at("about", name))?;
+        }
+        Ok(())
     }
 
-    /// Returns the names of the loaded skills, in no order.
+    fn is_loaded(&self, name: impl AsRef<Path>) -> bool {
+        self.at("about", &name).exists() && self.at("skills", &name).exists()
+    }
+
+    /// Returns the names of the skills that the host has said something about, in no order.
     fn names(&self) -> io::Result<Vec<OsString>> {
         fs::read_dir(self.at("about", ""))?.map(|entry| Ok(entry?.file_name())).collect()
     }
@@ -255,6 +265,28 @@ mod tests {
         }
         assert!(store.load(&plan("b"), archive("many", "").as_slice()).is_err());
         store.load(&plan("a0"), archive("many", "again").as_slice()).unwrap();
+        remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_task_that_was_ended_halfway_is_in_nobodys_way() {
+        let base = base("halfway");
+        let store = Store::new(&base);
+        let load = |name: &str| store.load(&plan(name), archive("halfway", "").as_slice());
+        for number in 0..MAX_LOADED_SKILLS {
+            load(&format!("a{number}")).unwrap();
+        }
+        // Ended while it unloaded one, and cleared what was before.
+        remove_dir_all(base.join("skills/a0")).unwrap();
+        remove_dir_all(base.join("draft")).unwrap();
+        assert_eq!(listed(&store).lines().count(), MAX_LOADED_SKILLS - 1);
+        assert_eq!(store.unload("a0").unwrap_err().to_string(), "no such skill is loaded");
+        load("b").unwrap();
+        assert_eq!(listed(&store).lines().count(), MAX_LOADED_SKILLS);
+        assert!(load("c").is_err());
+        remove_dir_all(base.join("draft")).unwrap();
+        store.unload("b").unwrap();
+        load("a0").unwrap();
         remove_dir_all(base).unwrap();
     }
 }

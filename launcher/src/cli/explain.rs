@@ -9,16 +9,13 @@ use box_image::ErrorCode::{self, *};
 use box_image::SkillMode;
 use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
+use boxlaunch::boxes::NAME_FORM;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use boxlaunch::shares::SHARE;
 use boxlaunch::volumes::VolumeError;
 use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
-
-/// The form of names, of boxes and of volumes.
-const NAME_FORM: &str =
-    "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {

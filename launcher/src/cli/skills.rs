@@ -1,6 +1,5 @@
 //! `boxlaunch skills`: those of a box that runs, and loading further ones into it.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use box_image::text::{shown, shown_lines};
@@ -62,19 +61,34 @@ enum Action {
 pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     let signals = StopSignals::block()?;
-    let done = match &args.action {
-        None => {
-            let all = tasks::list(&mut connect(&record, &signals)?, &record)?;
-            print(&if args.json { as_json(&all)? } else { table(&all) })?;
-            return Ok(exit::DONE);
+    let mut skills = Vec::new();
+    // A failure says nothing of those before it, so each is named as soon as it is done. As JSON one object is printed,
+    // either the skills or the error.
+    let mut done = |skill: Listed| {
+        if !args.json {
+            print(&format!("{}\n", skill.name))?;
         }
-        Some(Action::Load { directories }) => load(&record, &signals, directories)?,
-        Some(Action::Unload { names }) => unload(&record, &signals, names)?,
+        skills.push(skill);
+        Ok(())
     };
-    let names = || done.iter().map(|it| format!("{}\n", it.name)).collect();
-    print(&if args.json { as_json(&done)? } else { names() })?;
+    match &args.action {
+        None => {
+            skills = tasks::list(&mut connect(&record, &signals)?, &record)?;
+            if !args.json {
+                print(&table(&skills))?;
+            }
+        }
+        Some(Action::Load { directories }) => load(&record, &signals, directories, &mut done)?,
+        Some(Action::Unload { names }) => unload(&record, &signals, names, &mut done)?,
+    }
+    if args.json {
+        print(&json_line(&json!({ "skills": skills }))?)?;
+    }
     Ok(exit::DONE)
 }
+
+/// Takes note of a skill that was loaded or unloaded.
+type Done<'a> = &'a mut dyn FnMut(Listed) -> Result<(), CommandError>;
 
 fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, LaunchError> {
     Client::connect(record, Follow::Nothing, signals)
@@ -85,20 +99,20 @@ fn load(
     record: &Record,
     signals: &StopSignals,
     directories: &[PathBuf],
-) -> Result<Vec<Listed>, CommandError> {
+    done: Done<'_>,
+) -> Result<(), CommandError> {
     let read = directories.iter().map(|directory| read(record, directory));
     let skills: Vec<_> = read.collect::<Result<_, _>>()?;
-    let mut loaded = Vec::new();
     for (plan, skill) in skills {
         tasks::load(&mut connect(record, signals)?, &plan, skill)?;
-        loaded.push(Listed::new(plan, true));
+        done(Listed::new(plan, true))?;
     }
-    Ok(loaded)
+    Ok(())
 }
 
 /// Reads a skill of this host, and reports what is odd about it.
 fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), CommandError> {
-    let name = name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
+    let name = box_skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
     // There is no checkout around it: what it has, it has in itself.
@@ -117,33 +131,25 @@ fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), Command
     Ok((skill.plan(name), skill))
 }
 
-/// Returns the name of a skill's directory, also of one that is given as `.`.
-fn name_of(directory: &Path) -> Option<String> {
-    let own = |path: &Path| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
-    let name = own(directory).or_else(|| own(&directory.canonicalize().ok()?))?;
-    boxfile_spec::is_name(&name).then_some(name)
-}
-
+/// Unloads skills, once all of them are found to be loaded.
 fn unload(
     record: &Record,
     signals: &StopSignals,
     names: &[String],
-) -> Result<Vec<Listed>, CommandError> {
+    done: Done<'_>,
+) -> Result<(), CommandError> {
     let all = tasks::list(&mut connect(record, signals)?, record)?;
-    let mut unloaded = Vec::new();
+    let mut skills = Vec::new();
     for name in names {
         tasks::check_free(record, name)?;
         let skill = all.iter().find(|it| it.name == *name);
-        unloaded.push(skill.cloned().ok_or_else(|| LaunchError::NoSkill(name.clone()))?);
+        skills.push(skill.cloned().ok_or_else(|| LaunchError::NoSkill(name.clone()))?);
     }
-    for name in names {
-        tasks::unload(&mut connect(record, signals)?, name)?;
+    for skill in skills {
+        tasks::unload(&mut connect(record, signals)?, &skill.name)?;
+        done(skill)?;
     }
-    Ok(unloaded)
-}
-
-fn as_json(skills: &[Listed]) -> Result<String, CommandError> {
-    json_line(&json!({ "skills": skills }))
+    Ok(())
 }
 
 /// Returns what a person reads of skills.

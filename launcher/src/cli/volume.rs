@@ -1,7 +1,7 @@
 //! `boxlaunch volume`: the disks that outlive boxes.
 
 use box_image::size;
-use box_image::text::readable;
+use box_image::text::{readable, shown};
 use boxlaunch::boxes::since_epoch;
 use boxlaunch::volumes::{DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes};
 use clap::Subcommand;
@@ -11,7 +11,7 @@ use super::error::CommandError;
 use super::lifecycle::each;
 use super::list::ago;
 use super::paths;
-use super::terminal::{aligned, is_quiet, json_line, print};
+use super::terminal::{aligned, is_quiet, json_line, notice, print};
 
 /// Makes, lists and removes volumes: disks that outlive the boxes which use them.
 ///
@@ -94,10 +94,13 @@ pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, CommandError> {
             print(&format!("{}\n", args.name))?;
         }
         VolumeCommand::Ls(args) => {
-            let all = volumes.all()?;
+            let (all, unreadable) = volumes.all()?;
+            for error in unreadable {
+                notice(&format!("boxlaunch: warning: {}\n", shown(&error.to_string())));
+            }
             print(&match args.json {
                 true => json_line(&json!({ "volumes": all }))?,
-                false if is_quiet() => all.iter().map(|it| it.record.name.clone() + "\n").collect(),
+                false if is_quiet() => all.iter().map(|it| it.name.clone() + "\n").collect(),
                 false => table(&all, since_epoch()),
             })?;
         }
@@ -124,20 +127,19 @@ pub(crate) fn volume(args: &VolumeArgs) -> Result<u8, CommandError> {
 fn table(volumes: &[VolumeState], now: u64) -> String {
     let head = ["NAME", "SIZE", "ON DISK", "USED"].map(str::to_owned);
     let row = |it: &VolumeState| {
-        let (size, taken) = (readable(it.record.size_bytes), readable(it.allocated_bytes));
-        [it.record.name.clone(), size, taken, used(it, now)]
+        let (size, taken) = (readable(it.size_bytes), readable(it.allocated_bytes));
+        [it.name.clone(), size, taken, used(it, now)]
     };
     aligned(&std::iter::once(head).chain(volumes.iter().map(row)).collect::<Vec<_>>())
 }
 
 /// Describes a volume.
 fn describe(volume: &VolumeState, now: u64) -> String {
-    let record = &volume.record;
     let rows = [
-        ("name", record.name.clone()),
-        ("size", readable(record.size_bytes)),
+        ("name", volume.name.clone()),
+        ("size", readable(volume.size_bytes)),
         ("on disk", readable(volume.allocated_bytes)),
-        ("made", format!("{} ago", ago(now.saturating_sub(record.created_ms)))),
+        ("made", format!("{} ago", ago(now.saturating_sub(volume.created_ms)))),
         ("used", used(volume, now)),
         ("file", volume.disk.display().to_string()),
     ];
@@ -146,8 +148,7 @@ fn describe(volume: &VolumeState, now: u64) -> String {
 
 /// Says which box has a volume, or had it last.
 fn used(volume: &VolumeState, now: u64) -> String {
-    let record = &volume.record;
-    match (&record.user, record.used_ms) {
+    match (&volume.user, volume.used_ms) {
         (Some(user), _) if volume.in_use => format!("by {user}"),
         (Some(user), Some(time)) => {
             format!("by {user}, started {} ago", ago(now.saturating_sub(time)))
@@ -167,19 +168,17 @@ fn volume_size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use boxlaunch::volumes::VolumeRecord;
+    use clap::{Args as _, Command};
 
     use super::*;
 
     fn state(in_use: bool, user: Option<&str>) -> VolumeState {
         VolumeState {
-            record: VolumeRecord {
-                name: "work".to_owned(),
-                size_bytes: 10 << 30,
-                created_ms: 1000,
-                user: user.map(str::to_owned),
-                used_ms: user.map(|_| 61_000),
-            },
+            name: "work".to_owned(),
+            size_bytes: 10 << 30,
+            created_ms: 1000,
+            user: user.map(str::to_owned),
+            used_ms: user.map(|_| 61_000),
             disk: "/state/volumes/work/disk".into(),
             allocated_bytes: 56 << 10,
             in_use,
@@ -214,9 +213,23 @@ mod tests {
         }
     }
 
+    /// The page for users.
+    const PAGE: &str = include_str!("../../../docs/volumes.md");
+
+    /// Returns the sizes that a text names.
+    fn sizes(text: &str) -> Vec<u64> {
+        text.split(|it: char| !it.is_ascii_alphanumeric()).filter_map(size::parse).collect()
+    }
+
     #[test]
-    fn the_help_names_the_bounds() {
-        let named = [("8MiB", LEAST_SIZE), ("1024GiB", MOST_SIZE), ("10GiB", DEFAULT_SIZE)];
-        assert!(named.iter().all(|(text, bytes)| size::parse(text) == Some(*bytes)));
+    fn the_help_and_the_page_name_the_bounds() {
+        let mut command = VolumeArgs::augment_args(Command::new("volume"));
+        let create = command.find_subcommand_mut("create").unwrap();
+        let help = create.clone().after_help("").render_long_help().to_string();
+        assert_eq!(sizes(&help), [LEAST_SIZE, MOST_SIZE, DEFAULT_SIZE], "{help}");
+        let row = PAGE.lines().find(|it| it.starts_with("| `volume create ")).unwrap();
+        assert_eq!(sizes(row), [LEAST_SIZE, MOST_SIZE], "{row}");
+        let room = format!("with room for {} GiB", DEFAULT_SIZE >> 30);
+        assert!(PAGE.contains(&room), "{room}");
     }
 }

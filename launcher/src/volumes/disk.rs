@@ -1,6 +1,6 @@
 //! The file that is the disk of a volume.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
@@ -9,7 +9,7 @@ use ext4_image::Options;
 use nix::fcntl::OFlag;
 use nix::unistd::{getegid, geteuid};
 
-use super::{VolumeError, VolumeRecord};
+use super::VolumeError;
 use crate::LaunchError;
 use crate::scratch::{EVERYBODYS, random};
 use crate::state::private_file;
@@ -33,33 +33,43 @@ pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, LaunchErr
     make().map_err(LaunchError::file("make", &path))
 }
 
+/// Returns whether there is a volume in a directory: one with a disk.
+///
+/// # Errors
+/// The operating system's: nothing is said of a disk that cannot be looked at.
+pub(super) fn is_there(directory: &Path) -> Result<bool, LaunchError> {
+    let path = directory.join(DISK);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => found.map(|_| true).map_err(LaunchError::file("look at", path)),
+    }
+}
+
 /// Opens the disk of a volume.
 ///
 /// # Errors
 /// [`VolumeError::Missing`], and the operating system's.
 pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
+    if !is_there(directory)? {
+        return Err(VolumeError::Missing(name.to_owned()).into());
+    }
     let path = directory.join(DISK);
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-    match options.open(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(VolumeError::Missing(name.to_owned()).into())
-        }
-        opened => opened.map_err(LaunchError::file("open", &path)),
-    }
+    options.open(&path).map_err(LaunchError::file("open", &path))
 }
 
 /// Checks that a disk has the size that it was made with: its file system has it.
 ///
 /// # Errors
 /// [`VolumeError::Damaged`].
-pub(super) fn check_size(disk: &File, record: &VolumeRecord) -> Result<(), LaunchError> {
+pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
     let found = disk.metadata().map_err(LaunchError::system("look at a volume's disk"))?.len();
-    if found == record.size_bytes {
+    if found == size_bytes {
         return Ok(());
     }
-    let reason = format!("its disk has {found} bytes, and was made with {}", record.size_bytes);
-    Err(VolumeError::Damaged { name: record.name.clone(), reason }.into())
+    let reason = format!("its disk has {found} bytes, and was made with {size_bytes}");
+    Err(VolumeError::Damaged { name: name.to_owned(), reason }.into())
 }
 
 /// Makes a disk this user's again. Root has given it to the machine that had it before, whose user is nobody now.

@@ -15,10 +15,26 @@ const RECORD: &str = "record.json";
 /// A record takes less, in bytes.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// The facts about a volume that its disk does not have. Times are in milliseconds since 1970.
+/// The facts about a volume that neither its disk nor its directory has. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VolumeRecord {
-    /// Its name.
+pub(super) struct VolumeRecord {
+    /// The size of its disk.
+    pub(super) size_bytes: u64,
+    /// When it was made.
+    pub(super) created_ms: u64,
+    /// The name of the box whose machine had it last.
+    #[serde(rename = "box")]
+    pub(super) user: Option<String>,
+    /// When that machine was started.
+    pub(super) used_ms: Option<u64>,
+    /// The name of the box that took it last, whose machine may not have started.
+    pub(super) taker: Option<String>,
+}
+
+/// A volume as it is now. Times are in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VolumeState {
+    /// Its name: that of its directory, of which there may be a copy.
     pub name: String,
     /// The size of its disk.
     pub size_bytes: u64,
@@ -27,16 +43,8 @@ pub struct VolumeRecord {
     /// The name of the box that has it, or had it last.
     #[serde(rename = "box")]
     pub user: Option<String>,
-    /// When that box was started.
+    /// When the box was started that used it last.
     pub used_ms: Option<u64>,
-}
-
-/// A volume as it is now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct VolumeState {
-    /// Its record.
-    #[serde(flatten)]
-    pub record: VolumeRecord,
     /// The file with its disk.
     pub disk: PathBuf,
     /// How much that takes of the host's.
@@ -47,9 +55,15 @@ pub struct VolumeState {
 
 impl VolumeRecord {
     /// Describes a volume that is made now.
-    pub(super) fn new(name: &str, size_bytes: u64) -> Self {
+    pub(super) fn new(size_bytes: u64) -> Self {
         let created_ms = since_epoch();
-        Self { name: name.to_owned(), size_bytes, created_ms, user: None, used_ms: None }
+        Self { size_bytes, created_ms, user: None, used_ms: None, taker: None }
+    }
+
+    /// Returns the name of the box that has the volume, as long as one has it.
+    pub(super) fn holder(self) -> Option<String> {
+        // An earlier boxlaunch has written no taker.
+        self.taker.or(self.user)
     }
 
     /// Reads the record of a volume in its directory.

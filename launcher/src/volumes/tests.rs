@@ -20,6 +20,10 @@ impl Fixture {
     fn path(&self, name: &str) -> PathBuf {
         self.state.path().join(NAME).join(name)
     }
+
+    fn all(&self) -> (Vec<VolumeState>, Vec<LaunchError>) {
+        self.volumes.all().unwrap()
+    }
 }
 
 fn place(text: &str) -> VolumePlace {
@@ -41,8 +45,8 @@ fn a_volume_is_made_once_sparse_and_for_this_user() {
     let error = fails(made.volumes.create("work", 8 << 20));
     assert!(matches!(error, VolumeError::Exists(_)), "{error}");
     let found = made.volumes.find("work").unwrap();
-    assert_eq!((found.record.size_bytes, found.in_use), (8 << 20, false));
-    assert_eq!((&found.record.user, found.record.used_ms), (&None, None));
+    assert_eq!((found.name.as_str(), found.size_bytes, found.in_use), ("work", 8 << 20, false));
+    assert_eq!((&found.user, found.used_ms), (&None, None));
     assert!(found.allocated_bytes < 1 << 20, "{found:?}");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&found.disk), mode(&made.path("work"))), (0o600, 0o700));
@@ -62,21 +66,21 @@ fn names_and_sizes_have_bounds() {
     }
     made.volumes.create("least", LEAST_SIZE).unwrap();
     made.volumes.create("most", MOST_SIZE).unwrap();
-    assert_eq!(made.volumes.all().unwrap().len(), 2);
+    assert_eq!(made.all().0.len(), 2);
 }
 
 #[test]
 fn a_volume_belongs_to_one_box_at_a_time() {
     let made = Fixture::new();
     let first = made.volumes.take(&place("work:/w"), "one").unwrap();
-    assert_eq!((first.size_bytes, first.guest.as_str()), (DEFAULT_SIZE, "/w"));
+    assert_eq!((first.size_bytes(), first.guest.as_str()), (DEFAULT_SIZE, "/w"));
     let error = fails(made.volumes.take(&place("work:/w"), "two"));
     assert_eq!(error.to_string(), "the volume work is used by the box one");
     let error = fails(made.volumes.remove("work"));
     assert!(matches!(error, VolumeError::InUse { by: Some(by), .. } if by == "one"));
     // Looking takes nothing from who has it.
     assert!(made.volumes.find("work").unwrap().in_use);
-    assert!(made.volumes.all().unwrap()[0].in_use);
+    assert!(made.all().0[0].in_use);
     assert!(matches!(
         fails(made.volumes.take(&place("work:/w"), "two")),
         VolumeError::InUse { .. }
@@ -84,7 +88,29 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     drop(first);
     assert!(!made.volumes.find("work").unwrap().in_use);
     let _second = made.volumes.take(&place("work:/w"), "two").unwrap();
-    assert_eq!(made.volumes.find("work").unwrap().record.user.as_deref(), Some("two"));
+    assert_eq!(made.volumes.find("work").unwrap().user.as_deref(), Some("two"));
+}
+
+#[test]
+fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
+    let made = Fixture::new();
+    let used = || {
+        let found = made.volumes.find("work").unwrap();
+        (found.user, found.used_ms.is_some())
+    };
+    let take = |name: &str| made.volumes.take(&place("work:/w"), name).unwrap();
+    drop(take("zero"));
+    assert_eq!(used(), (None, false));
+    let first = take("one");
+    first.note_use().unwrap();
+    drop(first);
+    assert_eq!(used(), (Some("one".to_owned()), true));
+    let second = take("two");
+    assert_eq!(used().0.as_deref(), Some("two"));
+    let error = fails(made.volumes.remove("work"));
+    assert!(matches!(error, VolumeError::InUse { by: Some(by), .. } if by == "two"));
+    drop(second);
+    assert_eq!(used(), (Some("one".to_owned()), true));
 }
 
 /// The machine may be about to go when its supervisor was killed.
@@ -125,10 +151,54 @@ fn a_removal_that_was_killed_is_finished() {
     let made = Fixture::new();
     made.volumes.create("work", 8 << 20).unwrap();
     fs::remove_file(made.path("work/disk")).unwrap();
-    assert_eq!(made.volumes.all().unwrap(), []);
+    let (found, unreadable) = made.all();
+    assert!(found.is_empty() && unreadable.is_empty(), "{found:?} {unreadable:?}");
     assert!(matches!(fails(made.volumes.find("work")), VolumeError::Missing(_)));
     made.volumes.create("work", 16 << 20).unwrap();
-    assert_eq!(made.volumes.find("work").unwrap().record.size_bytes, 16 << 20);
+    assert_eq!(made.volumes.find("work").unwrap().size_bytes, 16 << 20);
+}
+
+/// What cannot be looked at may have everything on it: only one that is known to be gone is made again.
+#[test]
+fn a_volume_that_cannot_be_looked_at_stays() {
+    let made = Fixture::new();
+    made.volumes.create("other", 8 << 20).unwrap();
+    // Root may look at everything else.
+    std::os::unix::fs::symlink("work", made.path("work")).unwrap();
+    let refused = [
+        made.volumes.create("work", 8 << 20).unwrap_err(),
+        made.volumes.take(&place("work:/w"), "one").unwrap_err(),
+        made.volumes.find("work").unwrap_err(),
+        made.volumes.remove("work").unwrap_err(),
+    ];
+    for error in refused {
+        assert!(matches!(error, LaunchError::File { action: "look at", .. }), "{error}");
+    }
+    assert!(made.path("work").is_symlink());
+    // A link that leads nowhere is a disk that cannot be opened.
+    fs::remove_file(made.path("other/disk")).unwrap();
+    std::os::unix::fs::symlink("none", made.path("other/disk")).unwrap();
+    assert!(made.volumes.take(&place("other:/w"), "one").is_err());
+    assert!(made.path("other/disk").is_symlink());
+}
+
+#[test]
+fn a_copy_of_a_volume_has_the_name_of_its_directory() {
+    let made = Fixture::new();
+    made.volumes.create("work", 8 << 20).unwrap();
+    fs::create_dir(made.path("copy")).unwrap();
+    for file in ["disk", "record.json"] {
+        fs::copy(made.path("work").join(file), made.path("copy").join(file)).unwrap();
+    }
+    let names = || made.all().0.into_iter().map(|it| it.name).collect::<Vec<_>>();
+    assert_eq!(names(), ["copy", "work"]);
+    // An earlier boxlaunch has written the name, and no taker.
+    let record =
+        "{\"name\":\"work\",\"size_bytes\":8388608,\"created_ms\":1,\"box\":\"one\",\"used_ms\":2}";
+    fs::write(made.path("copy/record.json"), record).unwrap();
+    assert_eq!(names(), ["copy", "work"]);
+    let copy = made.volumes.find("copy").unwrap();
+    assert_eq!((copy.user.as_deref(), copy.used_ms), (Some("one"), Some(2)));
 }
 
 #[test]
@@ -152,7 +222,11 @@ fn a_damaged_volume_is_not_used_and_can_be_removed() {
     fs::remove_file(made.path("work/record.json")).unwrap();
     assert!(reason(&made).starts_with("cannot read its record"));
     made.volumes.create("other", 8 << 20).unwrap();
-    assert_eq!(made.volumes.all().unwrap().len(), 1);
+    let (found, unreadable) = made.all();
+    assert_eq!(found.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["other"]);
+    let said: Vec<_> = unreadable.iter().map(ToString::to_string).collect();
+    assert_eq!(said.len(), 1);
+    assert!(said[0].starts_with("the volume work is damaged: cannot read its record"), "{said:?}");
 }
 
 #[test]

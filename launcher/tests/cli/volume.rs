@@ -45,6 +45,27 @@ fn volumes_are_made_shown_and_removed() {
 }
 
 #[test]
+fn a_volume_that_cannot_be_read_is_a_warning_beside_the_others() {
+    let state = tempfile::tempdir().unwrap();
+    for name in ["bad", "good"] {
+        in_state(&state, &["volume", "create", name, "--size", "8MiB"]);
+    }
+    fs::write(state.path().join("volumes/bad/record.json"), "{").unwrap();
+    insta::assert_snapshot!(said(&state, &["-q", "volume", "ls"]), @"
+    -q volume ls -> 0
+    good
+    boxlaunch: warning: the volume bad is damaged: its record is malformed: EOF while parsing an object at line 1 column 1
+    ");
+    let Ended { code, stdout, stderr } = in_state(&state, &["volume", "ls", "--json"]);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    let names: Vec<_> =
+        report["volumes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["good"]);
+    assert_eq!(code, Some(0));
+    assert!(stderr.starts_with("boxlaunch: warning: the volume bad is damaged: "), "{stderr}");
+}
+
+#[test]
 fn an_error_is_data_with_a_code() {
     let state = tempfile::tempdir().unwrap();
     let code = |args: &[&str]| {
