@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each is mounted there, where no component sees it, and then a copy of the mount is put into each component. Files of a
-//! writable directory belong to one user of the host, who is the component's user through that copy: whoever else
-//! writes there is another user to the kernel, and the same one to the host.
+//! directory belong to one user of the host, who is the component's user through that copy: whoever else writes there is
+//! another user to the kernel, and the same one to the host.
 
 use std::fs::{create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -78,7 +78,7 @@ impl HostMounts {
             }
         }
         let mut id_maps = Vec::new();
-        if has(|it| matches!(it, MountSource::Writable(_))) {
+        if has(|it| !matches!(it, MountSource::Disk(_))) {
             for (name, component) in plan.components() {
                 let user = (component.user.uid, component.user.gid);
                 let map =
@@ -103,19 +103,24 @@ impl HostMounts {
         let map = self.id_maps.iter().find(|(name, _)| *name == component);
         let map = map.map(|(_, map)| map.as_fd());
         own.into_iter().try_for_each(|it| {
-            show_one(root, it, map).step_with(|| format!("mount the host's on {}", it.guest))
+            show_one(root, it, map)
+                .step_with(|| format!("show something of the host at {}", it.guest))
         })
     }
 }
 
 fn show_one(root: &Path, shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<()> {
-    let is_writable_share = matches!(shown.source, MountSource::Writable(_));
-    let attributes = Attributes {
-        read_only: matches!(shown.source, MountSource::ReadOnly(_)),
-        id_map: id_map.filter(|_| is_writable_share),
-    };
     let copy = mounts::copy(&base(shown.source).join("."))?;
-    mounts::set_attributes(&copy, attributes)?;
+    let set = |read_only, id_map| mounts::set_attributes(&copy, Attributes { read_only, id_map });
+    match shown.source {
+        MountSource::Disk(_) => set(false, None)?,
+        MountSource::Writable(_) => set(false, id_map)?,
+        // Not each kernel maps what is mounted below a device: libkrunfw's does not.
+        MountSource::ReadOnly(_) => match set(true, id_map) {
+            Err(Errno::EINVAL) => set(true, None)?,
+            done => done?,
+        },
+    }
     mounts::place(&copy, open_or_make_in(root, &shown.guest)?)
 }
 

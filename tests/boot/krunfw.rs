@@ -10,6 +10,11 @@ use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
 /// What the lean kernel has and this one lacks, and its own release.
 const LOOK: &str = "uname -r; ls /proc/config.gz";
 
+/// It shows directories, too, though it maps no owners of those that are shown to read.
+const SHARES: &str = "mkdir -p /tmp/k/read /tmp/k/write; cd /tmp/k; echo text >read/file
+boxlaunch run -q -v ./read:/r -v ./write:/w:rw /hello -- sh -c 'cat /r/file; echo written >/w/file; ls -ln /w/file | tr -s \" \" | cut -d\" \" -f3,4'
+cat write/file";
+
 #[test]
 fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let tools = tools();
@@ -21,7 +26,9 @@ fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let steps = Scenario::default()
         .step("verify", "boxlaunch verify /hello")
         .run("look", "/hello", LOOK)
+        .script(20, "shares", SHARES)
         .start(&tools.host.clone().file(&bundle, "/hello"));
+    assert_eq!(steps["shares"].stdout, "text\n0 0\nwritten\n", "{:?}", steps["shares"]);
     let report = steps["look"].json();
     assert_ready(&report);
     let stdout = report["command"]["stdout"].as_str().unwrap();

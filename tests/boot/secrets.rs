@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use crate::page::{self, assert_page, blocks};
-use crate::scenario::{Scenario, Step, as_user, bake, tools};
+use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, tools};
 
 /// The page for users, which has the declarations of the box, too.
 const PAGE: &str = include_str!("../../docs/secrets.md");
@@ -68,9 +68,12 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("secretive.box"));
-    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
-    fs::write(&boxfile, BOXFILE.to_owned() + &blocks(PAGE, "kdl").join("\n")).unwrap();
-    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let (hello, keys) = (hello_checkout(dir.path()), dir.path().join("keys.box"));
+    let declared = blocks(PAGE, "kdl").join("\n");
+    for (text, bundle) in [(BOXFILE, &bundle), (&hello, &keys)] {
+        fs::write(&boxfile, text.to_owned() + &declared).unwrap();
+        bake(&boxfile, &tools.programs.box_init, bundle);
+    }
     let given = format!(
         "printf '{CANARY}\\0cert\\n' >/tmp/cert; export KEY={CANARY}=key; echo {CANARY} token"
     );
@@ -93,8 +96,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(5, "unset", &format!("boxlaunch run {RUN} <&-"))
         .script(10, "user", &as_user(USER))
         .step("value", "boxlaunch run --secret API_KEY=c4n4ry /secretive")
-        .script(20, "page", &page::script(PAGE, "ln -s /secretive keys.box"))
-        .start(&tools.host.clone().file(&bundle, "/secretive"))
+        .script(20, "page", &page::script(PAGE, "ln -s /keys keys.box"))
+        .start(&tools.host.clone().file(&bundle, "/secretive").file(&keys, "/keys"))
 });
 
 #[test]

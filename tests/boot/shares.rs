@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use crate::page::{self, assert_page, blocks};
-use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
+use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, sleeping, tools};
 
 /// The page for users, which has the declarations of a box, too.
 const PAGE: &str = include_str!("../../docs/files.md");
@@ -16,12 +16,12 @@ scratch "a" guest="/var/a" size="1MiB"
 scratch "b" guest="/var/b" size="1MiB"
 "#;
 /// A directory of the host with a file that is its user's alone, and links that lead out of it.
-const PROJECT: &str = "mkdir -p h/project/open h/other; echo canary >h/other/secret; cd h/project
+const PROJECT: &str = "mkdir -p h/project/open h/other; echo canary >h/other/secret; chmod 600 h/other/secret; cd h/project
 echo text >file; chmod 600 file; chmod 777 open; ln -s /etc/hostname up; ln -s ../other/secret beside; cd ../..
 ";
 /// The commands in the business component, whose user is not the agent's.
 const BUSINESS: &str = r#"
-ls -ln /w/file | tr -s " " | cut -d" " -f1,3,4; cat /w/file /r/secret; echo new >/w/new; ls -ln /w/new | tr -s " " | cut -d" " -f3,4
+ls -ln /w/file | tr -s " " | cut -d" " -f1,3,4; cat /w/file /r/secret; ls -ln /r/secret | tr -s " " | cut -d" " -f3,4; echo new >/w/new; ls -ln /w/new | tr -s " " | cut -d" " -f3,4
 grep -E " /[wr] " /proc/mounts | cut -d" " -f2-4 | cut -c1-28; (echo no >/r/no) 2>&1 | grep -o "Read-only.*"
 cat /w/beside 2>&1 | grep -o "No such.*"; cat /w/up; mkfifo /w/fifo; chown 5:6 /w/new; touch -d "2001-02-03 04:05:06" /w/new
 chmod 4755 /w/new 2>&1 | grep -o "not permitted"; chmod 2755 /w/new 2>&1 | grep -o "not permitted"; chmod 755 /w/new
@@ -97,14 +97,15 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    let hello = hello_checkout(dir.path());
     fs::create_dir(at("hot")).unwrap();
     fs::copy(&tools.programs.watcher, at("watcher")).unwrap();
     fs::write(at("hot/SKILL.md"), "---\nname: hot\ndescription: Changes.\n---\n").unwrap();
     let declared = blocks(PAGE, "kdl").join("\n");
     let boxes = [
         ("seeing", sleeping("seeing")),
-        ("page", format!("{}{declared}\n", sleeping("seeing"))),
+        ("page", hello.clone() + &declared),
+        ("hello", hello),
         ("desk", sleeping("seeing").replace("business {\n", WATCHER) + &declared + SKILLED),
     ];
     let mut host = tools.host.clone();
@@ -124,7 +125,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(60, "watched", &in_directory("watched", WATCHED))
         .script(20, "unshared", &in_directory("unshared", UNSHARED))
         .script(60, "many", &in_directory("many", MANY))
-        .script(30, "page", &page::script(PAGE, "ln -s /seeing office.box; ln -s /page desk.box"))
+        .script(30, "page", &page::script(PAGE, "ln -s /hello hello.box; ln -s /page desk.box"))
         .start(&host)
 });
 
@@ -140,6 +141,7 @@ fn what_a_box_writes_is_the_users_who_launched_it() {
     -rw------- 1001 1002
     text
     canary
+    1001 1002
     1001 1002
     /w virtiofs rw,nosuid,nodev,
     /r virtiofs ro,nosuid,nodev,

@@ -8,7 +8,7 @@ use box_image::{
 };
 use serde_json::{Value, json};
 
-use crate::OpenBox;
+use crate::{OpenBox, resources};
 
 impl OpenBox {
     /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values
@@ -46,6 +46,7 @@ impl OpenBox {
             format!("budget      {}", plan.budget),
         ];
         lines.extend(plan.skills.iter().flat_map(skill));
+        lines.extend(resources::lines(&plan));
         for (name, plan) in plan.components() {
             lines.extend(component(name, plan));
         }

@@ -19,6 +19,7 @@ mod describe;
 mod error;
 mod open;
 mod read;
+mod resources;
 
 use std::path::{Path, PathBuf};
 

@@ -35,8 +35,11 @@ pub struct Recipe {
 }
 
 /// The kernel of a box.
-pub const GUEST: Recipe =
-    Recipe { name: "lean", fragments: &["guest.config"], patches: &["ask-again.patch"] };
+pub const GUEST: Recipe = Recipe {
+    name: "lean",
+    fragments: &["guest.config"],
+    patches: &["ask-again.patch", "owners-below-mounts.patch"],
+};
 /// The kernel of the virtual host: the same, with KVM and what the emulated machine has.
 pub const HOST: Recipe = Recipe {
     name: "host",

@@ -17,13 +17,13 @@ use crate::commands::{Outcome, setup};
 use crate::{cargo, say};
 
 /// The memory of the virtual host in MiB.
-const MEMORY_MIB: u32 = 2560;
+const MEMORY_MIB: u32 = 4096;
 /// How long the run may take. Most of it is for small files.
 const TIME_LIMIT: Duration = Duration::from_secs(7200);
 /// The disk of the virtual host that both work on, in MiB.
 const DISK_MIB: u32 = 2048;
 /// The size of the large file in MiB.
-const LARGE_MIB: u32 = 400;
+const LARGE_MIB: u32 = 1000;
 /// The works as the script names them, and for people.
 const WORKS: [(&str, &str); 6] = [
     ("write", "write 1000 MiB, and fsync"),
