@@ -55,11 +55,17 @@ pub struct Volume {
     pub(crate) guest: String,
     directory: PathBuf,
     record: VolumeRecord,
+    is_new: bool,
 }
 
 impl Volume {
+    /// Returns whether it was missing, and was made for this machine.
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
     /// Returns the size of its disk, in bytes.
-    pub(crate) const fn size_bytes(&self) -> u64 {
+    pub const fn size_bytes(&self) -> u64 {
         self.record.size_bytes
     }
 
@@ -203,7 +209,8 @@ impl Volumes {
         let VolumePlace { volume, guest } = place;
         let _guard = state::lock(&self.directory)?;
         let directory = self.directory.join(volume);
-        if !disk::is_there(&directory)? {
+        let is_new = !disk::is_there(&directory)?;
+        if is_new {
             self.make(volume, DEFAULT_SIZE)?;
         }
         let disk = disk::open(&directory, volume)?;
@@ -213,7 +220,7 @@ impl Volumes {
         disk::take_back(&disk).map_err(LaunchError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
-        Ok(Volume { disk, guest: guest.clone(), directory, record })
+        Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })
     }
 
     /// Locks a disk, as long as it is open in a process. The directory is locked.

@@ -11,6 +11,7 @@ use crate::jail::Missing;
 use crate::machine::Machine;
 use crate::shares::Shown;
 use crate::state::since_epoch;
+use crate::volumes::VolumePlace;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,9 @@ pub struct Record {
     /// The directories of the host that it sees.
     #[serde(default)]
     pub shares: Vec<Shown>,
+    /// The volumes that it has, and where it sees them.
+    #[serde(default)]
+    pub volumes: Vec<VolumePlace>,
     /// The layers of the jail that it runs without.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
@@ -114,6 +118,7 @@ impl Record {
             business_status: None,
             oom_killed: Vec::new(),
             shares: Vec::new(),
+            volumes: Vec::new(),
             jail_missing: Vec::new(),
             error: None,
             remove: false,

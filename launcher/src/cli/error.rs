@@ -164,6 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_that_its_user_may_not_look_at_comes_with_that_advice() {
+        let text = |reason: &str| {
+            let reason = format!("/root cannot be shared: {reason}");
+            CommandError::from(LaunchError::Share(reason)).text()
+        };
+        let denied = text("Permission denied (os error 13)");
+        assert!(denied.ends_with("help: share what you yourself may look at\n"), "{denied}");
+        let other = text("another directory is at its place now");
+        assert!(other.ends_with("help: share another directory, or one above it\n"), "{other}");
+    }
+
+    #[test]
     fn a_failing_kvm_comes_with_advice() {
         let (path, reason) = (PathBuf::from("/dev/kvm"), "Permission denied".to_owned());
         let denied =

@@ -17,6 +17,9 @@ use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
 
+/// What to do where this user may not look at a directory that is to be shared.
+const NOT_YOURS: &str = "share what you yourself may look at";
+
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
     if let LaunchError::Open(error) = error {
@@ -117,6 +120,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::TooMuch(_) => {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
         }
+        LaunchError::Share(reason) if reason.contains(Errno::EACCES.desc()) => NOT_YOURS,
         LaunchError::Share(_) => "share another directory, or one above it",
         LaunchError::ShareHost(_) => "`boxlaunch doctor` says what this host gives, and what to do",
         LaunchError::SharedOwners => {
@@ -267,7 +271,7 @@ fn share_help(source: &io::Error) -> Option<&'static str> {
         ErrorKind::NotADirectory => {
             Some("share the directory that it is in, or copy it: `boxlaunch cp`")
         }
-        ErrorKind::PermissionDenied => Some("share what you yourself may look at"),
+        ErrorKind::PermissionDenied => Some(NOT_YOURS),
         _ => None,
     }
 }

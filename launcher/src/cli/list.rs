@@ -3,6 +3,7 @@
 use box_image::text::shown;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
+use boxlaunch::volumes::VolumePlace;
 
 use super::error::CommandError;
 use super::paths;
@@ -141,6 +142,13 @@ fn directories(record: &Record) -> Option<String> {
     (!shares.is_empty()).then(|| shares.join(", "))
 }
 
+/// Names the volumes that a box has.
+fn volumes(record: &Record) -> Option<String> {
+    let place = |it: &VolumePlace| shown(&format!("{} at {}", it.volume, it.guest));
+    let volumes: Vec<_> = record.volumes.iter().map(place).collect();
+    (!volumes.is_empty()).then(|| volumes.join(", "))
+}
+
 /// Describes a box that was started.
 pub(super) fn describe(record: &Record) -> String {
     let now = since_epoch();
@@ -156,9 +164,40 @@ pub(super) fn describe(record: &Record) -> String {
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
         ("oom-killed", text(oom_killed(record))),
         ("directories", text(directories(record))),
+        ("volumes", text(volumes(record))),
         ("jail", text(jail(record))),
         ("ready after", text(record.phases_ms.map(|it| format!("{:.0} ms", it.total)))),
         ("agent socket", text(record.agent_socket.as_ref().map(|it| it.display().to_string()))),
     ];
     rows.map(|(name, value)| format!("{name:<13}{value}\n")).concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_box_has_of_the_host_is_described() {
+        let mut record = json!({
+            "name": "hello", "box": format!("sha256:{}", "0".repeat(64)), "directory": "/hello.box",
+            "components": ["agent"], "vm": { "cpus": 1, "memory-mib": 256 }, "state": "ended",
+            "supervisor": 1, "runtime": "/none", "created_ms": 1, "ended_ms": 1, "remove": false,
+        });
+        let described = |record: &serde_json::Value| {
+            let text = describe(&serde_json::from_value(record.clone()).unwrap());
+            let is_of_host = |it: &&str| it.starts_with("directories") || it.starts_with("volumes");
+            text.lines().filter(is_of_host).collect::<Vec<_>>().join("\n")
+        };
+        // An earlier boxlaunch has written neither.
+        assert_eq!(described(&record), "directories  -\nvolumes      -");
+        record["shares"] = json!([{ "host": "/home/me", "guest": "/w", "writable": true }]);
+        let volumes = [("work", "/var/work"), ("data", "/data")];
+        record["volumes"] = volumes.map(|it| json!({ "name": it.0, "guest": it.1 })).into();
+        insta::assert_snapshot!(described(&record), @"
+        directories  /home/me at /w (read and written)
+        volumes      work at /var/work, data at /data
+        ");
+    }
 }

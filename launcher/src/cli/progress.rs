@@ -21,6 +21,13 @@ impl<'a> Shown<'a> {
     pub(crate) fn new(screen: &'a Screen, name: &str, is_quiet: bool) -> Self {
         Self { screen, name: shown(name), is_quiet }
     }
+
+    /// Says something about the start, unless nothing is shown.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.is_quiet {
+            self.screen.notice(text);
+        }
+    }
 }
 
 impl Watch for Shown<'_> {
@@ -38,8 +45,10 @@ impl Watch for Shown<'_> {
             Progress::Confined([]) => {}
             Progress::Confined(missing) => {
                 let missing: Vec<_> = missing.iter().map(|it| shown(&it.to_string())).collect();
-                self.screen
-                    .notice(&format!("boxlaunch: this host's jail lacks {}\n", missing.join(", ")));
+                self.screen.notice(&format!(
+                    "boxlaunch: this host's jail lacks {}; `boxlaunch doctor` says more\n",
+                    missing.join(", ")
+                ));
             }
             Progress::Starting(time) => {
                 self.screen.show_status(&format!("starting {name}… {} s", time.as_secs()));

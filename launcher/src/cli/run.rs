@@ -89,7 +89,8 @@ fn boot(
     let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
     let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
     let shown = shares.iter().map(Share::shown).collect();
-    let record = Record { remove: args.rm, agent_socket, shares: shown, ..record };
+    let volumes = args.volumes.clone();
+    let record = Record { remove: args.rm, agent_socket, shares: shown, volumes, ..record };
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
@@ -104,7 +105,7 @@ fn boot(
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
             disks: scratch::make(opened.plan(), &state)?,
-            volumes: volumes::take(args, &state, &entry.record.name)?,
+            volumes: volumes::take(args, &state, &entry.record.name, &watch)?,
             secrets,
             shares,
             agent_socket: entry.record.agent_socket.clone(),

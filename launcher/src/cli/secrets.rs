@@ -32,6 +32,9 @@ use super::run::RunArgs;
 /// The variable with the number of the file that holds the values.
 const FILE: &str = "BOXLAUNCH_SECRETS";
 
+/// The form of `--secret`.
+const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
+
 /// The variables that this program reads itself.
 const OWN: [&str; 6] =
     ["BOXLAUNCH_STATE", FILE, "HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
@@ -46,61 +49,83 @@ pub(super) struct GivenSecret {
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
-    Variable(OsString),
+    Variable(String),
     File(PathBuf),
     Stdin,
 }
 
 impl GivenSecret {
     /// Reads an option's value.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let form = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
-        let (name, source) = text.split_once('=').ok_or(form)?;
+    pub(super) fn parse(text: &str) -> Result<Self, CommandError> {
+        let (name, source) = text.split_once('=').ok_or_else(|| malformed(text, FORM))?;
         if name == "id" {
-            return Err("that is docker's form; here it is NAME=file:PATH".to_owned());
+            return Err(malformed(text, "that is docker's form; here it is NAME=file:PATH"));
         }
         if !is_variable(name) {
-            return Err(format!("a secret's name {VARIABLE_FORM}"));
+            return Err(malformed(text, &format!("a secret's name {VARIABLE_FORM}")));
         }
         let source = match source.split_once(':') {
             Some(("env", variable)) if OWN.contains(&variable) => {
-                return Err(format!("boxlaunch itself needs the variable {variable}"));
+                return Err(needed(name, variable));
             }
             Some(("env", variable)) if is_variable(variable) => Source::Variable(variable.into()),
             Some(("file", path)) if !path.is_empty() => Source::File(path.into()),
             None if source == "-" => Source::Stdin,
-            // It may be the value: it is not repeated.
-            _ => return Err(format!("{form}; a value itself is never on a command line")),
+            _ => {
+                let help = format!("{FORM}; a value itself is never on a command line");
+                return Err(malformed(text, &help));
+            }
         };
         Ok(Self { name: name.to_owned(), source })
     }
 
     fn read(&self) -> Result<Zeroizing<Vec<u8>>, CommandError> {
+        let name = &self.name;
         let value = match &self.source {
-            Source::Variable(variable) => env::var_os(variable).map(OsString::into_vec),
-            Source::File(path) => {
-                let read = File::open(path).and_then(bounded);
-                Some(read.map_err(|error| {
-                    let (name, path) = (&self.name, path.display());
-                    let message = format!("cannot read the secret {name} from {path}: {error}");
-                    usage(&message, "correct the path")
-                })?)
+            Source::Variable(variable) => {
+                let value = env::var_os(variable).map(OsString::into_vec);
+                value.ok_or_else(|| unset(name, variable))?
             }
-            Source::Stdin => {
-                let read = bounded(stdin().lock());
-                Some(read.map_err(LaunchError::system("read a secret from standard input"))?)
-            }
-        };
-        let Some(value) = value else {
-            let message =
-                format!("the secret {} is to come from a variable that is not set", self.name);
-            return Err(usage(&message, "set the variable, and export it; or use file:PATH"));
+            Source::File(path) => File::open(path).and_then(bounded).map_err(|error| {
+                let path = path.display();
+                let message = format!("cannot read the secret {name} from {path}: {error}");
+                usage(&message, "correct the path")
+            })?,
+            Source::Stdin => bounded(stdin().lock())
+                .map_err(LaunchError::system("read a secret from standard input"))?,
         };
         if value.len() > MAX_SECRET {
-            return Err(refused(&self.name, SecretError::TooLong));
+            return Err(refused(name, SecretError::TooLong));
         }
         Ok(Zeroizing::new(value))
     }
+}
+
+/// Returns the error of a variable that is not there.
+fn unset(name: &str, variable: &str) -> CommandError {
+    let message =
+        format!("the secret {name} is to come from the variable {variable}, which is not set");
+    usage(&message, "set the variable, and export it; or use file:PATH")
+}
+
+/// Returns the error of an option's value. What is after its name may be the secret, and so may all of it where nothing is:
+/// base64 ends with `=`. Neither is repeated.
+fn malformed(text: &str, help: &str) -> CommandError {
+    let has_source = |source: &str| source.bytes().any(|it| it != b'=');
+    match text.split_once('=') {
+        Some((name, source)) if is_variable(name) && has_source(source) => {
+            usage(&format!("the --secret {name} is malformed"), help)
+        }
+        _ => usage("a --secret is malformed", help),
+    }
+}
+
+/// Returns the error of a variable that this program reads itself.
+fn needed(name: &str, variable: &str) -> CommandError {
+    let message = format!(
+        "the secret {name} cannot come from the variable {variable}, which boxlaunch itself needs"
+    );
+    usage(&message, "copy it into another variable, or use file:PATH")
 }
 
 /// Reads to the end, or one byte too many.
@@ -114,10 +139,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 ///
 /// They are not read by the parser of the command line, which repeats what it does not understand.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, CommandError> {
-    let given = args
-        .secrets
-        .iter()
-        .map(|it| GivenSecret::parse(it).map_err(|why| usage("a --secret is malformed", &why)));
+    let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, &plan.secrets)?;
     check_env(&given, |it| args.options.passes_on(it))?;
@@ -131,7 +153,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
 /// Checks that no variable is both a secret and one that CMD is to have from here, where it is no longer then.
 fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<(), CommandError> {
     let passed_on = given.iter().find_map(|it| match &it.source {
-        Source::Variable(variable) => variable.to_str().filter(|it| passes_on(it)),
+        Source::Variable(variable) => Some(variable).filter(|it| passes_on(it)),
         Source::File(_) | Source::Stdin => None,
     });
     let Some(variable) = passed_on else { return Ok(()) };
@@ -310,9 +332,27 @@ mod tests {
         assert_eq!(given(&["A=-"])[0].source, Source::Stdin);
         for bad in ["A=canary", "A=canary:x", "A=env:", "A=env:a b", "A=file:", "A=", "A", "a b=-"]
         {
-            let error = GivenSecret::parse(bad).unwrap_err();
+            let error = GivenSecret::parse(bad).unwrap_err().text();
             assert!(!error.contains("canary"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_malformed_is_named_where_that_is_no_value() {
+        let refused = |text: &str| GivenSecret::parse(text).unwrap_err().text();
+        for base64 in ["canary", "canary=", "canary==", "can/ary=x"] {
+            let error = refused(base64);
+            assert!(error.starts_with("error: a --secret is malformed\n"), "{error}");
+        }
+        assert!(refused("A=canary").starts_with("error: the --secret A is malformed\n"));
+        insta::assert_snapshot!(refused("A=env:HOME"), @"
+        error: the secret A cannot come from the variable HOME, which boxlaunch itself needs
+          = help: copy it into another variable, or use file:PATH
+        ");
+        insta::assert_snapshot!(given(&["A=env:NOT_THERE"])[0].read().unwrap_err().text(), @"
+        error: the secret A is to come from the variable NOT_THERE, which is not set
+          = help: set the variable, and export it; or use file:PATH
+        ");
     }
 
     #[test]

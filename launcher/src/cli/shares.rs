@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use box_image::plan::SKILLS_PATH;
+use box_image::text::shown;
 use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use box_skill::is_skill;
 use boxlaunch::jail::most_files;
 use boxlaunch::shares::{Share, devices};
-use boxlaunch::{boxes, places};
+use boxlaunch::{LaunchError, boxes, places};
 
 use super::error::{CommandError, usage};
 use super::run::RunArgs;
@@ -31,14 +32,13 @@ pub(super) enum GivenShare {
 impl GivenShare {
     /// Reads an option's value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let (rest, access) = match text.rsplit_once(':') {
-            Some((rest, "rw")) => (rest, Access::ReadWrite),
-            Some((rest, "ro")) => (rest, Access::ReadOnly),
-            _ => (text, Access::ReadOnly),
-        };
-        if let Some(at) = rest.rfind(":/") {
-            let (host, guest) = (&rest[..at], &rest[at + 1..]);
-            places::check(guest)?;
+        if let Some(at) = text.rfind(":/") {
+            let (host, rest) = (&text[..at], &text[at + 1..]);
+            let (guest, option) = match rest.split_once(':') {
+                Some((guest, option)) => (guest, Some(option)),
+                None => (rest, None),
+            };
+            let (guest, access) = (places::read(guest)?, access(option)?);
             return match host {
                 "" => Err(FORM.to_owned()),
                 _ if boxes::is_name(host) => Err(format!(
@@ -82,6 +82,18 @@ impl GivenShare {
     }
 }
 
+/// Reads what is after the place in the box.
+fn access(option: Option<&str>) -> Result<Access, String> {
+    match option {
+        None | Some("ro") => Ok(Access::ReadOnly),
+        Some("rw") => Ok(Access::ReadWrite),
+        Some(other) => {
+            let other = shown(other);
+            Err(format!("`{other}` is no option of a share: `rw`, or `ro` as without one"))
+        }
+    }
+}
+
 /// Returns whether a text can name something of a box; paths have other characters, or begin with others.
 fn is_name(text: &str) -> bool {
     text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)) && !text.is_empty()
@@ -89,11 +101,14 @@ fn is_name(text: &str) -> bool {
 
 /// Checks that what a box wants to see is given, and nothing that it does not know.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
-    let names = args.shares.iter().filter_map(GivenShare::name);
-    check_names("share", &names.collect::<Vec<_>>(), plan.shares.iter().map(|it| &*it.name))?;
+    check_shares(&args.shares, &plan.shares)?;
     let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
     let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
-    check_names("skill", &skills, mounted.clone().map(|it| &*it.name))?;
+    let declared: Vec<_> = mounted.clone().map(|it| it.name.as_str()).collect();
+    check_names("skill", &skills, &declared, |name| {
+        let message = format!("the box declares no skill {name} to be given");
+        usage(&message, &undeclared("skill", &declared))
+    })?;
     if let Some(missing) = plan.shares.iter().find(|it| given(args, &it.name).is_none()) {
         return Err(missing_share(missing));
     }
@@ -104,26 +119,47 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
     Ok(())
 }
 
+/// Checks that the box declares the shares that are given by their names.
+fn check_shares(given: &[GivenShare], declared: &[SharePlan]) -> Result<(), CommandError> {
+    let names: Vec<_> = given.iter().filter_map(GivenShare::name).collect();
+    let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
+    check_names("share", &names, &declared, |name| {
+        let help = undeclared("share", &declared);
+        // Whoever writes only that may mean a directory.
+        let help = match given.iter().find(|it| it.name() == Some(name)) {
+            Some(GivenShare::Declared { host: None, .. }) => {
+                format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
+            }
+            _ => help,
+        };
+        usage(&format!("the box declares no share {name}"), &help)
+    })
+}
+
 /// Checks that each given name is declared, and given once.
-fn check_names<'a>(
+fn check_names(
     kind: &str,
     given: &[&str],
-    declared: impl Iterator<Item = &'a str>,
+    declared: &[&str],
+    unknown: impl Fn(&str) -> CommandError,
 ) -> Result<(), CommandError> {
-    let declared: Vec<_> = declared.collect();
     for (at, name) in given.iter().enumerate() {
         if given[..at].contains(name) {
             return Err(usage(&format!("the {kind} {name} is given twice"), "leave one out"));
         }
         if !declared.contains(name) {
-            let help = match declared.as_slice() {
-                [] => format!("leave it out: its Boxfile declares no such {kind}"),
-                names => format!("it declares {}", names.join(", ")),
-            };
-            return Err(usage(&format!("the box declares no {kind} {name} to be given"), &help));
+            return Err(unknown(name));
         }
     }
     Ok(())
+}
+
+/// Returns what to do about a name that a box does not declare.
+fn undeclared(kind: &str, declared: &[&str]) -> String {
+    match declared {
+        [] => format!("leave it out: its Boxfile declares no such {kind}"),
+        names => format!("it declares {}", names.join(", ")),
+    }
 }
 
 fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a GivenShare> {
@@ -154,7 +190,8 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
             Some(GivenShare::Declared { host: Some(host), .. }) => host.as_path(),
             _ => Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?),
         };
-        Ok(Share::new(host, &share.guest, share.access, share.scope)?)
+        let found = Share::new(host, &share.guest, share.access, share.scope);
+        found.map_err(|error| not_found(host, error))
     });
     let own = args.shares.iter().filter_map(|share| match share {
         GivenShare::Own { host, guest, access } => {
@@ -174,6 +211,16 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
         return Err(usage(&message, help));
     }
     Ok(shares)
+}
+
+/// Returns the error of the directory of a declared share. There may be one whose name ends as an option does.
+fn not_found(host: &Path, error: LaunchError) -> CommandError {
+    let host = host.to_string_lossy();
+    let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) else {
+        return error.into();
+    };
+    let help = format!("leave `{option}` out: the Boxfile's `access` decides who may write");
+    usage(&shown(&error.to_string()), &help)
 }
 
 fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
@@ -236,6 +283,8 @@ mod tests {
         for (text, expected) in [
             (".:/a3s/workspace", own(".", "/a3s/workspace", ReadOnly)),
             ("./a:/b:ro", own("./a", "/b", ReadOnly)),
+            ("./a:/b/", own("./a", "/b", ReadOnly)),
+            ("./a:/b/:rw", own("./a", "/b", ReadWrite)),
             ("/a:b:/c:rw", own("/a:b", "/c", ReadWrite)),
             ("./a=b:/c", own("./a=b", "/c", ReadOnly)),
             ("../x:/c:/d", own("../x:/c", "/d", ReadOnly)),
@@ -257,12 +306,56 @@ mod tests {
             ("data:/a", "--volume data:/a"),
             (".:/", "absolute path without"),
             (".:/a/../b", "absolute path without"),
-            (".:/a/", "absolute path without"),
+            (".:/a//", "absolute path without"),
+            (".:/a:z", "`z` is no option of a share: `rw`, or `ro` as without one"),
+            (".:/a:rw,z", "`rw,z` is no option"),
+            (".:/a:RW", "`RW` is no option"),
+            (".:/a:rw:ro", "`rw:ro` is no option"),
             (".:/proc/x", "a box has its own /proc"),
             (".:/a3s/skills/x", "a box has its own /a3s/skills"),
         ] {
             let error = GivenShare::parse(text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
+    }
+
+    fn declared(name: &str) -> SharePlan {
+        SharePlan {
+            name: name.to_owned(),
+            guest: "/data".to_owned(),
+            access: Access::ReadOnly,
+            scope: Scope::Both,
+            host: None,
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_box_does_not_declare_may_be_a_directory() {
+        let refused = |text: &str, declared: &[SharePlan]| {
+            check_shares(&[GivenShare::parse(text).unwrap()], declared).unwrap_err().text()
+        };
+        insta::assert_snapshot!(refused("project", &[]), @"
+        error: the box declares no share project
+          = help: leave it out: its Boxfile declares no such share; or write `-v ./project:/PATH` for the directory project
+        ");
+        insta::assert_snapshot!(refused("other=.", &[declared("input")]), @"
+        error: the box declares no share other
+          = help: it declares input
+        ");
+    }
+
+    #[test]
+    fn who_may_write_to_a_declared_share_is_no_option() {
+        let refused = |host: &str| {
+            let host = Path::new(host);
+            let error = Share::new(host, "/data", Access::ReadOnly, Scope::Both).unwrap_err();
+            not_found(host, error).text()
+        };
+        insta::assert_snapshot!(refused("./none:rw") + &refused("./none"), @"
+        error: cannot share ./none:rw: No such file or directory (os error 2)
+          = help: leave `:rw` out: the Boxfile's `access` decides who may write
+        error: cannot share ./none: No such file or directory (os error 2)
+          = help: make it first, or share another
+        ");
     }
 }

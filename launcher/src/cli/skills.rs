@@ -1,11 +1,12 @@
 //! `boxlaunch skills`: those of a box that runs, and loading further ones into it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_image::text::{shown, shown_lines};
 use box_image::wire::Follow;
 use box_image::{ErrorCode, SkillPlan, exit};
-use box_skill::{Findings, Skill, SkillError};
+use box_skill::{Findings, Skill, SkillError, is_skill};
 use boxfile_spec::Sources;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
@@ -19,10 +20,14 @@ use super::error::CommandError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
 
+/// How many skills an error names.
+const MOST_NAMED: usize = 3;
+
 /// Lists the skills of a box that runs, and loads and unloads skills.
 ///
 /// A skill is `baked` into the box, `mounted` from the host, or was `loaded` while the box ran.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "boxlaunch skills [OPTIONS] <NAME> [load <DIR>...|unload <SKILL>...]")]
 #[command(after_help = "Examples:
   boxlaunch skills hello
   boxlaunch skills hello load ./skills/notes
@@ -41,6 +46,9 @@ pub(crate) struct SkillsArgs {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Lists the skills of the box, as without a command.
+    #[command(alias = "list", hide = true)]
+    Ls,
     /// Copies skills of this host into the box, where all components see them at once.
     ///
     /// They are checked as those of a build are. One that was loaded before is replaced; those that are part of the box
@@ -72,7 +80,7 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
         Ok(())
     };
     match &args.action {
-        None => {
+        None | Some(Action::Ls) => {
             skills = tasks::list(&mut connect(&record, &signals)?, &record)?;
             if !args.json {
                 print(&table(&skills))?;
@@ -112,6 +120,9 @@ fn load(
 
 /// Reads a skill of this host, and reports what is odd about it.
 fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), CommandError> {
+    if let Some(error) = near_a_skill(directory) {
+        return Err(error);
+    }
     let name = box_skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
@@ -129,6 +140,33 @@ fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), Command
         notice(&format!("{}\n", painted(&shown_lines(&text))));
     }
     Ok((skill.plan(name), skill))
+}
+
+/// Returns the error of what is no skill, where one is around it or in it.
+fn near_a_skill(path: &Path) -> Option<CommandError> {
+    let (name, found) = (path.display(), skills_in(path));
+    let parent = path.parent().map(|it| if it == "" { Path::new(".") } else { it });
+    let (message, help) = match parent {
+        Some(directory) if path.is_file() && is_skill(directory) => {
+            let help = format!("name its directory: {}", directory.display());
+            (format!("{name} is not a directory"), help)
+        }
+        _ if is_skill(path) || found.is_empty() => return None,
+        _ => (
+            format!("{name} is not a skill"),
+            format!("name the skills in it, such as {}", found.join(", ")),
+        ),
+    };
+    Some(CommandError::new((ErrorCode::SkillInvalid, shown(&help)), shown(&message)))
+}
+
+/// Returns the first skills in a directory.
+fn skills_in(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries.map(|it| it.path()).filter(|it| is_skill(it)).collect();
+    found.sort();
+    found.truncate(MOST_NAMED);
+    found.iter().map(|it| it.display().to_string()).collect()
 }
 
 /// Unloads skills, once all of them are found to be loaded.

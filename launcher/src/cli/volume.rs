@@ -149,9 +149,9 @@ fn describe(volume: &VolumeState, now: u64) -> String {
 /// Says which box has a volume, or had it last.
 fn used(volume: &VolumeState, now: u64) -> String {
     match (&volume.user, volume.used_ms) {
-        (Some(user), _) if volume.in_use => format!("by {user}"),
+        (Some(user), _) if volume.in_use => format!("in use by {user}"),
         (Some(user), Some(time)) => {
-            format!("by {user}, started {} ago", ago(now.saturating_sub(time)))
+            format!("last by {user}, {} ago", ago(now.saturating_sub(time)))
         }
         _ => "never".to_owned(),
     }
@@ -159,11 +159,20 @@ fn used(volume: &VolumeState, now: u64) -> String {
 
 /// Reads the size of a volume.
 fn volume_size(text: &str) -> Result<u64, String> {
-    let bytes = size::parse(text).ok_or(size::FORM)?;
+    let bytes = size::parse(text).ok_or_else(|| unreadable(text))?;
     if (LEAST_SIZE..=MOST_SIZE).contains(&bytes) {
         return Ok(bytes);
     }
     Err(VolumeError::BadSize(bytes).to_string())
+}
+
+/// Says how to write a size. Other programs have units such as `M`.
+fn unreadable(text: &str) -> String {
+    let whole = Some(format!("{}iB", text.to_ascii_uppercase()));
+    match whole.filter(|it| size::parse(it).is_some()) {
+        Some(whole) => format!("write {whole}; {}", size::FORM),
+        None => size::FORM.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -190,8 +199,8 @@ mod tests {
         let volumes = [state(true, Some("web")), state(false, Some("web")), state(false, None)];
         insta::assert_snapshot!(table(&volumes, 181_000), @r"
         NAME   SIZE       ON DISK    USED
-        work   10.0 GiB   56.0 KiB   by web
-        work   10.0 GiB   56.0 KiB   by web, started 2 minutes ago
+        work   10.0 GiB   56.0 KiB   in use by web
+        work   10.0 GiB   56.0 KiB   last by web, 2 minutes ago
         work   10.0 GiB   56.0 KiB   never
         ");
         insta::assert_snapshot!(describe(&volumes[0], 181_000), @r"
@@ -199,7 +208,7 @@ mod tests {
         size      10.0 GiB
         on disk   56.0 KiB
         made      3 minutes ago
-        used      by web
+        used      in use by web
         file      /state/volumes/work/disk
         ");
     }
@@ -211,6 +220,10 @@ mod tests {
         for bad in ["8", "8M", "7MiB", "1025GiB", "-8MiB"] {
             assert!(volume_size(bad).is_err(), "{bad}");
         }
+        for short in ["64M", "64m"] {
+            assert!(volume_size(short).unwrap_err().starts_with("write 64MiB; "), "{short}");
+        }
+        assert_eq!(volume_size("64"), Err(size::FORM.to_owned()));
     }
 
     /// The page for users.

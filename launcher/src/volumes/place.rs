@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::VolumeError;
 use crate::places;
 use crate::state::is_name;
@@ -9,9 +11,10 @@ use crate::state::is_name;
 const FORM: &str = "write NAME:/path";
 
 /// A volume of a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VolumePlace {
     /// The volume's name.
+    #[serde(rename = "name")]
     pub volume: String,
     /// Where the components of the box see it: absolute and normalized, and nothing of the guest's own.
     pub guest: String,
@@ -32,8 +35,8 @@ impl FromStr for VolumePlace {
         if guest.ends_with(":ro") || guest.ends_with(":rw") {
             return Err("a volume is always writable: leave out what is after the path".to_owned());
         }
-        places::check(guest)?;
-        Ok(Self { volume: volume.to_owned(), guest: guest.to_owned() })
+        let guest = places::read(guest)?.to_owned();
+        Ok(Self { volume: volume.to_owned(), guest })
     }
 }
 

@@ -74,6 +74,7 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     let made = Fixture::new();
     let first = made.volumes.take(&place("work:/w"), "one").unwrap();
     assert_eq!((first.size_bytes(), first.guest.as_str()), (DEFAULT_SIZE, "/w"));
+    assert!(first.is_new());
     let error = fails(made.volumes.take(&place("work:/w"), "two"));
     assert_eq!(error.to_string(), "the volume work is used by the box one");
     let error = fails(made.volumes.remove("work"));
@@ -87,7 +88,8 @@ fn a_volume_belongs_to_one_box_at_a_time() {
     ));
     drop(first);
     assert!(!made.volumes.find("work").unwrap().in_use);
-    let _second = made.volumes.take(&place("work:/w"), "two").unwrap();
+    let second = made.volumes.take(&place("work:/w"), "two").unwrap();
+    assert!(!second.is_new());
     assert_eq!(made.volumes.find("work").unwrap().user.as_deref(), Some("two"));
 }
 
@@ -259,7 +261,8 @@ fn refused(text: &str) -> String {
 fn a_place_is_a_name_and_a_path() {
     let parsed = place("my.work-1:/var/work");
     assert_eq!((parsed.volume.as_str(), parsed.guest.as_str()), ("my.work-1", "/var/work"));
-    for bad in ["work", "work:", "work:w", "work:/", "work:/a/", "work:/a//b", "work:/a/../b"] {
+    assert_eq!(place("work:/a/").guest, "/a");
+    for bad in ["work", "work:", "work:w", "work:/", "work:/a//", "work:/a//b", "work:/a/../b"] {
         let said = refused(bad);
         assert!(said.starts_with(FORM) || said.contains("absolute path without"), "{bad}: {said}");
     }

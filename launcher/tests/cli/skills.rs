@@ -120,11 +120,40 @@ fn what_is_no_skill_is_shown_with_its_places() {
 }
 
 #[test]
+fn skills_beside_what_was_named_are_shown() {
+    let state = started();
+    fs::create_dir(state.path().join("s")).unwrap();
+    for name in ["a", "b", "c", "notes"] {
+        skill(&state, &format!("s/{name}"), &format!("name: {name}\ndescription: Notes."));
+    }
+    let said = ["s/notes/SKILL.md", "s", "./s/"].map(|path| {
+        let loaded = run(state.path(), &["skills", "hello", "load", path]);
+        assert_eq!((loaded.code, loaded.stdout.as_str()), (Some(1), ""), "{path}");
+        loaded.stderr
+    });
+    let mut inside = boxlaunch(&["skills", "hello", "load", "SKILL.md"]);
+    inside.env("BOXLAUNCH_STATE", state.path()).current_dir(state.path().join("s/notes"));
+    assert_snapshot!(said.concat() + &ended(inside).stderr, @"
+    error: s/notes/SKILL.md is not a directory
+      = help: name its directory: s/notes
+    error: s is not a skill
+      = help: name the skills in it, such as s/a, s/b, s/c
+    error: ./s/ is not a skill
+      = help: name the skills in it, such as ./s/a, ./s/b, ./s/c
+    error: SKILL.md is not a directory
+      = help: name its directory: .
+    ");
+}
+
+#[test]
 fn a_box_that_does_not_run_has_no_skills_to_show() {
     let state = started();
     skill(&state, "notes", "name: notes\ndescription: Notes.\nstrange: 1");
-    let all: [&[&str]; 5] = [
+    let all: [&[&str]; 8] = [
         &["skills", "hello"],
+        &["skills", "hello", "ls"],
+        &["skills", "hello", "list"],
+        &["skills"],
         &["skills", "hello", "load", "notes"],
         &["skills", "hello", "unload", "notes"],
         &["skills", "nobody"],
@@ -134,6 +163,19 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
     assert_snapshot!(said.join("--\n"), @r#"
     error: the box hello is not running
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    error: the box hello is not running
+      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    error: the box hello is not running
+      = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
+    --
+    error: the following required arguments were not provided:
+      <NAME>
+
+    Usage: boxlaunch skills [OPTIONS] <NAME> [load <DIR>...|unload <SKILL>...]
+
+    For more information, try '--help'.
     --
     warning: the frontmatter has no key `strange`
       --> notes/SKILL.md:4:1

@@ -27,7 +27,7 @@ fn said(state: &TempDir, args: &[&str]) -> String {
 #[test]
 fn volumes_are_made_shown_and_removed() {
     let state = tempfile::tempdir().unwrap();
-    let steps: [&[&str]; 11] = [
+    let steps: [&[&str]; 12] = [
         &["volume", "ls"],
         &["volume", "ls", "--json"],
         &["volume", "create", "work", "--size", "64MiB"],
@@ -36,6 +36,7 @@ fn volumes_are_made_shown_and_removed() {
         &["volume", "create", "../x"],
         &["volume", "create", "small", "--size", "1MiB"],
         &["volume", "create", "small", "--size", "8 MB"],
+        &["volume", "create", "small", "--size", "64M"],
         &["-q", "volume", "ls"],
         &["volume", "inspect", "work", "other"],
         &["volume", "rm", "other", "work"],
@@ -114,6 +115,7 @@ fn a_run_refuses_volumes_that_do_not_fit() {
         &["work:/proc/w"],
         &["work:/w", "work:/x"],
         &["work:/w", "more:/w/x"],
+        &["work:/w", "more:/w/"],
         &["work:/scratch/w"],
         &["a:/a", "b:/b", "c:/c", "d:/d"],
     ] {

@@ -2,26 +2,49 @@
 
 use std::path::Path;
 
-use box_image::{ErrorCode, RunPlan};
+use box_image::RunPlan;
+use box_image::text::readable;
 use boxlaunch::LaunchError;
-use boxlaunch::places::check_apart;
-use boxlaunch::volumes::{Volume, Volumes, check_once};
+use boxlaunch::places::{Taken, check_apart};
+use boxlaunch::volumes::{Volume, VolumePlace, Volumes, check_once};
 
 use super::options::RunArgs;
-use crate::cli::error::CommandError;
+use crate::cli::error::{CommandError, usage};
+use crate::cli::progress::Shown;
 
 /// Checks that volumes and directories of a command line have places in a box.
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
-    check_once(&args.volumes).and_then(|()| check_apart(&guests, plan)).map_err(|why| {
-        let help = "`boxlaunch inspect BOX` shows what the box itself mounts; choose another place";
-        CommandError::new((ErrorCode::Usage, help), why)
-    })
+    check_once(&args.volumes).map_err(|why| usage(&why, "leave one out"))?;
+    check_apart(&guests, plan).map_err(|why| usage(&why.to_string(), help(&why)))
 }
 
-/// Takes them for the box with this name.
-pub(super) fn take(args: &RunArgs, state: &Path, name: &str) -> Result<Vec<Volume>, LaunchError> {
+/// Returns what to do about a place that is taken.
+const fn help(taken: &Taken) -> &'static str {
+    match taken {
+        Taken::ByBox { .. } => {
+            "`boxlaunch inspect BOX` shows what the box itself mounts; choose another place"
+        }
+        Taken::Twice(_) | Taken::Overlap { .. } => "give each its own place",
+    }
+}
+
+/// Takes them for the box with this name. One that is made for it is shown.
+pub(super) fn take(
+    args: &RunArgs,
+    state: &Path,
+    name: &str,
+    watch: &Shown<'_>,
+) -> Result<Vec<Volume>, LaunchError> {
     let volumes = Volumes::new(state);
-    args.volumes.iter().map(|place| volumes.take(place, name)).collect()
+    let take = |place: &VolumePlace| {
+        let volume = volumes.take(place, name)?;
+        if volume.is_new() {
+            let (name, size) = (&place.volume, readable(volume.size_bytes()));
+            watch.note(&format!("boxlaunch: made the volume {name} ({size})\n"));
+        }
+        Ok(volume)
+    };
+    args.volumes.iter().map(take).collect()
 }
