@@ -12,7 +12,7 @@
 
 use std::fs::{create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use box_image::plan::RUN_PATH;
 use box_image::wire::{HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag};
@@ -121,7 +121,7 @@ fn show_one(root: &Path, shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::
             done => done?,
         },
     }
-    mounts::place(&copy, open_or_make_in(root, &shown.guest)?)
+    mounts::place(&copy, open_or_make_in(root, Path::new(&shown.guest), ResolveFlag::empty())?)
 }
 
 /// Returns where something of the host is mounted first.
@@ -143,19 +143,23 @@ fn mount_share(tag: &str, flags: MsFlags) -> Result<(), InitError> {
     metadata(&place).map(drop).step_with(step)
 }
 
-/// Opens a directory below a root, whose links lead nowhere else, and makes it where it is missing.
-fn open_or_make_in(root: &Path, path: &str) -> nix::Result<OwnedFd> {
+/// Opens a directory below a root, whose links lead nowhere else, and makes it where it is missing. `rule` says where else
+/// they may not lead.
+///
+/// # Errors
+/// The kernel's; `EXDEV` with the rule that no mount is crossed.
+pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     let root = nix::fcntl::open(root, flags, Mode::empty())?;
     let how = OpenHow::new()
         .flags(flags)
-        .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        .resolve(rule | ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
     let (mut reached, mut at) = (PathBuf::from("/"), root.try_clone().map_err(|_| Errno::EMFILE)?);
-    for name in path.split('/').filter(|name| !name.is_empty()) {
+    for name in path.components().filter(|name| *name != Component::RootDir) {
         reached.push(name);
         at = match openat2(&root, &reached, how) {
             Err(Errno::ENOENT) => {
-                mkdirat(&at, name, Mode::from_bits_truncate(0o755))?;
+                mkdirat(&at, Path::new(&name), Mode::from_bits_truncate(0o755))?;
                 openat2(&root, &reached, how)?
             }
             opened => opened?,
@@ -182,6 +186,9 @@ mod tests {
         symlink("/real", root.join("link")).unwrap();
         symlink("../../../..", root.join("up")).unwrap();
         symlink("/proc/self/root", root.join("magic")).unwrap();
+        let open_or_make_in = |root: &Path, path: &str| {
+            super::open_or_make_in(root, Path::new(path), ResolveFlag::RESOLVE_NO_XDEV)
+        };
         open_or_make_in(&root, "/link/a/b").unwrap();
         assert!(root.join("real/a/b").is_dir());
         open_or_make_in(&root, "/up/c").unwrap();

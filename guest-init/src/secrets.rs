@@ -10,14 +10,15 @@ use std::path::Path;
 
 use box_image::wire::{HostMessage, Secret, check_secret};
 use box_image::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Uid, fchown};
 use zeroize::Zeroizing;
 
 use crate::channel::Channel;
-use crate::component::workdir;
 use crate::error::{InitError, Step as _};
+use crate::mounts::open_or_make_in;
 
 /// A secret that becomes a file.
 #[derive(Debug)]
@@ -89,7 +90,12 @@ fn try_write(file: &SecretFile, user: &User) -> std::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
-    let parent = workdir::open_or_make_all(parent)?.0;
+    // A link of the image may lead to a disk, or to a directory of the host: it would stay there.
+    let rule = ResolveFlag::RESOLVE_NO_XDEV;
+    let parent = match open_or_make_in(Path::new("/"), parent, rule) {
+        Err(Errno::EXDEV) => return Err(std::io::Error::other("something is mounted there")),
+        opened => opened?,
+    };
     let made = create(&parent, Path::new(name))?;
     // As if it had been made with that mode: nobody else has seen it.
     fchmod(&made, Mode::S_IRUSR)?;

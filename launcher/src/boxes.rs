@@ -30,7 +30,7 @@ use crate::LaunchError;
 use crate::runtime_dir;
 use crate::state::{self, MAX_NAME, absent, names, private_file};
 
-pub use crate::state::{NAME_FORM, is_name, since_epoch};
+pub use crate::state::{NAME_FORM, check_owner, is_name, since_epoch};
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State};

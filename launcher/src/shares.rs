@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::LaunchError;
 use crate::jail::shares::{Shared, sources};
 
-/// What fails where a directory cannot be used, in [`LaunchError::File`].
+/// The action of a [`LaunchError::File`] where a directory cannot be shared.
 pub const SHARE: &str = "share";
 
 /// A directory of the host in components.
@@ -39,6 +39,10 @@ impl Share {
             let found = fs::metadata(&real)?;
             if !found.is_dir() {
                 return Err(io::ErrorKind::NotADirectory.into());
+            }
+            if let Some(place) = of_the_kernel(&real)? {
+                let text = format!("{} is not of files: it is the kernel's", place.display());
+                return Err(io::Error::other(text));
             }
             Ok(Shared {
                 path: real,
@@ -72,6 +76,16 @@ impl Share {
         Shown { host, guest, writable: self.is_writable() }
     }
 
+    /// Returns whether the directory is at a path, or above it.
+    pub fn has(&self, path: &Path) -> bool {
+        real(path).is_some_and(|it| it.starts_with(self.host()))
+    }
+
+    /// Returns whether the directory is in another one.
+    pub fn is_in(&self, path: &Path) -> bool {
+        real(path).is_some_and(|it| self.host().starts_with(it))
+    }
+
     /// Counts the files below a directory, up to `most` and one more. What cannot be read is not there.
     pub fn count(directory: &Path, most: u64) -> u64 {
         let (mut found, mut left) = (0, vec![directory.to_owned()]);
@@ -88,6 +102,53 @@ impl Share {
         }
         found
     }
+}
+
+/// Returns a path without links; of one that is not there yet, the nearest that is.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.ancestors().find_map(|it| fs::canonicalize(it).ok())
+}
+
+/// The file systems by which a kernel is asked and told, and those of devices. Who may write there as root changes the host.
+const KERNELS: [&str; 19] = [
+    "binfmt_misc",
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "configfs",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "efivarfs",
+    "fusectl",
+    "hugetlbfs",
+    "mqueue",
+    "nsfs",
+    "proc",
+    "pstore",
+    "rpc_pipefs",
+    "securityfs",
+    "sysfs",
+    "tracefs",
+];
+
+/// Returns where a directory has, or lies in, such a file system.
+fn of_the_kernel(directory: &Path) -> io::Result<Option<PathBuf>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    Ok(mounts.lines().filter_map(mount).find_map(|(place, kind)| {
+        let is_in = directory.starts_with(&place) && place != Path::new("/");
+        let is_kernels = KERNELS.contains(&kind) && (is_in || place.starts_with(directory));
+        is_kernels.then_some(place)
+    }))
+}
+
+/// Reads a line of proc_pid_mountinfo(5): where something is mounted, and of which kind it is.
+fn mount(line: &str) -> Option<(PathBuf, &str)> {
+    let (own, device) = line.split_once(" - ")?;
+    let place = own.split(' ').nth(4)?;
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let place = escapes.iter().fold(place.to_owned(), |text, (from, to)| text.replace(from, to));
+    Some((place.into(), device.split(' ').next()?))
 }
 
 /// A directory of the host in a box.
@@ -134,6 +195,18 @@ mod tests {
         let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
         use wire::MountSource::{ReadOnly, Writable};
         assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+    }
+
+    #[test]
+    fn what_is_the_kernels_is_not_shared() {
+        let share = |path: &str| Share::new(Path::new(path), "/a", Access::ReadOnly, Scope::Both);
+        for path in ["/proc", "/proc/sys", "/"] {
+            let error = share(path).unwrap_err().to_string();
+            assert!(error.contains("it is the kernel's"), "{path}: {error}");
+        }
+        let line =
+            r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext4 /dev/root rw,errors=continue";
+        assert_eq!(mount(line), Some(("/mnt 2".into(), "ext4")));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::fcntl::AT_FDCWD;
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::unistd::geteuid;
 
 use crate::LaunchError;
 use crate::receipt::open_private;
@@ -19,7 +20,7 @@ const LOCK: &str = ".lock";
 /// How long another command may hold it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What to do about a name that [`is_name`] refuses.
+/// The advice on a name that [`is_name`] refuses.
 pub const NAME_FORM: &str =
     "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
 
@@ -31,11 +32,30 @@ pub fn is_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
+/// Checks that what there is of a path belongs to this user or to root: what root makes in a user's directory, that user
+/// cannot use, and a link of another user leads anywhere.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`], and the operating system's.
+pub fn check_owner(path: &Path) -> Result<(), LaunchError> {
+    let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
+    let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
+    let is_ours = |it: fs::Metadata| [0, geteuid().as_raw()].contains(&it.uid());
+    let ours = fs::symlink_metadata(nearest)
+        .and_then(|it| Ok(is_ours(it) && is_ours(fs::metadata(nearest)?)));
+    let found = ours.and_then(|ours| {
+        let other = || io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user");
+        ours.then_some(()).ok_or_else(other)
+    });
+    found.map_err(LaunchError::file("use", nearest))
+}
+
 /// Makes a directory for this user alone, where it is missing.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's, and those of [`check_owner`].
 pub(crate) fn make(directory: &Path) -> Result<(), LaunchError> {
+    check_owner(directory)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(LaunchError::file("make", directory))
 }
@@ -89,7 +109,8 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
 /// The operating system's.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
 /// Removes something that may be gone already.

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use crate::page::{self, assert_page, blocks};
-use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, tools};
+use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
 /// The page for users, which has the declarations of the box, too.
 const PAGE: &str = include_str!("../../docs/secrets.md");
@@ -64,22 +64,35 @@ const USER: &str = r#"export KEY=a; echo c >/tmp/home/c
 echo b | boxlaunch run -q --secret API_KEY=env:KEY --secret CERT=file:/tmp/home/c --secret TOKEN=- /secretive -- sh -c "cat /run/secrets/cert /etc/app/token"
 "#;
 
+/// A box whose image leads by a link from a secret's place to one where something of the host can be mounted.
+const LINKED: &str = r#"
+mkdir -p /tmp/linked; cd /tmp/linked; export KEY=value
+boxlaunch run -q --secret TOKEN=env:KEY /linked -- cat /workspace/app/token; echo
+boxlaunch run -q --secret TOKEN=env:KEY --volume leak:/workspace /linked -- echo ran 2>&1 | grep error
+boxlaunch run -q --secret TOKEN=env:KEY -v ./:/workspace:rw /linked -- echo ran 2>&1 | grep error; ls
+"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("secretive.box"));
-    let (hello, keys) = (hello_checkout(dir.path()), dir.path().join("keys.box"));
-    let declared = blocks(PAGE, "kdl").join("\n");
-    for (text, bundle) in [(BOXFILE, &bundle), (&hello, &keys)] {
-        fs::write(&boxfile, text.to_owned() + &declared).unwrap();
-        bake(&boxfile, &tools.programs.box_init, bundle);
-    }
+    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    fs::create_dir(dir.path().join("tree")).unwrap();
+    fs::write(&boxfile, BOXFILE.to_owned() + &blocks(PAGE, "kdl").join("\n")).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
     let given = format!(
         "printf '{CANARY}\\0cert\\n' >/tmp/cert; export KEY={CANARY}=key; echo {CANARY} token"
     );
     let run = |arguments: &str| format!("{given} | boxlaunch run {arguments} {RUN}");
     let seen = |arguments: &str| format!("{} -- sh -c '{SEEN}' | tr '\\0' 0", run(arguments));
+    std::os::unix::fs::symlink("/workspace", dir.path().join("tree/led")).unwrap();
+    let linked = dir.path().join("linked.box");
+    let led = "secret \"TOKEN\" path=\"/tree/led/app/token\" component=\"business\"\n";
+    let file = "business {\n    file \"tree\" to=\"/tree\"\n";
+    fs::write(&boxfile, sleeping("linked").replace("business {\n", file) + led).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &linked);
     Scenario::default()
+        .script(20, "linked", LINKED)
         .script(5, "business", &seen(""))
         .script(5, "agent", &seen("--in agent"))
         .script(5, "nobody", &seen("--user 5:1002"))
@@ -96,8 +109,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(5, "unset", &format!("boxlaunch run {RUN} <&-"))
         .script(10, "user", &as_user(USER))
         .step("value", "boxlaunch run --secret API_KEY=c4n4ry /secretive")
-        .script(20, "page", &page::script(PAGE, "ln -s /keys keys.box"))
-        .start(&tools.host.clone().file(&bundle, "/secretive").file(&keys, "/keys"))
+        .script(20, "page", &page::script(PAGE, "ln -s /secretive keys.box"))
+        .start(&tools.host.clone().file(&bundle, "/secretive").file(&linked, "/linked"))
 });
 
 #[test]
@@ -110,6 +123,15 @@ fn each_component_has_its_own_and_only_its_user_reads_a_file() {
     );
     assert_eq!(STEPS["agent"].stdout, "c4n4ry=key\nc4n4ry token\ndrwxr-xr-x\n");
     assert_eq!(STEPS["nobody"].stdout, "none\n-r-------- 1001 1002\ndrwxr-xr-x\n");
+}
+
+/// Fails where it would stay on a disk, or in a directory of the host.
+#[test]
+fn a_secret_is_written_nowhere_but_to_memory() {
+    insta::assert_snapshot!(STEPS["linked"].stdout, @"
+    error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
+    error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
+    ");
 }
 
 #[test]

@@ -81,6 +81,16 @@ boxlaunch run -q --share input=project --skill hot=hot -v ./many:/w:rw /desk -- 
 /watcher /w >/tmp/heard & sleep 1
 i=0; while [ $i -lt 10000 ]; do : >/w/$i; i=$((i+1)); done; mv /w/1 /w/2; rm /w/3; : >/w/end; wait; cat /tmp/heard'
 "#;
+/// Directories that would let a box decide what its host does next; and links that an earlier run may have left.
+const REFUSED: &str = r#"
+mkdir project; echo first >SKILL.md; cp -r /seeing ./copy.box; run() { boxlaunch run -q "$@" -- echo ran; }
+run -v .:/w:rw ./copy.box; run -v ./copy.box:/w:rw ./copy.box
+run -v .:/w ./copy.box; run -v .:/w:rw ./copy.box@$(boxlaunch inspect --json ./copy.box | sed 's/^{"blobs.*"box":"\([^"]*\)".*/\1/')
+run -v /tmp:/w:rw /seeing; BOXLAUNCH_STATE=./project/state run -v ./project:/w:rw /seeing
+run -v /proc:/w:rw /seeing; run -v /sys/kernel:/w /seeing; run -v /:/w /seeing
+rm -r project; ln -s /etc project; run --share input --skill hot=. /desk
+run -v ./project:/x /seeing
+"#;
 /// A host without mount namespaces: a box without directories starts there, if its user wants that, and one with them does not.
 const UNSHARED: &str = r#"
 mkdir project; limit=/proc/sys/user/max_mnt_namespaces; before=$(cat $limit); echo 0 >$limit
@@ -123,6 +133,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "devices", &in_directory("devices", DEVICES))
         .script(20, "changes", &in_directory("changes", CHANGES))
         .script(60, "watched", &in_directory("watched", WATCHED))
+        .script(20, "refused", &in_directory("refused", REFUSED))
         .script(20, "unshared", &in_directory("unshared", UNSHARED))
         .script(60, "many", &in_directory("many", MANY))
         .script(30, "page", &page::script(PAGE, "ln -s /hello hello.box; ln -s /page desk.box"))
@@ -228,8 +239,8 @@ fn devices_run_out_and_what_is_missing_is_named() {
       = help: name a directory that has a file SKILL.md
     error: cannot share ./none: No such file or directory (os error 2)
       = help: make it first, or share another
-    error: the box declares no share none to be given
-      = help: leave it out: its Boxfile declares no such share
+    error: the box declares no share none
+      = help: leave it out: its Boxfile declares no such share; or write `-v ./none:/PATH` for the directory none
     error: a box that sees directories of this host cannot be started with --emulated
       = help: start it on a machine with KVM; or leave --share out, or put `share` into a profile, and build a box without that
     "#);
@@ -280,6 +291,32 @@ fn a_program_of_the_box_that_watches_hears_of_ten_thousand_files() {
     1 removed
     10000 written
     ");
+}
+
+#[test]
+fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
+    let Step { stdout, stderr, .. } = &STEPS["refused"];
+    insta::assert_snapshot!(format!("{stdout}{stderr}"), @r#"
+    ran
+    ran
+    ran
+    error: the box is in /tmp/refused, to which it may write: it could put another in its place
+      = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
+    error: the box is in /tmp/refused/copy.box, to which it may write: it could put another in its place
+      = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
+    error: "\u{1}" is not a digest
+      = help: write @sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` prints them
+    error: the box could change in /tmp what boxlaunch itself keeps
+      = help: share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it
+    error: cannot share /proc: /proc is not of files: it is the kernel's
+    error: cannot share /sys/kernel: /sys is not of files: it is the kernel's
+    error: cannot share /: /dev is not of files: it is the kernel's
+    error: project, which the box proposes for its share input, leads to /etc
+      = help: if you mean that directory: `--share input=/etc`
+    boxlaunch: a link leads from ./project to /etc, which is shown
+    error: cannot share ./project/../project: No such file or directory (os error 2)
+      = help: make it first, or share another
+    "#);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn try_make(workdir: &Path, user: &User) -> nix::Result<()> {
 ///
 /// # Errors
 /// The kernel's; "too many symbolic links" for a magic link.
-pub(crate) fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
+fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
     let mut at = open(AT_FDCWD, Path::new("/"))?;
     let mut made = false;
     for name in directory.components().filter(|component| *component != Component::RootDir) {

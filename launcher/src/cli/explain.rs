@@ -17,7 +17,7 @@ use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
 
-/// What to do where this user may not look at a directory that is to be shared.
+/// The advice where this user may not look at a directory that is to be shared.
 const NOT_YOURS: &str = "share what you yourself may look at";
 
 /// Returns the row of an error in the table.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use box_image::text::readable;
 use box_image::{ComponentName, ErrorCode};
 use box_layout::OpenBox;
-use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::boxes::{self, Boxes, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::Setup;
 use boxlaunch::output::{Prefixed, Route};
@@ -82,6 +82,9 @@ fn boot(
     shares::look_for_large(&shares, terminal::notice);
     args.options.check()?;
     let state = paths::state()?;
+    boxes::check_owner(&state)?;
+    shares::linked(args).iter().for_each(|it| screen.notice(it));
+    shares::check_own(&shares, args, &opened.directory, &state)?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;

@@ -2,7 +2,8 @@
 //!
 //! A box names what it wants to see. Only the command line says what it gets.
 
-use std::path::{Path, PathBuf};
+use std::env;
+use std::path::{Component, Path, PathBuf};
 use std::thread;
 
 use box_image::plan::SKILLS_PATH;
@@ -15,6 +16,7 @@ use boxlaunch::shares::{Share, devices};
 use boxlaunch::{LaunchError, boxes, places};
 
 use super::error::{CommandError, usage};
+use super::paths;
 use super::run::RunArgs;
 
 /// The form of `--share`.
@@ -188,7 +190,7 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     let declared = plan.shares.iter().map(|share| {
         let host = match given(args, &share.name) {
             Some(GivenShare::Declared { host: Some(host), .. }) => host.as_path(),
-            _ => Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?),
+            _ => proposed(share)?,
         };
         let found = Share::new(host, &share.guest, share.access, share.scope);
         found.map_err(|error| not_found(host, error))
@@ -223,6 +225,55 @@ fn not_found(host: &Path, error: LaunchError) -> CommandError {
     usage(&shown(&error.to_string()), &help)
 }
 
+/// Returns the directory that a box proposes for a share, if it is in the current directory: a link that a box has left
+/// there leads to no other.
+fn proposed(share: &SharePlan) -> Result<&Path, CommandError> {
+    let host = Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?);
+    let (real, here) = (host.canonicalize(), Path::new(".").canonicalize());
+    match (real, here) {
+        (Ok(real), Ok(here)) if host.is_relative() && !real.starts_with(&here) => {
+            let (name, host, real) = (&share.name, host.display(), real.display());
+            let message =
+                format!("{host}, which the box proposes for its share {name}, leads to {real}");
+            Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
+        }
+        _ => Ok(host),
+    }
+}
+
+/// Returns a notice for each directory to which a link leads: it may be another one than yesterday.
+pub(super) fn linked(args: &RunArgs) -> Vec<String> {
+    let named = args.shares.iter().filter_map(|it| match it {
+        GivenShare::Declared { host, .. } => host.as_deref(),
+        GivenShare::Own { host, .. } => Some(host.as_path()),
+    });
+    let linked =
+        named.chain(args.skills.iter().map(|(_, host)| host.as_path())).filter_map(|host| {
+            let (real, plain) = (host.canonicalize().ok()?, plain(host)?);
+            (real != plain).then(|| {
+                format!(
+                    "boxlaunch: a link leads from {} to {}, which is shown\n",
+                    host.display(),
+                    real.display()
+                )
+            })
+        });
+    linked.collect()
+}
+
+/// Returns a path as it would be without links, from the current directory's real path.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    Some(plain)
+}
+
 fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     if !is_skill(host) {
         let message = format!("{} is not the directory of a skill", host.display());
@@ -230,6 +281,32 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     }
     let guest = format!("{SKILLS_PATH}/{name}");
     Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
+}
+
+/// Checks that a box can write neither to itself, nor to what boxlaunch keeps of boxes: it would decide what happens next.
+pub(super) fn check_own(
+    shares: &[Share],
+    args: &RunArgs,
+    own: &Path,
+    state: &Path,
+) -> Result<(), CommandError> {
+    for share in shares.iter().filter(|it| it.is_writable()) {
+        let host = share.host().display();
+        if share.has(state) || share.is_in(state) || share.has(&paths::runtime_base()) {
+            let message = format!("the box could change in {host} what boxlaunch itself keeps");
+            let help =
+                "share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it";
+            return Err(usage(&message, help));
+        }
+        if (share.has(own) || share.is_in(own)) && !args.names_digest() {
+            let message = format!(
+                "the box is in {host}, to which it may write: it could put another in its place"
+            );
+            let help = "say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory";
+            return Err(usage(&message, help));
+        }
+    }
+    Ok(())
 }
 
 /// The files that a machine needs for itself.
@@ -275,6 +352,14 @@ mod tests {
         let name = dir.path().file_name().unwrap().to_str().unwrap();
         assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
         assert!(warning.contains("ulimit -Hn"), "{warning}");
+    }
+
+    #[test]
+    fn a_path_without_links_is_itself() {
+        let here = env::current_dir().unwrap();
+        for (path, expected) in [("./a/../b", here.join("b")), ("/x/./y/..", "/x".into())] {
+            assert_eq!(plain(Path::new(path)), Some(expected), "{path}");
+        }
     }
 
     #[test]

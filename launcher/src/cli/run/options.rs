@@ -218,6 +218,12 @@ impl RunArgs {
         Ok(opened)
     }
 
+    /// Returns whether the command line says which box it means.
+    pub(in crate::cli) fn names_digest(&self) -> bool {
+        self.expect.is_some()
+            || with_digest(&self.directory).is_ok_and(|(_, named)| named.is_some())
+    }
+
     fn most(&self) -> Most {
         let host = Most::of_host();
         Most {
@@ -245,7 +251,7 @@ Examples:
   boxlaunch run ./hello.box -i -e LANG=C -w /tmp -u nobody --timeout 60 -- sort <words.txt
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
-  boxlaunch run ./NAME.box -v .:/a3s/workspace:rw -- git -C /a3s/workspace status
+  boxlaunch run ./NAME.box -v ./project:/a3s/workspace:rw -- git -C /a3s/workspace status
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
   boxlaunch run ./hello.box --json --verify -- true
