@@ -159,7 +159,11 @@ pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> ni
         reached.push(name);
         at = match openat2(&root, &reached, how) {
             Err(Errno::ENOENT) => {
-                mkdirat(&at, Path::new(&name), Mode::from_bits_truncate(0o755))?;
+                match mkdirat(&at, Path::new(&name), Mode::from_bits_truncate(0o755)) {
+                    // Made by the other component, where both see the place.
+                    Ok(()) | Err(Errno::EEXIST) => {}
+                    Err(error) => return Err(error),
+                }
                 openat2(&root, &reached, how)?
             }
             opened => opened?,
@@ -194,7 +198,7 @@ mod tests {
         open_or_make_in(&root, "/up/c").unwrap();
         assert!(root.join("c").is_dir());
         // That is no link of this root's.
-        assert_eq!(open_or_make_in(&root, "/magic/d").unwrap_err(), Errno::EEXIST);
+        assert_eq!(open_or_make_in(&root, "/magic/d").unwrap_err(), Errno::ENOENT);
         fs::write(root.join("file"), "").unwrap();
         assert_eq!(open_or_make_in(&root, "/file").unwrap_err(), Errno::ENOTDIR);
         fs::remove_dir_all(root).unwrap();

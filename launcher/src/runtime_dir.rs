@@ -2,7 +2,6 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{
     DirBuilderExt, FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown,
 };
@@ -10,8 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::LaunchError;
-use crate::jail::shares::directory;
-use crate::jail::{control_group, fd_path};
+use crate::jail::control_group;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
 pub const MAX_SOCKET_PATH: usize = 107;
@@ -92,10 +90,10 @@ impl Drop for RuntimeDir {
 
 /// Removes a directory with all that is in it. The VMM process may have changed the mode of its own part.
 fn remove(path: &Path) -> io::Result<()> {
-    if let Ok(opened) = directory(&path.join(VMM)) {
-        // By this name nothing else is reached, whatever is at its place now.
-        let opened_again = fd_path(opened.as_raw_fd());
-        drop(fs::set_permissions(opened_again, Permissions::from_mode(0o700)));
+    let own = path.join(VMM);
+    // A link there would lead to something else.
+    if fs::symlink_metadata(&own).is_ok_and(|it| it.is_dir()) {
+        drop(fs::set_permissions(own, Permissions::from_mode(0o700)));
     }
     fs::remove_dir_all(path)
 }

@@ -104,9 +104,10 @@ impl Share {
     }
 }
 
-/// Returns a path without links; of one that is not there yet, the nearest that is.
+/// Returns a path without links; the end of it may not be there yet.
 fn real(path: &Path) -> Option<PathBuf> {
-    path.ancestors().find_map(|it| fs::canonicalize(it).ok())
+    let real = |it: &Path| Some(fs::canonicalize(it).ok()?.join(path.strip_prefix(it).ok()?));
+    path.ancestors().find_map(real)
 }
 
 /// The file systems by which a kernel is asked and told, and those of devices. Who may write there as root changes the host.
@@ -195,6 +196,18 @@ mod tests {
         let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
         use wire::MountSource::{ReadOnly, Writable};
         assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_yet_is_in_a_directory_too() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        fs::create_dir(dir.path().join("shared")).unwrap();
+        let share = Share::new(&dir.path().join("shared"), "/a", Access::ReadWrite, Scope::Both);
+        let (share, at) = (share.unwrap(), |path: &str| dir.path().join("link").join(path));
+        assert!(share.has(&at("shared/none/below")) && share.has(&at("shared")));
+        assert!(!share.has(&at("none")) && !share.is_in(&at("none")));
+        assert!(share.is_in(dir.path()) && share.is_in(&at("shared")));
     }
 
     #[test]

@@ -129,8 +129,10 @@ fn each_component_has_its_own_and_only_its_user_reads_a_file() {
 #[test]
 fn a_secret_is_written_nowhere_but_to_memory() {
     insta::assert_snapshot!(STEPS["linked"].stdout, @"
+    value
     error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
     error: the guest failed to write the secret's file /tree/led/app/token: something is mounted there
+    app
     ");
 }
 

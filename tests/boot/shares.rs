@@ -296,7 +296,7 @@ fn a_program_of_the_box_that_watches_hears_of_ten_thousand_files() {
 #[test]
 fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     let Step { stdout, stderr, .. } = &STEPS["refused"];
-    insta::assert_snapshot!(format!("{stdout}{stderr}"), @r#"
+    insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
     ran
     ran
     ran
@@ -304,9 +304,9 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
       = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box is in /tmp/refused/copy.box, to which it may write: it could put another in its place
       = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
-    error: "\u{1}" is not a digest
-      = help: write @sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` prints them
     error: the box could change in /tmp what boxlaunch itself keeps
+      = help: share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it
+    error: the box could change in /tmp/refused/project what boxlaunch itself keeps
       = help: share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it
     error: cannot share /proc: /proc is not of files: it is the kernel's
     error: cannot share /sys/kernel: /sys is not of files: it is the kernel's
@@ -314,9 +314,7 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     error: project, which the box proposes for its share input, leads to /etc
       = help: if you mean that directory: `--share input=/etc`
     boxlaunch: a link leads from ./project to /etc, which is shown
-    error: cannot share ./project/../project: No such file or directory (os error 2)
-      = help: make it first, or share another
-    "#);
+    ");
 }
 
 #[test]

@@ -53,8 +53,13 @@ fn open_or_make_all(directory: &Path) -> nix::Result<(OwnedFd, bool)> {
 fn open_or_make(at: BorrowedFd<'_>, name: &Path) -> nix::Result<(OwnedFd, bool)> {
     match open(at, name) {
         Err(Errno::ENOENT) => {
-            mkdirat(at, name, Mode::from_bits_truncate(0o755))?;
-            Ok((open(at, name)?, true))
+            let made = match mkdirat(at, name, Mode::from_bits_truncate(0o755)) {
+                Ok(()) => true,
+                // Made by the other component, where both see the place.
+                Err(Errno::EEXIST) => false,
+                Err(error) => return Err(error),
+            };
+            Ok((open(at, name)?, made))
         }
         opened => Ok((opened?, false)),
     }

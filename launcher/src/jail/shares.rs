@@ -110,7 +110,7 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
 }
 
 /// Opens a directory to look at it only. A link at its place is something else.
-pub(crate) fn directory(path: &Path) -> io::Result<File> {
+pub(super) fn directory(path: &Path) -> io::Result<File> {
     let flags = (OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
     OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)
 }
