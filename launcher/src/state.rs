@@ -135,7 +135,28 @@ pub fn since_epoch() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
     use super::*;
+
+    /// Fails where root would make a directory that its owner cannot use, or make one where a user's link leads.
+    #[test]
+    fn another_users_directory_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, other) = (dir.path().join("own"), dir.path().join("other"));
+        fs::create_dir(&own).unwrap();
+        make(&own.join("volumes")).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, dir.path().join("link")).unwrap();
+        // Only root can give a directory away.
+        if chown(&other, Some(54_321), None).is_ok() {
+            for path in [other.join("volumes"), dir.path().join("link/volumes")] {
+                let error = make(&path).unwrap_err().to_string();
+                assert!(error.ends_with("it belongs to another user"), "{error}");
+                assert!(!path.exists());
+            }
+        }
+    }
 
     #[test]
     fn the_form_of_names_is_described_as_it_is() {

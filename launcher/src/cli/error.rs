@@ -117,9 +117,9 @@ impl From<RunFailure> for CommandError {
     }
 }
 
-/// Returns the failure of a command line that asks for what cannot be.
+/// Returns the failure of a command line that asks for what cannot be. Both texts may have words of a box, and paths.
 pub(crate) fn usage(message: &str, help: &str) -> CommandError {
-    CommandError::new((Usage, help.to_owned()), message)
+    CommandError::new((Usage, shown(help)), shown(message))
 }
 
 /// Returns the exit code of a command that fails with this error.
@@ -173,6 +173,12 @@ mod tests {
         assert!(denied.ends_with("help: share what you yourself may look at\n"), "{denied}");
         let other = text("another directory is at its place now");
         assert!(other.ends_with("help: share another directory, or one above it\n"), "{other}");
+    }
+
+    #[test]
+    fn words_of_a_box_do_not_move_the_cursor() {
+        let text = usage("its share at /\u{1b}[2J", "leave /\u{1b}[2J out").text();
+        assert!(!text.contains('\u{1b}') && text.contains("its share at /"), "{text:?}");
     }
 
     #[test]

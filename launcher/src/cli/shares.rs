@@ -187,13 +187,9 @@ fn missing_share(share: &SharePlan) -> CommandError {
 
 /// Finds the directories that a box sees.
 pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, CommandError> {
-    let declared = plan.shares.iter().map(|share| {
-        let host = match given(args, &share.name) {
-            Some(GivenShare::Declared { host: Some(host), .. }) => host.as_path(),
-            _ => proposed(share)?,
-        };
-        let found = Share::new(host, &share.guest, share.access, share.scope);
-        found.map_err(|error| not_found(host, error))
+    let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
+        Some(GivenShare::Declared { host: Some(host), .. }) => found(share, host),
+        _ => proposed(share),
     });
     let own = args.shares.iter().filter_map(|share| match share {
         GivenShare::Own { host, guest, access } => {
@@ -215,6 +211,12 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     Ok(shares)
 }
 
+/// Finds the directory of a declared share.
+fn found(share: &SharePlan, host: &Path) -> Result<Share, CommandError> {
+    let found = Share::new(host, &share.guest, share.access, share.scope);
+    found.map_err(|error| not_found(host, error))
+}
+
 /// Returns the error of the directory of a declared share. There may be one whose name ends as an option does.
 fn not_found(host: &Path, error: LaunchError) -> CommandError {
     let host = host.to_string_lossy();
@@ -222,23 +224,20 @@ fn not_found(host: &Path, error: LaunchError) -> CommandError {
         return error.into();
     };
     let help = format!("leave `{option}` out: the Boxfile's `access` decides who may write");
-    usage(&shown(&error.to_string()), &help)
+    usage(&error.to_string(), &help)
 }
 
-/// Returns the directory that a box proposes for a share, if it is in the current directory: a link that a box has left
-/// there leads to no other.
-fn proposed(share: &SharePlan) -> Result<&Path, CommandError> {
+/// Finds the directory that a box proposes for a share, if it is in the current directory: a link that a box has left there
+/// leads to no other.
+fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
     let host = Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?);
-    let (real, here) = (host.canonicalize(), Path::new(".").canonicalize());
-    match (real, here) {
-        (Ok(real), Ok(here)) if host.is_relative() && !real.starts_with(&here) => {
-            let (name, host, real) = (&share.name, host.display(), real.display());
-            let message =
-                format!("{host}, which the box proposes for its share {name}, leads to {real}");
-            Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
-        }
-        _ => Ok(host),
+    let found = found(share, host)?;
+    if host.is_absolute() || found.is_in(Path::new(".")) {
+        return Ok(found);
     }
+    let (name, host, real) = (&share.name, host.display(), found.host().display());
+    let message = format!("{host}, which the box proposes for its share {name}, leads to {real}");
+    Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
 }
 
 /// Returns a notice for each directory to which a link leads: it may be another one than yesterday.
@@ -251,11 +250,9 @@ pub(super) fn linked(args: &RunArgs) -> Vec<String> {
         named.chain(args.skills.iter().map(|(_, host)| host.as_path())).filter_map(|host| {
             let (real, plain) = (host.canonicalize().ok()?, plain(host)?);
             (real != plain).then(|| {
-                format!(
-                    "boxlaunch: a link leads from {} to {}, which is shown\n",
-                    host.display(),
-                    real.display()
-                )
+                let (host, real) = (host.display(), real.display());
+                let text = format!("boxlaunch: a link leads from {host} to {real}, which is shown");
+                shown(&text) + "\n"
             })
         });
     linked.collect()
@@ -325,11 +322,12 @@ pub(super) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send 
 /// Returns a warning where a directory has more files than that.
 fn too_many(host: &Path, most: u64) -> Option<String> {
     (Share::count(host, most) > most).then(|| {
-        format!(
+        let text = format!(
             "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
-             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)\n",
+             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)",
             host.display()
-        )
+        );
+        shown(&text) + "\n"
     })
 }
 

@@ -160,7 +160,7 @@ fn a_removal_that_was_killed_is_finished() {
     assert_eq!(made.volumes.find("work").unwrap().size_bytes, 16 << 20);
 }
 
-/// What cannot be looked at may have everything on it: only one that is known to be gone is made again.
+/// A volume that cannot be looked at may have everything on it: only one that is known to be gone is made again.
 #[test]
 fn a_volume_that_cannot_be_looked_at_stays() {
     let made = Fixture::new();
