@@ -87,7 +87,7 @@ impl Floor {
         let listener = Listener::bind(directory.socket(CONTROL_SOCKET)?)?;
         let mut vm = Vm::new(self.cpus, self.memory_mib)?;
         vm.set_kernel(&self.kernel)?;
-        add_first_root(&mut vm, init(), (Nonce::random()?.text(), false))?;
+        add_first_root(&mut vm, init().leak(), (Nonce::random()?.text(), false))?;
         vm.add_vsock()?;
         vm.add_vsock_port(CONTROL_PORT, listener.path(), PortMode::GuestConnects)?;
         Ok((vm, listener, directory))

@@ -1,14 +1,17 @@
-//! A safe wrapper around the part of libkrun's C API that a box needs.
+//! A safe wrapper around the part of libkrun's C API that a box needs, and the mapping of what it reads.
 //!
 //! Each unsafe block is one call, and each pointer that it passes comes from a `CStr` or a slice that outlives the call.
 //! Every resource is named explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::Path;
-use std::ptr;
+use std::{ptr, slice};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 /// The tag of the virtio-fs device that the guest's kernel mounts as its first root.
 const ROOT_TAG: &CStr = c"/dev/root";
@@ -81,6 +84,20 @@ pub fn log_to_stderr() -> Result<(), KrunError> {
     // SAFETY: standard error is a descriptor that libkrun does not take ownership of.
     let code = unsafe { krun::krun_init_log(STDERR, LOG_ERROR, LOG_PLAIN, LOG_NO_ENV) };
     checked("krun_init_log", code).map(drop)
+}
+
+/// Maps the first `size` bytes of a file, for as long as the process lives.
+///
+/// # Errors
+/// When the kernel refuses, or `size` is zero.
+pub fn map_file(file: &File, size: u64) -> io::Result<&'static [u8]> {
+    let size = usize::try_from(size).map_err(io::Error::other)?;
+    let (anywhere, read, own) = (ptr::null_mut(), ProtFlags::READ, MapFlags::PRIVATE);
+    // SAFETY: the kernel chooses a place that nothing else has.
+    let start = unsafe { mmap(anywhere, size, read, own, file.as_fd(), 0) }?;
+    // SAFETY: nothing unmaps it, and nobody may write to it. Whoever changes the file itself changes bytes of which
+    // nothing is assumed, and ends this process by making it shorter.
+    Ok(unsafe { slice::from_raw_parts(start.cast(), size) })
 }
 
 /// A virtual machine that is being configured.

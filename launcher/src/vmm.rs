@@ -22,7 +22,7 @@ use box_image::wire::{
     MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
 };
 use box_layout::{OpenBox, OpenError};
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, open_regular};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -284,7 +284,7 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
     let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
     close_all_but(&[&[kernel, init, rootfs], &*disks].concat())?;
-    let init_bytes = read_init(&config.blobs)?;
+    let init_bytes = map_init(&config.blobs)?;
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
     let files = Files { blobs: &[kernel, rootfs], disks: &disks, largest: config.largest_disk };
@@ -336,15 +336,17 @@ pub(crate) fn report_stream() -> Result<File, LaunchError> {
     Ok(stream.into())
 }
 
-/// Reads init from the file that was verified. The file can have changed since then, so it must have
-/// the size that the box names.
-fn read_init(blobs: &BlobFds) -> Result<Vec<u8>, LaunchError> {
+/// Maps init from the file that was verified: as with the rootfs, no copy of it takes time and memory. The file can have
+/// changed since then, so it must have the size that the box names.
+fn map_init(blobs: &BlobFds) -> Result<&'static [u8], LaunchError> {
     let (path, size) = (fd_path(blobs.init), blobs.init_size);
-    match read_file(&path, Links::Follow, size) {
-        Ok(init) if init.len() as u64 == size => Ok(init),
-        Ok(init) => Err(OpenError::size(path, size, init.len() as u64).into()),
-        Err(error) => Err(LaunchError::file("read", path)(error.into())),
+    let read = |error: io::Error| LaunchError::file("read", &path)(error);
+    let file = open_regular(&path, Links::Follow).map_err(|error| read(error.into()))?;
+    let found = file.metadata().map_err(read)?.len();
+    if found != size {
+        return Err(OpenError::size(path, size, found).into());
     }
+    krun::map_file(&file, size).map_err(read)
 }
 
 /// Gives the machine the devices of shared directories.
@@ -361,14 +363,13 @@ fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), LaunchError> {
 }
 
 /// Gives the machine its first root: init, the nonce and whether mounts of the host follow, and mount points, each in
-/// memory. They are
-/// never freed, since libkrun reads them as long as the machine lives.
+/// memory. The nonce is never freed, since libkrun reads it as long as the machine lives.
 ///
 /// # Errors
 /// When libkrun refuses.
 pub fn add_first_root(
     vm: &mut Vm,
-    init: Vec<u8>,
+    init: &'static [u8],
     (nonce, has_mounts): (&str, bool),
 ) -> Result<(), LaunchError> {
     let mark = if has_mounts { MOUNTS_FOLLOW } else { NO_MOUNTS };
@@ -378,7 +379,7 @@ pub fn add_first_root(
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
     // Init keeps its own file, as the program by which an agent asks it for commands.
-    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init.leak(), false)?;
+    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init, false)?;
     vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.leak(), true)?;
     Ok(())
 }
@@ -543,28 +544,27 @@ mod tests {
     }
 
     #[test]
-    fn init_is_read_with_the_size_that_the_box_names() {
+    fn init_is_mapped_with_the_size_that_the_box_names() {
         let made = TestBox::new(&config());
         let opened = crate::open(made.path()).unwrap();
         let blobs = BlobFds::of(&opened);
         let init = fs::read(&opened.init.path).unwrap();
-        assert_eq!(read_init(&blobs).unwrap(), init);
+        assert_eq!(map_init(&blobs).unwrap(), init);
         let refused = |size| {
             File::options().write(true).open(&opened.init.path).unwrap().set_len(size).unwrap();
-            read_init(&blobs).unwrap_err().to_string()
+            map_init(&blobs).unwrap_err().to_string()
         };
-        let (less, more) = (refused(3), refused(1 << 40));
-        assert!(
-            less.contains(&format!("has 3 bytes, but its manifest says {}", init.len())),
-            "{less}"
-        );
-        assert!(more.contains("1099511627776 bytes, and at most"), "{more}");
+        for size in [3, 1 << 40] {
+            let expected = format!("has {size} bytes, but its manifest says {}", init.len());
+            let refused = refused(size);
+            assert!(refused.contains(&expected), "{refused}");
+        }
     }
 
     #[test]
     fn libkrun_takes_the_first_root() {
         let mut vm = Vm::new(1, 256).unwrap();
-        add_first_root(&mut vm, b"init".to_vec(), ("nonce", false)).unwrap();
+        add_first_root(&mut vm, b"init", ("nonce", false)).unwrap();
     }
 
     #[test]

@@ -314,11 +314,16 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
 /// Reads the config, which must be of an epoch that this version reads.
 fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenError> {
     let config = Document::named(directory, named, CONFIG_LIMIT)?;
-    match config.value()?["epoch"].as_u64() {
+    let parsed = config.parse::<BoxConfig>();
+    let epoch = match &parsed {
+        Ok(parsed) => Some(parsed.epoch.into()),
+        Err(_) => config.value()?["epoch"].as_u64(),
+    };
+    match epoch {
         Some(found) if !u32::try_from(found).is_ok_and(|it| READABLE_EPOCHS.contains(&it)) => {
             Err(OpenError::Epoch { path: directory.to_owned(), found })
         }
-        _ => config.parse(),
+        _ => parsed,
     }
 }
 

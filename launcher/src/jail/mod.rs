@@ -141,7 +141,9 @@ impl Jail {
         }
         // Afterwards it cannot be read.
         let most_files = most_files();
-        let entered = root::enter(&terms.runtime, &shares);
+        // Only where directories can be written may it call what changes a mode.
+        let fixed = if needs.writable_shares { files.blobs } else { &[] };
+        let entered = root::enter(&terms.runtime, &shares, fixed);
         jail.report.unshared = unshared(&shares, entered.as_ref().err());
         let has_root = jail.put(Layer::MountNamespace, entered).is_some();
         jail.sockets = match has_root {

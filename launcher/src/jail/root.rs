@@ -14,7 +14,7 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
-use super::shares::{self, Shared, directory};
+use super::shares::{self, Shared, directory, fix};
 use crate::runtime_dir::VMM;
 
 /// The device of KVM.
@@ -42,15 +42,27 @@ pub(super) enum RootError {
     Share(String),
 }
 
-/// Makes the root directory over the run's own, and enters it.
+/// Makes the root directory over the run's own, and enters it. `files` are opened again, so that nothing of them can be
+/// changed through that.
 ///
 /// # Errors
 /// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
-pub(super) fn enter(runtime: &Path, shares: &[Shared]) -> Result<(), RootError> {
+pub(super) fn enter(
+    runtime: &Path,
+    shares: &[Shared],
+    files: &[RawFd],
+) -> Result<(), RootError> {
+    let paths = files.iter().map(|file| fs::read_link(fd_path(*file)));
+    let paths = paths.collect::<io::Result<Vec<_>>>()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;
     let recursively = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", recursively).map_err(io::Error::from)?;
     let copies = shares::open(shares).map_err(RootError::Share)?;
+    for (file, path) in files.iter().zip(&paths) {
+        fix(*file, path).map_err(|error| {
+            RootError::Share(format!("{} cannot be opened again: {error}", path.display()))
+        })?;
+    }
     // In this namespace: nothing is bound that is in another.
     let sockets = directory(&runtime.join(VMM))?;
     // Nothing in it is a program or a device, and there is hardly room for a name.

@@ -2,9 +2,9 @@
 //! host is.
 #![allow(unsafe_code)]
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,8 @@ use nix::libc;
 use rustix::fs::OFlags;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use serde::{Deserialize, Serialize};
+
+use super::fd_path;
 
 /// Where those are that can only be read.
 pub(crate) const READ_ONLY: &str = "/shares/ro";
@@ -66,19 +68,45 @@ impl Shared {
     /// The kernel's, and where another directory is there now.
     fn copy(&self) -> io::Result<OwnedFd> {
         let opened: File = directory(&self.path)?;
-        let found = opened.metadata()?;
-        if (found.dev(), found.ino()) != self.identity {
+        if identity(&opened.metadata()?) != self.identity {
             return Err(io::Error::other("another directory is at its place now"));
         }
         // Mounts below it come along: an ordinary user may not uncover what they hide.
-        let flags = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_EMPTY_PATH
-            | OpenTreeFlags::AT_RECURSIVE;
-        let copy = open_tree(&opened, c"", flags)?;
-        restrict(&copy, !self.is_writable)?;
-        Ok(copy)
+        copy(&opened, OpenTreeFlags::AT_RECURSIVE, !self.is_writable)
     }
+}
+
+/// Opens a file of the box again, by its path, in this mount namespace and on a mount of its own, through which neither
+/// its mode nor its times can be changed. The descriptor is the same then.
+///
+/// # Errors
+/// The kernel's, and where another file is there now.
+pub(super) fn fix(file: RawFd, path: &Path) -> io::Result<()> {
+    let flags = (OFlags::PATH | OFlags::NOFOLLOW).bits();
+    let found = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    if identity(&found.metadata()?) != identity(&fs::metadata(fd_path(file))?) {
+        return Err(io::Error::other("another file is at its place now"));
+    }
+    let copy = copy(&found, OpenTreeFlags::empty(), true)?;
+    let opened = File::open(fd_path(copy.as_raw_fd()))?;
+    // SAFETY: both are open, and nothing of this process owns `file`, which was inherited.
+    Ok(Errno::result(unsafe { libc::dup2(opened.as_raw_fd(), file) }).map(drop)?)
+}
+
+/// Returns the device and the inode of a file.
+fn identity(found: &Metadata) -> (u64, u64) {
+    (found.dev(), found.ino())
+}
+
+/// Returns a mount of a file or directory that is nowhere yet, without devices and programs.
+fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<OwnedFd> {
+    let flags = flags
+        | OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(opened, c"", flags)?;
+    restrict(&copy, read_only)?;
+    Ok(copy)
 }
 
 /// Opens all of them in this mount namespace.
@@ -154,6 +182,14 @@ mod tests {
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
         let expected = ["/shares/ro/0", "/shares/rw/0", "/shares/ro/1"];
         assert_eq!(places, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_file_of_the_box_that_was_exchanged_is_not_opened_again() {
+        let (opened, other) =
+            (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
+        let error = fix(opened.as_raw_fd(), other.path()).unwrap_err();
+        assert_eq!(error.to_string(), "another file is at its place now");
     }
 
     #[test]

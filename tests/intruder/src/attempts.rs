@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::fmt::Display;
+use std::fs::File;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
@@ -12,7 +13,7 @@ use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::kill;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
-use nix::sys::stat::{FchmodatFlags, Mode, SFlag, fchmodat, mknod};
+use nix::sys::stat::{FchmodatFlags, Mode, SFlag, fchmod, fchmodat, mknod};
 use nix::unistd::{Pid, execv, setuid, symlinkat};
 
 /// An attempt to get at something outside.
@@ -22,6 +23,8 @@ pub(crate) struct Attempt {
     call: fn(&str) -> Result<(), Errno>,
 }
 
+/// What a file's mode is changed to: everybody can read the box's files as before.
+const MODE: Mode = Mode::from_bits_truncate(0o744);
 /// The name of a socket without a file.
 const ABSTRACT: &[u8] = b"intruder";
 
@@ -44,6 +47,7 @@ pub(crate) const ALL: &[Attempt] = &[
     Attempt { name: "write-blob", call: |path| open_as(path, OFlag::O_WRONLY) },
     Attempt { name: "read-file", call: |path| open_as(path, OFlag::O_RDONLY) },
     Attempt { name: "write-own-blob", call: write_own },
+    Attempt { name: "change-own-blob", call: change_own },
     Attempt {
         name: "see-process",
         call: |pid| open_as(&format!("/proc/{pid}/status"), OFlag::O_RDONLY),
@@ -70,12 +74,7 @@ pub(crate) const ALL: &[Attempt] = &[
         call: |path| mknod(path, SFlag::S_IFCHR, Mode::S_IRWXU, 0x0103),
     },
     Attempt { name: "make-link", call: |path| symlinkat("/etc", nix::fcntl::AT_FDCWD, path) },
-    Attempt {
-        name: "change-mode",
-        call: |path| {
-            fchmodat(nix::fcntl::AT_FDCWD, path, Mode::S_IRWXU, FchmodatFlags::FollowSymlink)
-        },
-    },
+    Attempt { name: "change-mode", call: change_mode },
     Attempt { name: "executable-memory", call: |_| executable_memory() },
     Attempt { name: "other-request", call: |_| other_request() },
 ];
@@ -116,14 +115,29 @@ fn open_as(path: &str, flags: OFlag) -> Result<(), Errno> {
     open(path, flags | OFlag::O_CLOEXEC, Mode::S_IRWXU).map(drop)
 }
 
-/// Opens the box's file again that this process has open for reading, for writing.
+/// Returns the path of the box's file that this process has open for reading; elsewhere the one given.
+fn own(path: &str) -> String {
+    let open = (3..32).map(|fd| format!("/proc/self/fd/{fd}"));
+    let mut files = open.filter(|path| std::fs::metadata(path).is_ok_and(|it| it.is_file()));
+    files.next().unwrap_or_else(|| path.to_owned())
+}
+
+/// Opens the box's file again, for writing.
 fn write_own(path: &str) -> Result<(), Errno> {
-    let own =
-        |fd: i32| std::fs::metadata(format!("/proc/self/fd/{fd}")).is_ok_and(|it| it.is_file());
-    match (3..32).find(|fd| own(*fd)) {
-        Some(fd) => open_as(&format!("/proc/self/fd/{fd}"), OFlag::O_RDWR),
-        None => open_as(path, OFlag::O_RDWR),
-    }
+    open_as(&own(path), OFlag::O_RDWR)
+}
+
+/// Changes the mode of the box's file, by its path and by its descriptor.
+fn change_own(path: &str) -> Result<(), Errno> {
+    let path = own(path);
+    let by_path = change_mode(&path);
+    let file =
+        File::open(&path).map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
+    fchmod(&file, MODE).or(by_path)
+}
+
+fn change_mode(path: &str) -> Result<(), Errno> {
+    fchmodat(nix::fcntl::AT_FDCWD, path, MODE, FchmodatFlags::FollowSymlink)
 }
 
 fn connect_to(address: Result<UnixAddr, Errno>) -> Result<(), Errno> {

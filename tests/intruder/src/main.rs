@@ -1,7 +1,7 @@
 //! A program in the place of the VMM: it does what a guest would do that has taken the VMM over.
 //!
 //! `intruder jailed BOX STATE` starts itself as the VMM of a box once for each attempt, as `boxlaunch run` starts
-//! boxlaunch; `intruder free` makes the same attempts without a jail, which shows that they could succeed. Both print a
+//! boxlaunch; `intruder serving DIRECTORY BOX STATE` gives it a directory to write to; `intruder free` makes the same attempts without a jail, which shows that they could succeed. Both print a
 //! line for each. What an attempt is aimed at is in the path by which the program is started, since a VMM gets no
 //! arguments and no environment.
 #![allow(unsafe_code, reason = "an intruder makes system calls that no safe wrapper covers")]
@@ -29,11 +29,16 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         ["one", program] => alone(program),
-        ["jailed", bundle, state, ref targets @ ..] => supervisor::run(bundle, state, targets),
+        ["jailed", bundle, state, ref targets @ ..] => {
+            supervisor::run(bundle, state, None, targets)
+        }
+        ["serving", directory, bundle, state, ref targets @ ..] => {
+            supervisor::run(bundle, state, Some(directory), targets)
+        }
         ["free", ref targets @ ..] => supervisor::run_free(targets),
         _ => {
             eprintln!(
-                "usage: intruder jailed BOX STATE [ATTEMPT=TARGET]… | free [ATTEMPT=TARGET]… | connect SOCKET…"
+                "usage: intruder jailed BOX STATE [ATTEMPT=TARGET]… | serving DIRECTORY BOX STATE [ATTEMPT=TARGET]… | free [ATTEMPT=TARGET]… | connect SOCKET…"
             );
             ExitCode::from(2)
         }

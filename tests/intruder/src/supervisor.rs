@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use box_image::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::jail::Policy;
@@ -13,6 +14,7 @@ use boxlaunch::machine::Setup;
 use boxlaunch::output::Route;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
+use boxlaunch::shares::Share;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::verify::Trust;
@@ -23,13 +25,24 @@ use crate::attempts::{ALL, Attempt};
 /// Where the links to this program lie.
 const PROGRAMS: &str = "/tmp/intruder";
 
-/// Makes all attempts from within the jail of a box.
-pub(crate) fn run(bundle: &str, state: &str, targets: &[&str]) -> ExitCode {
+/// The machine that is started, and where what is known of it is kept.
+struct Machine<'a> {
+    bundle: &'a str,
+    state: &'a Path,
+    signals: &'a StopSignals,
+    /// A directory that it serves.
+    share: Option<Share>,
+}
+
+/// Makes all attempts from within the jail of a box; with a directory, that of a machine to which it is given to write.
+pub(crate) fn run(bundle: &str, state: &str, share: Option<&str>, targets: &[&str]) -> ExitCode {
     let signals = StopSignals::block().expect("signals are blocked");
+    let shared = |path| Share::new(Path::new(path), "/shared", Access::ReadWrite, Scope::Agent);
+    let share = share.map(|path| shared(path).expect("it can be shared"));
+    let machine = Machine { bundle, state: Path::new(state), signals: &signals, share };
     for attempt in ALL {
         let target = target(attempt, targets);
-        let end = jailed(*attempt, &target, bundle, Path::new(state), &signals);
-        println!("{} {end}", attempt.name);
+        println!("{} {}", attempt.name, jailed(*attempt, &target, &machine));
     }
     ExitCode::SUCCESS
 }
@@ -61,18 +74,12 @@ fn target(attempt: &Attempt, targets: &[&str]) -> String {
 }
 
 /// Starts a machine whose VMM makes the attempt, and describes how that ended.
-fn jailed(
-    attempt: Attempt,
-    target: &str,
-    bundle: &str,
-    state: &Path,
-    signals: &StopSignals,
-) -> String {
+fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
     let program = attempt.program(Path::new(PROGRAMS), target);
     fs::create_dir_all(program.parent().expect("it is in a directory")).expect("it is made");
     fs::remove_file(&program).ok();
     symlink("/proc/self/exe", &program).expect("the link is made");
-    match start(&program, bundle, state, signals) {
+    match start(&program, machine) {
         Ok(_) => "a machine has started".to_owned(),
         Err(RunFailure { error: LaunchError::VmmEnded { status, .. }, said }) => {
             let mut words = said.iter().flat_map(|it| it.words.lines());
@@ -83,12 +90,8 @@ fn jailed(
     }
 }
 
-fn start(
-    program: &Path,
-    bundle: &str,
-    state: &Path,
-    signals: &StopSignals,
-) -> Result<Started, RunFailure> {
+fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
+    let Machine { bundle, state, signals, ref share } = *machine;
     let opened = boxlaunch::open(Path::new(bundle))?;
     let runtime = RuntimeDir::create(Path::new("/tmp"))?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
@@ -102,7 +105,7 @@ fn start(
         trust: Trust::Receipts,
         runtime,
         secrets: Vec::new(),
-        shares: Vec::new(),
+        shares: share.iter().cloned().collect(),
         volumes: Vec::new(),
         disks: Vec::new(),
         agent_socket: None,
