@@ -15,6 +15,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use box_image::plan::RUN_PATH;
+use box_image::rules::is_inside;
 use box_image::wire::{HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag};
 use box_image::{ComponentName, RunPlan};
 use nix::errno::Errno;
@@ -28,6 +29,9 @@ use crate::disks;
 use crate::error::{InitError, Step as _};
 use crate::id_map::IdMap;
 use crate::sys::mounts::{self, Attributes};
+
+/// How a directory is opened that something is mounted on.
+const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// The mounts of the host, ready to be shown.
 #[derive(Debug, Default)]
@@ -100,16 +104,46 @@ impl HostMounts {
     /// The mount's, naming its place.
     pub(crate) fn show(&self, root: &Path, component: ComponentName) -> Result<(), InitError> {
         let own = self.mounts.iter().filter(|it| it.scope.includes(component));
+        let own: Vec<_> = own.collect();
         let map = self.id_maps.iter().find(|(name, _)| *name == component);
         let map = map.map(|(_, map)| map.as_fd());
-        own.into_iter().try_for_each(|it| {
-            show_one(root, it, map)
-                .step_with(|| format!("show something of the host at {}", it.guest))
+        own.iter().enumerate().try_for_each(|(at, it)| {
+            let step = || format!("show something of the host at {}", it.guest);
+            let copy = prepared(it, map).step_with(step)?;
+            let outer = own[..at].iter().rfind(|outer| is_inside(&it.guest, &outer.guest));
+            let outer = outer.map(|outer| outer.guest.as_str());
+            let target = place(root, &it.guest, outer).map_err(|it| why_no_place(it, outer));
+            mounts::place(&copy, target.step_with(step)?).step_with(step)
         })
     }
 }
 
-fn show_one(root: &Path, shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<()> {
+/// Opens the place of a mount, and makes it where it is missing. In another mount, of which its host decides what is in it,
+/// no link is followed.
+fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
+    let free = ResolveFlag::empty();
+    let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), free) };
+    let inside = path.strip_prefix(outer).unwrap_or(path);
+    let outer = open_or_make_in(root, Path::new(outer), free)?;
+    open_or_make_at(outer, Path::new(inside), ResolveFlag::RESOLVE_NO_SYMLINKS)
+}
+
+/// Says why a mount has no place.
+fn why_no_place(error: Errno, outer: Option<&str>) -> String {
+    match (error, outer) {
+        (Errno::ENOTDIR, _) => "there is a file".to_owned(),
+        (Errno::ELOOP, Some(outer)) => format!("what is shown at {outer} has a link there"),
+        (Errno::EROFS, Some(outer)) => {
+            format!(
+                "what is shown at {outer} has no such directory, and can only be read: make it on your host"
+            )
+        }
+        (error, _) => error.desc().to_owned(),
+    }
+}
+
+/// Returns a copy of what is mounted, as one component sees it.
+fn prepared(shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::Result<OwnedFd> {
     let copy = mounts::copy(&base(shown.source).join("."))?;
     let set = |read_only, id_map| mounts::set_attributes(&copy, Attributes { read_only, id_map });
     match shown.source {
@@ -121,7 +155,7 @@ fn show_one(root: &Path, shown: &Mount, id_map: Option<BorrowedFd<'_>>) -> nix::
             done => done?,
         },
     }
-    mounts::place(&copy, open_or_make_in(root, Path::new(&shown.guest), ResolveFlag::empty())?)
+    Ok(copy)
 }
 
 /// Returns where something of the host is mounted first.
@@ -149,10 +183,14 @@ fn mount_share(tag: &str, flags: MsFlags) -> Result<(), InitError> {
 /// # Errors
 /// The kernel's; `EXDEV` with the rule that no mount is crossed.
 pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-    let root = nix::fcntl::open(root, flags, Mode::empty())?;
+    let root = nix::fcntl::open(root, DIRECTORY, Mode::empty())?;
+    open_or_make_at(root, path, rule)
+}
+
+/// As [`open_or_make_in`], below an open directory.
+fn open_or_make_at(root: OwnedFd, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()
-        .flags(flags)
+        .flags(DIRECTORY)
         .resolve(rule | ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
     let (mut reached, mut at) = (PathBuf::from("/"), root.try_clone().map_err(|_| Errno::EMFILE)?);
     for name in path.components().filter(|name| *name != Component::RootDir) {

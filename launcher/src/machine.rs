@@ -406,7 +406,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let disks: Vec<_> = setup.disks.iter().chain(kept).collect();
     let mut vmm = Vmm::spawn(setup.program, setup.opened, &disks)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
-    let shares = setup.shares.iter().map(|it| it.directory.clone()).collect();
+    let shares = shares::directories(&setup.shares);
     let (device, policy) = (setup.device, setup.jail);
     let terms = confine::terms(blobs, &disks, device, runtime, policy, shares, &mut vmm)?;
     let nonce = Nonce::random()?;
@@ -452,6 +452,8 @@ fn mounts(setup: &Setup<'_>, ids: (u32, u32)) -> Result<Option<HostMessage>, Lau
     if mounts.mounts.is_empty() {
         return Ok(None);
     }
+    // What is inside something else comes after it.
+    mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
     let message = HostMessage::Mounts(mounts);
     message.write(&mut io::sink()).map_err(|_| too_many())?;
     Ok(Some(message))

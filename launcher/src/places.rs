@@ -1,22 +1,19 @@
 //! The places of a box at which a command line mounts something.
 
-use box_image::rules::{is_place, overlap, reserved_place};
+use box_image::rules::{is_inside, is_place, overlap, reserved_place};
 use box_image::text::shown;
-use box_image::{ComponentName, RunPlan, SecretDelivery};
+use box_image::{RunPlan, SecretDelivery};
 
 /// Why a place is taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum Taken {
-    /// The box has something there, above or below.
+    /// The box has something there, or below where that would hide it.
     #[error("{place} is not free: there is something at {} already", shown(.other))]
     ByBox { place: String, other: String },
     /// The command line has something else there.
     #[error("two of the options use {0}")]
     Twice(String),
-    /// The command line has something else above or below.
-    #[error("two of the options use {other} and {place}, which overlap")]
-    Overlap { place: String, other: String },
 }
 
 /// Reads the path of a place. A slash at its end says nothing.
@@ -40,39 +37,39 @@ fn check(guest: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that places are apart from each other, and from all that a box has mounted in any component.
+/// Checks that what is mounted at places hides nothing of a box, in whichever component, and nothing of each other. It may
+/// be inside something else that is mounted.
 ///
 /// # Errors
-/// The first that is not.
-pub fn check_apart(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
-    let of_box: Vec<_> = taken(plan).collect();
+/// The first that does.
+pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
-        let (place, earlier) = ((*place).to_owned(), &places[..at]);
-        if let Some(other) = of_box.iter().find(|it| overlap(it, &place)) {
-            return Err(Taken::ByBox { place, other: (*other).to_owned() });
+        // Directories are mounted after the disks, those inside of others after them.
+        let shares = plan.shares.iter().map(|it| it.guest.as_str()).filter(|it| it == place);
+        let disks = plan.scratch.iter().map(|it| it.guest.as_str());
+        let disks = disks.filter(|it| is_inside(it, place));
+        let secrets = secrets(plan).filter(|it| overlap(it, place));
+        if let Some(other) = shares.chain(disks).chain(secrets).next() {
+            return Err(Taken::ByBox { place: (*place).to_owned(), other: other.to_owned() });
         }
-        match earlier.iter().find(|it| overlap(it, &place)) {
-            None => {}
-            Some(same) if **same == place => return Err(Taken::Twice(place)),
-            Some(other) => return Err(Taken::Overlap { place, other: (*other).to_owned() }),
+        if places[..at].contains(place) {
+            return Err(Taken::Twice((*place).to_owned()));
         }
     }
     Ok(())
 }
 
-/// Returns the places at which a box has something already, in whichever component.
-fn taken(plan: &RunPlan) -> impl Iterator<Item = &str> {
-    let mounts = ComponentName::ALL.into_iter().flat_map(|it| plan.mount_points(it));
-    let files = plan.secrets.iter().filter_map(|it| match &it.delivery {
+/// Returns the files of a box's secrets.
+fn secrets(plan: &RunPlan) -> impl Iterator<Item = &str> {
+    plan.secrets.iter().filter_map(|it| match &it.delivery {
         SecretDelivery::Env => None,
         SecretDelivery::File { path } => Some(path.as_str()),
-    });
-    mounts.chain(files)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use box_image::{Scope, ScratchPlan, SecretPlan};
+    use box_image::{Access, Scope, ScratchPlan, SecretPlan, SharePlan};
     use testkit::test_box::config;
 
     use super::*;
@@ -90,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_apart() {
+    fn nothing_is_hidden() {
         let mut plan = config().plan;
         plan.scratch = vec![ScratchPlan {
             name: "tmp".to_owned(),
@@ -103,12 +100,27 @@ mod tests {
             scope: Scope::Agent,
             delivery: SecretDelivery::File { path: "/etc/app/token".to_owned() },
         }];
-        assert_eq!(check_apart(&["/a", "/b", "/scratch/there"], &plan), Ok(()));
-        let error = |places: &[&str]| check_apart(places, &plan).unwrap_err().to_string();
+        for free in
+            [["/a", "/b"], ["/a", "/a/b"], ["/a/b", "/a"], ["/scratch/there", "/scratch/here/x"]]
+        {
+            assert_eq!(check_free(&free, &plan), Ok(()));
+        }
+        plan.shares = vec![SharePlan {
+            name: "s".to_owned(),
+            guest: "/s/in".to_owned(),
+            access: Access::ReadOnly,
+            scope: Scope::Both,
+            host: None,
+        }];
+        assert_eq!(check_free(&["/s", "/s/in/x"], &plan), Ok(()));
+        let error = |places: &[&str]| check_free(places, &plan).unwrap_err().to_string();
         assert_eq!(error(&["/a", "/b", "/a"]), "two of the options use /a");
-        assert_eq!(error(&["/a", "/a/b"]), "two of the options use /a and /a/b, which overlap");
-        assert_eq!(error(&["/a/b", "/a"]), "two of the options use /a/b and /a, which overlap");
-        assert!(error(&["/scratch"]).ends_with("at /scratch/here already"));
-        assert!(error(&["/etc/app"]).ends_with("at /etc/app/token already"));
+        for place in ["/scratch", "/scratch/here"] {
+            assert!(error(&[place]).ends_with("at /scratch/here already"));
+        }
+        assert!(error(&["/s/in"]).ends_with("at /s/in already"));
+        for place in ["/etc/app", "/etc/app/token", "/etc/app/token/x"] {
+            assert!(error(&[place]).ends_with("at /etc/app/token already"));
+        }
     }
 }

@@ -49,6 +49,7 @@ impl Share {
                 identity: (found.dev(), found.ino()),
                 owner: (found.uid(), found.gid()),
                 is_writable: access == Access::ReadWrite,
+                kept: Vec::new(),
             })
         };
         let directory = find().map_err(LaunchError::file(SHARE, path))?;
@@ -68,6 +69,15 @@ impl Share {
     /// Returns where it is on the host.
     pub fn host(&self) -> &Path {
         &self.directory.path
+    }
+
+    /// Returns the path to this one in another one, where it can only be read, the other can be written, and the path is the
+    /// same on the host and in the box.
+    fn kept_in(&self, outer: &Self) -> Option<&Path> {
+        let path = self.host().strip_prefix(outer.host()).ok()?;
+        let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
+        let is_kept = outer.is_writable() && !self.is_writable();
+        (is_kept && is_below && path != Path::new("")).then_some(path)
     }
 
     /// Returns what a record says of it.
@@ -163,6 +173,16 @@ pub struct Shown {
     pub writable: bool,
 }
 
+/// Returns the directories that the VMM process serves. One that is shown to read, at its own place inside another one that
+/// can be written, is kept as it is there, too: without that, only the guest's kernel would.
+pub(crate) fn directories(shares: &[Share]) -> Vec<Shared> {
+    let kept = |outer: &Share| {
+        let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
+        kept.map(Path::to_owned).collect()
+    };
+    shares.iter().map(|it| Shared { kept: kept(it), ..it.directory.clone() }).collect()
+}
+
 /// Returns how many devices a machine has for these, and so many disks.
 pub fn devices(disks: usize, shares: &[Share]) -> usize {
     let written = shares.iter().filter(|it| it.is_writable()).count();
@@ -172,10 +192,15 @@ pub fn devices(disks: usize, shares: &[Share]) -> usize {
 /// Returns the message to init about them; the VMM process is such a user and group to itself.
 pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
+    // A component that sees a kept directory in another one, too, sees it with the same owners.
+    let scope = |inner: &Share| {
+        let is_wider = |outer: &Share| inner.kept_in(outer).is_some() && outer.scope != inner.scope;
+        if shares.iter().any(is_wider) { Scope::Both } else { inner.scope }
+    };
     let mount = |(share, source): (&Share, _)| Mount {
         source,
         guest: share.guest.clone(),
-        scope: share.scope,
+        scope: scope(share),
     };
     Some(Mounts { uid, gid, mounts: shares.iter().zip(sources).map(mount).collect() })
 }
@@ -196,6 +221,29 @@ mod tests {
         let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
         use wire::MountSource::{ReadOnly, Writable};
         assert_eq!(sources, [Writable(0), ReadOnly(0), Writable(1), ReadOnly(1)]);
+    }
+
+    #[test]
+    fn what_is_shown_to_read_at_its_own_place_is_kept_there() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        let share = |path: &str, guest: &str, access| {
+            Share::new(&dir.path().join(path), guest, access, Scope::Both).unwrap()
+        };
+        let [ro, rw] = [Access::ReadOnly, Access::ReadWrite];
+        let outer = share("", "/w", rw);
+        let kept =
+            |outer: &Share, inner: Share| directories(&[outer.clone(), inner]).remove(0).kept;
+        assert_eq!(kept(&outer, share("a/b", "/w/a/b", ro)), [Path::new("a/b")]);
+        for other in [
+            share("a/b", "/w/a/b", rw),
+            share("a/b", "/x", ro),
+            share("a/b", "/w/a", ro),
+            share("", "/w", ro),
+        ] {
+            assert!(kept(&outer, other).is_empty());
+        }
+        assert!(kept(&share("", "/w", ro), share("a", "/w/a", ro)).is_empty());
     }
 
     #[test]

@@ -91,6 +91,18 @@ run -v /proc:/w:rw /seeing; run -v /sys/kernel:/w /seeing; run -v /:/w /seeing
 rm -r project; ln -s /etc project; run --share input --skill hot=. /desk
 run -v ./project:/x /seeing
 "#;
+/// A directory to read inside one to write to, which its declaration gives to the agent alone. Then places that are there, or
+/// not, in what may be written or read.
+const NESTED: &str = r#"
+mkdir -p p/.git p/other q; echo ref >p/.git/HEAD; chmod 600 p/.git/HEAD; ln -s /etc p/link; run() { boxlaunch run -q --share history=p/.git "$@"; }
+for component in agent business; do run -v ./p:/w:rw --in $component /nested -- sh -c '
+cd /w; cat .git/HEAD; echo x >.git/HEAD; rm .git/HEAD; mv .git git; chmod 0 .git; ln .git/HEAD hard; echo x >made; grep -c " /w/.git " /proc/mounts' 2>&1; done
+boxlaunch run -q -d --name kept --share history=p/.git -v ./p:/w:rw /nested
+cut -d' ' -f5,6 /proc/$(boxlaunch inspect --json kept | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')/mountinfo | grep shares | cut -d, -f1; boxlaunch kill kept
+ls -A p; cat p/.git/HEAD; run -v ./p:/w:rw -v ./q:/w/new:rw /nested -- touch /w/new/x; ls p/new q
+run -v ./p:/w -v ./q:/w/other:rw /nested -- touch /w/other/y; ls p/other q; run -v ./p:/w:rw --volume cache:/w/cache /nested -- touch /w/cache/x; ls p/cache
+for place in none link .git/HEAD; do run -v ./p:/w -v ./q:/w/$place /nested -- true 2>&1 | grep show; done
+"#;
 /// A host without mount namespaces: a box without directories starts there, if its user wants that, and one with them does not.
 const UNSHARED: &str = r#"
 mkdir project; limit=/proc/sys/user/max_mnt_namespaces; before=$(cat $limit); echo 0 >$limit
@@ -116,6 +128,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("seeing", sleeping("seeing")),
         ("page", hello.clone() + &declared),
         ("hello", hello),
+        (
+            "nested",
+            sleeping("seeing") + "share \"history\" guest=\"/w/.git\" component=\"agent\"\n",
+        ),
         ("desk", sleeping("seeing").replace("business {\n", WATCHER) + &declared + SKILLED),
     ];
     let mut host = tools.host.clone();
@@ -134,6 +150,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(20, "changes", &in_directory("changes", CHANGES))
         .script(60, "watched", &in_directory("watched", WATCHED))
         .script(20, "refused", &in_directory("refused", REFUSED))
+        .script(30, "nested", &in_directory("nested", NESTED))
+        .script(30, "nested-user", &as_user(NESTED))
         .script(20, "unshared", &in_directory("unshared", UNSHARED))
         .script(60, "many", &in_directory("many", MANY))
         .script(30, "page", &page::script(PAGE, "ln -s /hello hello.box; ln -s /page desk.box"))
@@ -291,6 +309,13 @@ fn a_program_of_the_box_that_watches_hears_of_ten_thousand_files() {
     1 removed
     10000 written
     ");
+}
+
+#[test]
+fn a_directory_inside_another_is_kept_by_the_host() {
+    let root = &STEPS["nested"].stdout;
+    insta::assert_snapshot!(root);
+    assert_eq!(&STEPS["nested-user"].stdout, root, "{:?}", STEPS["nested-user"]);
 }
 
 #[test]

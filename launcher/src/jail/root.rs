@@ -47,11 +47,7 @@ pub(super) enum RootError {
 ///
 /// # Errors
 /// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
-pub(super) fn enter(
-    runtime: &Path,
-    shares: &[Shared],
-    files: &[RawFd],
-) -> Result<(), RootError> {
+pub(super) fn enter(runtime: &Path, shares: &[Shared], files: &[RawFd]) -> Result<(), RootError> {
     let paths = files.iter().map(|file| fs::read_link(fd_path(*file)));
     let paths = paths.collect::<io::Result<Vec<_>>>()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use box_image::wire::MountSource;
 use nix::errno::Errno;
 use nix::libc;
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, ResolveFlags, openat2};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) owner: (u32, u32),
     /// Whether the guest may write to it.
     pub(crate) is_writable: bool,
+    /// Paths of directories in it, without links, to which it may not.
+    pub(crate) kept: Vec<PathBuf>,
 }
 
 /// Numbers directories: those of each kind from 0. `None` where there are more than numbers.
@@ -129,12 +131,23 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
     for kind in [READ_ONLY, WRITABLE] {
         fs::create_dir_all(below(Path::new(kind)))?;
     }
-    for (copy, (_, place)) in copies.iter().zip(places(shares)) {
+    for ((copy, share), (_, place)) in copies.iter().zip(shares).zip(places(shares)) {
         let place = below(&place);
         fs::create_dir(&place)?;
         move_mount(copy, c"", rustix::fs::CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        share.kept.iter().try_for_each(|path| keep(&directory(&place)?, path))?;
     }
     Ok(())
+}
+
+/// Makes a directory one that can only be read, in one that can be written. No link leads to another instead.
+fn keep(outer: &File, path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let rule = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let kept = openat2(outer, path, flags, rustix::fs::Mode::empty(), rule)?.into();
+    let copy = copy(&kept, OpenTreeFlags::AT_RECURSIVE, true)?;
+    let here = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(&copy, c"", &kept, c"", here)?)
 }
 
 /// Opens a directory to look at it only. A link at its place is something else.
@@ -177,6 +190,7 @@ mod tests {
             identity: (0, 0),
             owner: (0, 0),
             is_writable,
+            kept: Vec::new(),
         };
         let places = places(&[share(false), share(true), share(false)]);
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
@@ -195,8 +209,8 @@ mod tests {
     #[test]
     fn a_directory_that_was_exchanged_is_not_shared() {
         let dir = tempfile::tempdir().unwrap();
-        let share =
-            Shared { path: dir.path().into(), identity: (0, 1), owner: (0, 0), is_writable: true };
+        let (path, kept) = (dir.path().into(), Vec::new());
+        let share = Shared { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
         let error = open(&[share]).unwrap_err();
         assert!(
             error.ends_with("cannot be shared: another directory is at its place now"),

@@ -114,9 +114,8 @@ fn a_run_refuses_volumes_that_do_not_fit() {
         &["work:/w:ro"],
         &["work:/proc/w"],
         &["work:/w", "work:/x"],
-        &["work:/w", "more:/w/x"],
         &["work:/w", "more:/w/"],
-        &["work:/scratch/w"],
+        &["work:/scratch"],
         &["a:/a", "b:/b", "c:/c", "d:/d"],
     ] {
         let mut args = vec!["run"];

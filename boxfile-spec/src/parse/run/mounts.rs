@@ -103,9 +103,17 @@ impl Place<'_> {
     fn is_baked(&self) -> bool {
         self.declaration == schema::FILE.name
     }
+
+    /// Returns whether another one cannot be where it is because of this one. A directory of the host may be inside
+    /// something else that is mounted: it comes after that.
+    fn excludes(&self, other: &Self) -> bool {
+        let is_mounted = [schema::SHARE.name, schema::SCRATCH.name].contains(&self.declaration);
+        let may_hold = is_mounted && other.declaration == schema::SHARE.name;
+        rules::overlap(self.path, other.path) && !(may_hold && self.path != other.path)
+    }
 }
 
-/// The declarations whose places must not be inside one another.
+/// The declarations whose places must not be inside one another, but for a `share` inside another or inside a `scratch`.
 pub(in crate::parse) struct Placed<'b> {
     pub(in crate::parse) shares: &'b [Spanned<SharePlan>],
     pub(in crate::parse) disks: &'b [Spanned<ScratchPlan>],
@@ -149,11 +157,15 @@ pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();
     for hidden in [Scope::Business, Scope::Agent] {
-        let (mut outer, mut baked): (Option<Place<'_>>, Option<Place<'_>>) = (None, None);
+        let [mut outer, mut inner, mut baked]: [Option<Place<'_>>; 3] = [None; 3];
         for place in places.iter().filter(|place| place.scope != hidden) {
             let same = baked.filter(|it| place.is_baked() && it.path == place.path);
-            match outer.filter(|outer| rules::overlap(outer.path, place.path)).or(same) {
+            let excluding = [inner, outer].into_iter().flatten().find(|it| it.excludes(place));
+            match excluding.or(same) {
                 None if place.is_baked() => baked = Some(*place),
+                None if outer.is_some_and(|it| rules::overlap(it.path, place.path)) => {
+                    inner = Some(*place);
+                }
                 None => outer = Some(*place),
                 Some(outer) if reported.insert(place.span) => {
                     sink.report(on_another(outer, *place));

@@ -117,7 +117,7 @@ fn a_path_of_a_base_is_judged_from_the_directory_of_the_base() {
 
 #[test]
 fn what_the_file_lacks_hides_no_path() {
-    assert_snapshot!(errors("business { env-file \"/b.env\"; }\nskill \"a\" path=\"../a\"\nshare \"s\" guest=\"/s\"\nshare \"t\" guest=\"/s/t\"\n"), @r#"
+    assert_snapshot!(errors("business { env-file \"/b.env\"; }\nskill \"a\" path=\"../a\"\nshare \"s\" guest=\"/s\"\nshare \"t\" guest=\"/s\"\n"), @r#"
     error: the file does not declare `box`
       --> Boxfile:1:1
        |
@@ -161,13 +161,13 @@ fn what_the_file_lacks_hides_no_path() {
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
-    error: `/s/t` is inside `/s`, which is already in use
+    error: two things would be at `/s`
       --> Boxfile:4:17
        |
      3 | share "s" guest="/s"
        |                 ---- the place of this `share`
-     4 | share "t" guest="/s/t"
-       |                 ^^^^^^ the place of this `share`
+     4 | share "t" guest="/s"
+       |                 ^^^^ the place of this `share`
        |
        = help: choose places that are not inside one another
     "#);

@@ -241,7 +241,7 @@ fn an_error_of_the_base_is_shown_in_the_base() {
 #[test]
 fn a_clash_of_two_files_is_shown_in_both() {
     assert_snapshot!(show(&[
-        ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data/x\"\n"),
+        ("Boxfile", "box b\nextends \"../base.Boxfile\"\nvm memory=\"512MiB\"\nshare \"x\" guest=\"/data\"\n"),
         ("../base.Boxfile", &format!("{BASE}\nshare \"data\" guest=\"/data\"\n")),
     ]), @r#"
     error: the components may take 1GiB, which leaves no memory for the machine itself
@@ -257,16 +257,16 @@ fn a_clash_of_two_files_is_shown_in_both() {
        |
        = help: write `memory="1280MiB"`, or lower the limits
 
-    error: `/data/x` is inside `/data`, which is already in use
-      --> Boxfile:4:17
-       |
-     4 | share "x" guest="/data/x"
-       |                 ^^^^^^^^^ the place of this `share`
-       |
-      ::: ../base.Boxfile:6:20
+    error: two things would be at `/data`
+      --> ../base.Boxfile:6:20
        |
      6 | share "data" guest="/data"
-       |                    ------- the place of this `share`
+       |                    ^^^^^^^ the place of this `share`
+       |
+      ::: Boxfile:4:17
+       |
+     4 | share "x" guest="/data"
+       |                 ------- the place of this `share`
        |
        = help: choose places that are not inside one another
     "#);

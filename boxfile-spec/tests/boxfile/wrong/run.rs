@@ -117,24 +117,38 @@ share "e""#), @r#"
 fn nothing_is_mounted_on_something_else() {
     assert_snapshot!(file_errors(r#"share "outer" guest="/data"
 share "inner" guest="/data/x" component="agent"
+share "same" guest="/data/x"
+share "under" guest="/data/x/y"
+scratch "in" guest="/data/z" size="1GiB"
 scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
-    error: `/data/x` is inside `/data`, which is already in use
-      --> Boxfile:4:21
+    error: two things would be at `/data/x`
+      --> Boxfile:5:20
        |
-     3 | share "outer" guest="/data"
-       |                     ------- the place of this `share`
      4 | share "inner" guest="/data/x" component="agent"
-       |                     ^^^^^^^^^ the place of this `share`
+       |                     --------- the place of this `share`
+     5 | share "same" guest="/data/x"
+       |                    ^^^^^^^^^ the place of this `share`
        |
        = help: choose places that are not inside one another
 
-    error: two things would be at `/data`
-      --> Boxfile:5:22
+    error: `/data/z` is inside `/data`, which is already in use
+      --> Boxfile:7:20
        |
      3 | share "outer" guest="/data"
        |                     ------- the place of this `share`
     ...
-     5 | scratch "disk" guest="/data" size="1GiB" component="agent"
+     7 | scratch "in" guest="/data/z" size="1GiB"
+       |                    ^^^^^^^^^ the place of this `scratch`
+       |
+       = help: choose places that are not inside one another
+
+    error: two things would be at `/data`
+      --> Boxfile:8:22
+       |
+     3 | share "outer" guest="/data"
+       |                     ------- the place of this `share`
+    ...
+     8 | scratch "disk" guest="/data" size="1GiB" component="agent"
        |                      ^^^^^^^ the place of this `scratch`
        |
        = help: choose places that are not inside one another

@@ -5,7 +5,7 @@ use std::path::Path;
 use box_image::RunPlan;
 use box_image::text::readable;
 use boxlaunch::LaunchError;
-use boxlaunch::places::{Taken, check_apart};
+use boxlaunch::places::{Taken, check_free};
 use boxlaunch::volumes::{Volume, VolumePlace, Volumes, check_once};
 
 use super::options::RunArgs;
@@ -17,7 +17,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
     let guests = args.volumes.iter().map(|it| it.guest.as_str()).chain(args.own_shares());
     let guests: Vec<_> = guests.collect();
     check_once(&args.volumes).map_err(|why| usage(&why, "leave one out"))?;
-    check_apart(&guests, plan).map_err(|why| usage(&why.to_string(), help(&why)))
+    check_free(&guests, plan).map_err(|why| usage(&why.to_string(), help(&why)))
 }
 
 /// Returns what to do about a place that is taken.
@@ -26,7 +26,7 @@ const fn help(taken: &Taken) -> &'static str {
         Taken::ByBox { .. } => {
             "`boxlaunch inspect BOX` shows what the box itself mounts; choose another place"
         }
-        Taken::Twice(_) | Taken::Overlap { .. } => "give each its own place",
+        Taken::Twice(_) => "give each its own place",
     }
 }
 
