@@ -38,7 +38,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_image::RunPlan;
+use box_image::ComponentName;
 use box_image::wire::INIT_MARK;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
@@ -46,10 +46,9 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, setresgid};
 
 use channel::Channel;
-use component::Component;
+use component::Setup;
 use error::{InitError, Step as _};
 use mounts::HostMounts;
-use secrets::SecretFile;
 use serve::autostart::Autostart;
 use time::Clock;
 
@@ -144,23 +143,17 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     disks::mount_all(&plan)?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
-    let components = start_components(&plan, &secrets, &host)?;
-    // Each is in its component now.
-    drop(secrets);
-    let mut bridges = Vec::new();
-    for (component, (_, plan)) in components.iter().zip(plan.components()) {
-        bridges.extend(bridge::start(component, plan)?);
-    }
-    let autostart = plan.business.as_ref().and_then(Autostart::of);
-    let plan = &plan;
+    let setup = Setup { run: &plan, secrets, host };
+    let components = vec![setup.start(ComponentName::Agent, &plan.agent)?];
     serve::run(serve::Machine {
         clock,
         channel,
-        plan,
+        plan: &plan,
         components,
-        bridges,
+        setup: Some(setup),
+        bridges: Vec::new(),
         calls,
-        autostart,
+        autostart: plan.business.as_ref().and_then(Autostart::of),
         signals,
     })
 }
@@ -174,17 +167,4 @@ fn protect_init() -> Result<(), InitError> {
     std::fs::write("/proc/self/oom_score_adj", NEVER_KILL).step("set the OOM score")?;
     umask(Mode::empty());
     Ok(())
-}
-
-/// Starts all holders, then waits for each: they are set up side by side.
-fn start_components(
-    plan: &RunPlan,
-    secrets: &RefCell<Vec<SecretFile>>,
-    host: &HostMounts,
-) -> Result<Vec<Component>, InitError> {
-    let started =
-        plan.components().map(|(name, of)| Component::start(plan, name, of, (secrets, host)));
-    let components: Vec<_> = started.collect::<Result<_, _>>()?;
-    components.iter().try_for_each(Component::wait_until_prepared)?;
-    Ok(components)
 }

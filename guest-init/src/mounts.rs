@@ -102,24 +102,31 @@ impl HostMounts {
     ///
     /// # Errors
     /// The mount's, naming its place.
-    pub(crate) fn show(&self, root: &Path, component: ComponentName) -> Result<(), InitError> {
+    pub(crate) fn show(
+        &self,
+        root: &Path,
+        plan: &RunPlan,
+        component: ComponentName,
+    ) -> Result<(), InitError> {
         let own = self.mounts.iter().filter(|it| it.scope.includes(component));
         let own: Vec<_> = own.collect();
+        let disks = plan.scratch.iter().filter(|it| it.scope.includes(component));
+        let disks = disks.map(|it| it.guest.as_str());
         let map = self.id_maps.iter().find(|(name, _)| *name == component);
         let map = map.map(|(_, map)| map.as_fd());
         own.iter().enumerate().try_for_each(|(at, it)| {
             let step = || format!("show something of the host at {}", it.guest);
             let copy = prepared(it, map).step_with(step)?;
-            let outer = own[..at].iter().rfind(|outer| is_inside(&it.guest, &outer.guest));
-            let outer = outer.map(|outer| outer.guest.as_str());
+            let mut mounted = disks.clone().chain(own[..at].iter().map(|it| it.guest.as_str()));
+            let outer = mounted.find(|outer| is_inside(&it.guest, outer));
             let target = place(root, &it.guest, outer).map_err(|it| why_no_place(it, outer));
             mounts::place(&copy, target.step_with(step)?).step_with(step)
         })
     }
 }
 
-/// Opens the place of a mount, and makes it where it is missing. In another mount, of which its host decides what is in it,
-/// no link is followed.
+/// Opens the place of a mount, and makes it where it is missing. In another mount no link is followed: its host, or the agent
+/// that runs already, decides what is in it.
 fn place(root: &Path, path: &str, outer: Option<&str>) -> nix::Result<OwnedFd> {
     let free = ResolveFlag::empty();
     let Some(outer) = outer else { return open_or_make_in(root, Path::new(path), free) };

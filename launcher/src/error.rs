@@ -152,6 +152,9 @@ pub enum LaunchError {
     /// This host gives no mount namespace, and nothing is shared elsewhere.
     #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
     ShareHost(String),
+    /// The box's files are not where they were.
+    #[error("the box is not there any more: {0}")]
+    Gone(String),
     /// Directories to be written to belong to several users.
     #[error("directories of several users or groups cannot be shared to be written to")]
     SharedOwners,

@@ -1,6 +1,6 @@
 //! A safe wrapper around the part of libkrun's C API that a box needs, and the mapping of what it reads.
 //!
-//! Each unsafe block is one call, and each pointer that it passes comes from a `CStr` or a slice that outlives the call.
+//! Each unsafe block is one call. Each pointer that one of libkrun's gets comes from a `CStr` or a slice that outlives it.
 //! Every resource is named explicitly; libkrun's implicit console, vsock and init are switched off in [`Vm::new`].
 #![allow(unsafe_code)]
 

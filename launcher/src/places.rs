@@ -1,6 +1,6 @@
 //! The places of a box at which a command line mounts something.
 
-use box_image::rules::{is_inside, is_place, overlap, reserved_place};
+use box_image::rules::{AtPlace, excludes, is_place, reserved_place};
 use box_image::text::shown;
 use box_image::{RunPlan, SecretDelivery};
 
@@ -44,12 +44,8 @@ fn check(guest: &str) -> Result<(), String> {
 /// The first that does.
 pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     for (at, place) in places.iter().enumerate() {
-        // Directories are mounted after the disks, those inside of others after them.
-        let shares = plan.shares.iter().map(|it| it.guest.as_str()).filter(|it| it == place);
-        let disks = plan.scratch.iter().map(|it| it.guest.as_str());
-        let disks = disks.filter(|it| is_inside(it, place));
-        let secrets = secrets(plan).filter(|it| overlap(it, place));
-        if let Some(other) = shares.chain(disks).chain(secrets).next() {
+        let other = of_box(plan).find(|it| excludes(*it, (AtPlace::Mount, place)));
+        if let Some((_, other)) = other {
             return Err(Taken::ByBox { place: (*place).to_owned(), other: other.to_owned() });
         }
         if places[..at].contains(place) {
@@ -59,12 +55,15 @@ pub fn check_free(places: &[&str], plan: &RunPlan) -> Result<(), Taken> {
     Ok(())
 }
 
-/// Returns the files of a box's secrets.
-fn secrets(plan: &RunPlan) -> impl Iterator<Item = &str> {
-    plan.secrets.iter().filter_map(|it| match &it.delivery {
+/// Returns what a box has at places that it declares, in whichever component.
+fn of_box(plan: &RunPlan) -> impl Iterator<Item = (AtPlace, &str)> {
+    let shares = plan.shares.iter().map(|it| (AtPlace::Mount, it.guest.as_str()));
+    let disks = plan.scratch.iter().map(|it| (AtPlace::Scratch, it.guest.as_str()));
+    let secrets = plan.secrets.iter().filter_map(|it| match &it.delivery {
         SecretDelivery::Env => None,
-        SecretDelivery::File { path } => Some(path.as_str()),
-    })
+        SecretDelivery::File { path } => Some((AtPlace::Secret, path.as_str())),
+    });
+    shares.chain(disks).chain(secrets)
 }
 
 #[cfg(test)]

@@ -73,11 +73,23 @@ impl Share {
 
     /// Returns the path to this one in another one, where it can only be read, the other can be written, and the path is the
     /// same on the host and in the box.
-    fn kept_in(&self, outer: &Self) -> Option<&Path> {
+    fn path_in(&self, outer: &Self) -> Option<&Path> {
         let path = self.host().strip_prefix(outer.host()).ok()?;
         let is_below = Path::new(&self.guest) == Path::new(&outer.guest).join(path);
-        let is_kept = outer.is_writable() && !self.is_writable();
-        (is_kept && is_below && path != Path::new("")).then_some(path)
+        let differs = outer.is_writable() && !self.is_writable();
+        (differs && is_below && path != Path::new("")).then_some(path)
+    }
+
+    /// As [`Self::path_in`], where that is one name: nothing around it can be moved away.
+    fn kept_in(&self, outer: &Self) -> Option<&Path> {
+        self.path_in(outer).filter(|path| path.iter().count() == 1)
+    }
+
+    /// Returns the directory of those that would have to be shown to read for this one to stay where it is.
+    pub fn moves_with<'a>(&'a self, all: &'a [Self]) -> Option<PathBuf> {
+        let outer = all.iter().find(|it| self.path_in(it).is_some())?;
+        let first = self.path_in(outer)?.iter().next()?;
+        self.kept_in(outer).is_none().then(|| outer.host().join(first))
     }
 
     /// Returns what a record says of it.
@@ -173,8 +185,8 @@ pub struct Shown {
     pub writable: bool,
 }
 
-/// Returns the directories that the VMM process serves. One that is shown to read, at its own place inside another one that
-/// can be written, is kept as it is there, too: without that, only the guest's kernel would.
+/// Returns the directories that the VMM process serves. One that is shown to read, at its own place directly in another one
+/// that can be written, is kept as it is there, too: without that, only the guest's kernel would.
 pub(crate) fn directories(shares: &[Share]) -> Vec<Shared> {
     let kept = |outer: &Share| {
         let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
@@ -194,7 +206,7 @@ pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Option<Mounts>
     let sources = sources(shares.iter().map(|it| &it.directory))?;
     // A component that sees a kept directory in another one, too, sees it with the same owners.
     let scope = |inner: &Share| {
-        let is_wider = |outer: &Share| inner.kept_in(outer).is_some() && outer.scope != inner.scope;
+        let is_wider = |outer: &Share| inner.path_in(outer).is_some() && outer.scope != inner.scope;
         if shares.iter().any(is_wider) { Scope::Both } else { inner.scope }
     };
     let mount = |(share, source): (&Share, _)| Mount {
@@ -234,11 +246,17 @@ mod tests {
         let outer = share("", "/w", rw);
         let kept =
             |outer: &Share, inner: Share| directories(&[outer.clone(), inner]).remove(0).kept;
-        assert_eq!(kept(&outer, share("a/b", "/w/a/b", ro)), [Path::new("a/b")]);
+        let inner = share("a", "/w/a", ro);
+        assert_eq!(inner.moves_with(&[inner.clone(), outer.clone()]), None);
+        assert_eq!(kept(&outer, inner), [Path::new("a")]);
+        let deeper = share("a/b", "/w/a/b", ro);
+        let around = deeper.moves_with(&[deeper.clone(), outer.clone()]);
+        assert_eq!(around, Some(outer.host().join("a")));
         for other in [
-            share("a/b", "/w/a/b", rw),
-            share("a/b", "/x", ro),
-            share("a/b", "/w/a", ro),
+            deeper,
+            share("a", "/w/a", rw),
+            share("a", "/x", ro),
+            share("a", "/w/b", ro),
             share("", "/w", ro),
         ] {
             assert!(kept(&outer, other).is_empty());

@@ -178,6 +178,8 @@ fn no_other_user_reaches_a_socket() {
 fn a_program_in_the_place_of_the_vmm_gets_nowhere() {
     let step = &STEPS["intruder"];
     let attempts = step.stdout.lines().filter(|it| *it != "serving:").count();
+    let done: Vec<_> = step.stdout.lines().filter(|it| it.ends_with(" done")).collect();
+    assert_eq!(done, ["open-device done"; 2], "{step:?}");
     let said = format!("| {attempts} attempts of a program");
     assert!(include_str!("../../docs/security.md").contains(&said), "{said}");
     insta::assert_snapshot!(format!("jailed:\n{}\nfree:\n{}", step.stdout, step.stderr));

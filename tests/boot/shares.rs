@@ -60,7 +60,7 @@ mkdir -p hot project; echo first >hot/SKILL.md
 boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw /desk -- sh -c 'cat /a3s/skills/hot/SKILL.md; ls -d /w/project; (echo x >/a3s/skills/hot/x) 2>&1 | grep -o "Read-only.*"'
 boxlaunch run -q --share input=project --skill hot=hot -v .:/w:rw -v .:/v:rw /desk -- true
 boxlaunch run -q --skill hot=hot /desk -- true; boxlaunch run -q --share input=project /desk -- true
-boxlaunch run -q -v .:/data/x --share input=project --skill hot=hot /desk -- true
+boxlaunch run -q -v .:/data --share input=project --skill hot=hot /desk -- true
 boxlaunch run -q --share input=project --skill hot=project /desk -- true
 boxlaunch run -q -v ./none:/x /seeing -- true; boxlaunch run -q --share none /seeing -- true
 boxlaunch run --emulated -q -v .:/x /seeing -- true
@@ -94,13 +94,14 @@ run -v ./project:/x /seeing
 /// A directory to read inside one to write to, which its declaration gives to the agent alone. Then places that are there, or
 /// not, in what may be written or read.
 const NESTED: &str = r#"
-mkdir -p p/.git p/other q; echo ref >p/.git/HEAD; chmod 600 p/.git/HEAD; ln -s /etc p/link; run() { boxlaunch run -q --share history=p/.git "$@"; }
+mkdir -p p/.git p/other/d q; echo ref >p/.git/HEAD; chmod 600 p/.git/HEAD; ln -s /etc p/link; run() { boxlaunch run -q --share history=p/.git "$@"; }
 for component in agent business; do run -v ./p:/w:rw --in $component /nested -- sh -c '
 cd /w; cat .git/HEAD; echo x >.git/HEAD; rm .git/HEAD; mv .git git; chmod 0 .git; ln .git/HEAD hard; echo x >made; grep -c " /w/.git " /proc/mounts' 2>&1; done
 boxlaunch run -q -d --name kept --share history=p/.git -v ./p:/w:rw /nested
 cut -d' ' -f5,6 /proc/$(boxlaunch inspect --json kept | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')/mountinfo | grep shares | cut -d, -f1; boxlaunch kill kept
 ls -A p; cat p/.git/HEAD; run -v ./p:/w:rw -v ./q:/w/new:rw /nested -- touch /w/new/x; ls p/new q
 run -v ./p:/w -v ./q:/w/other:rw /nested -- touch /w/other/y; ls p/other q; run -v ./p:/w:rw --volume cache:/w/cache /nested -- touch /w/cache/x; ls p/cache
+run -v ./p:/w:rw -v ./p/other/d:/w/other/d /nested -- mv /w/other /w/moved 2>&1 | sed 's, /[^ ]*/p/, ,g'; ls p
 for place in none link .git/HEAD; do run -v ./p:/w -v ./q:/w/$place /nested -- true 2>&1 | grep show; done
 "#;
 /// A host without mount namespaces: a box without directories starts there, if its user wants that, and one with them does not.
@@ -251,7 +252,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory
       = help: add `--skill NAME=DIR`
-    error: /data/x is not free: there is something at /data already
+    error: /data is not free: there is something at /data already
       = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another place
     error: project is not the directory of a skill
       = help: name a directory that has a file SKILL.md

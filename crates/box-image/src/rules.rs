@@ -81,7 +81,7 @@ pub const MAX_PIDS: u64 = 4 << 20;
 /// The kernel's `fs.nr_open`, above which it sets no `RLIMIT_NOFILE`.
 pub const MAX_FILES: u64 = 1 << 20;
 
-/// The largest init, in bytes: the VMM process has it in its memory.
+/// The largest init, in bytes: the guest's kernel reads it at the start.
 pub const MAX_INIT: u64 = 64 << 20;
 /// The largest guest kernel, and library with one in it, in bytes.
 pub const MAX_KERNEL: u64 = 512 << 20;
@@ -237,6 +237,27 @@ pub fn overlap(one: &str, other: &str) -> bool {
     is_inside(one, other) || is_inside(other, one)
 }
 
+/// A kind of what is at a place of a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtPlace {
+    /// A directory of the host, or a volume: mounted in the order of their places, after all else that is mounted.
+    Mount,
+    /// A scratch disk.
+    Scratch,
+    /// The file of a secret.
+    Secret,
+    /// A file that is baked in.
+    Baked,
+}
+
+/// Returns whether two things cannot be at their places of one component, since one would hide the other.
+pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
+    let [(outer, at), (inner, below)] =
+        if is_inside(other.1, one.1) { [one, other] } else { [other, one] };
+    let holds = matches!(outer, AtPlace::Mount | AtPlace::Scratch) && inner == AtPlace::Mount;
+    is_inside(below, at) && !(holds && at != below)
+}
+
 /// The directories that the guest shows for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
 
@@ -364,6 +385,22 @@ mod tests {
     fn paths_lie_in_one_another_part_by_part() {
         assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
         assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
+        use AtPlace::{Baked, Mount, Scratch, Secret};
+        for (outer, inner, excluded) in [
+            (Mount, Mount, false),
+            (Scratch, Mount, false),
+            (Mount, Scratch, true),
+            (Mount, Secret, true),
+            (Secret, Mount, true),
+            (Mount, Baked, true),
+        ] {
+            for (one, other) in [("/a", "/a/b"), ("/a/b", "/a")] {
+                let of = |path| if path == "/a" { (outer, path) } else { (inner, path) };
+                assert_eq!(excludes(of(one), of(other)), excluded, "{outer:?}, {inner:?}");
+            }
+            assert!(excludes((outer, "/a"), (inner, "/a")));
+            assert!(!excludes((outer, "/a"), (inner, "/ab")));
+        }
         assert!(overlap("/a/b", "/a") && overlap("/a", "/a/b") && !overlap("/a/b", "/a/c"));
     }
 

@@ -106,8 +106,8 @@ impl Documents {
     }
 }
 
-/// The roles and media types of the blobs that boot, and the most bytes that each may have: init and kernel are read
-/// into memory, the rootfs is not.
+/// The roles and media types of the blobs that boot, and the most bytes that each may have: init and kernel are in
+/// memory while the box runs, the rootfs is not.
 const BOOT_BLOBS: [(&str, &str, u64); 3] = [
     ("rootfs", ROOTFS_TYPE, u64::MAX),
     ("init", INIT_TYPE, MAX_INIT),

@@ -55,17 +55,29 @@ pub(crate) struct Component {
     pub(crate) is_lost: bool,
 }
 
-impl Component {
-    /// Makes the cgroup and starts the holder; [`Self::wait_until_prepared`] waits for it.
+/// What components are started with.
+#[derive(Debug)]
+pub(crate) struct Setup<'a> {
+    /// How the box runs.
+    pub(crate) run: &'a RunPlan,
+    /// The files of all secrets, which each component takes from its own copy of this memory.
+    pub(crate) secrets: RefCell<Vec<SecretFile>>,
+    /// The mounts of the host.
+    pub(crate) host: HostMounts,
+}
+
+impl Setup<'_> {
+    /// Makes the cgroup of a component and starts its holder, which takes requests at once and serves them when it has set up
+    /// the component's root and namespaces.
     ///
     /// # Errors
     /// The step that failed.
     pub(crate) fn start(
-        run: &RunPlan,
+        &self,
         name: ComponentName,
         plan: &ComponentPlan,
-        (secrets, host): (&RefCell<Vec<SecretFile>>, &HostMounts),
-    ) -> Result<Self, InitError> {
+    ) -> Result<Component, InitError> {
+        let Self { run, secrets, host } = self;
         let leaf = Leaf::create(name, &plan.limits)?;
         let (link, theirs) = Link::pair().step("make a holder's socket")?;
         let skills = !run.skills.is_empty();
@@ -77,9 +89,12 @@ impl Component {
             holder::run(setting)
         })
         .step_with(|| format!("start the holder of the {}", name.name()))?;
-        Ok(Self { name, holder, link, leaf, stop_signal: plan.stop_signal, is_lost: false })
+        let stop_signal = plan.stop_signal;
+        Ok(Component { name, holder, link, leaf, stop_signal, is_lost: false })
     }
+}
 
+impl Component {
     /// Waits until the component's root and namespaces are set up.
     ///
     /// # Errors

@@ -16,7 +16,8 @@
 //! process after the other and win nothing. So the scratch layer and `/dev/shm` together are
 //! smaller than the limit.
 //!
-//! Everything is mounted before the component's first program runs, so no path can be swapped meanwhile. The places
+//! Everything is mounted before the component's first program runs, so no path of its own can be swapped meanwhile; what it
+//! shares with the agent, which runs already, follows no link (`mounts`). The places
 //! are those of `/boxbuild/system`, which `boxbuild build` makes: a box with an image that has a symbolic link at one
 //! is not built.
 
@@ -124,7 +125,7 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     if setting.skills {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
-    setting.host.show(root, setting.name)?;
+    setting.host.show(root, setting.run, setting.name)?;
     if setting.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;

@@ -25,9 +25,10 @@ use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
+use crate::bridge;
 use crate::channel::Channel;
-use crate::component::Component;
 use crate::component::protocol::{AGENT, Event, ProgramId, Request};
+use crate::component::{Component, Setup};
 use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{self, Clock, Milestones};
@@ -46,8 +47,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) channel: &'a mut Channel,
     /// How the box runs.
     pub(crate) plan: &'a RunPlan,
-    /// The components that the box has, the agent first.
+    /// The components that run, the agent first.
     pub(crate) components: Vec<Component>,
+    /// What the others are started with, as soon as the agent has executed its program: its start waits for none of them.
+    pub(crate) setup: Option<Setup<'a>>,
     pub(crate) bridges: Vec<Pid>,
     /// Where the agent asks for commands in the business component, if there is one.
     pub(crate) calls: Option<UnixListener>,
@@ -137,6 +140,23 @@ impl Server<'_> {
         Ok(())
     }
 
+    /// Sets up all but the agent: the other component, and the ports that the host reaches.
+    fn set_up_rest(&mut self) -> Result<(), InitError> {
+        let machine = &mut self.machine;
+        let Some(setup) = machine.setup.take() else { return Ok(()) };
+        for (name, plan) in machine.plan.components().skip(machine.components.len()) {
+            let component = setup.start(name, plan)?;
+            component.wait_until_prepared()?;
+            machine.components.push(component);
+        }
+        // Each secret is in its component now.
+        drop(setup);
+        for (component, (_, plan)) in machine.components.iter().zip(machine.plan.components()) {
+            machine.bridges.extend(bridge::start(component, plan)?);
+        }
+        Ok(())
+    }
+
     /// Waits until something has something for init, or a stop or a program's time is to be looked after.
     fn wait(&self) -> Result<Vec<Source>, InitError> {
         let sources = self.sources();
@@ -168,7 +188,8 @@ impl Server<'_> {
             let input = program.input.as_ref().and_then(Input::pending);
             sources.extend(input.map(|fd| (Source::Input(*id), fd, PollFlags::POLLOUT)));
         }
-        let new = self.machine.calls.as_ref().filter(|_| self.calls.has_room());
+        let has_callee = self.machine.setup.is_none();
+        let new = self.machine.calls.as_ref().filter(|_| has_callee && self.calls.has_room());
         sources.extend(new.map(|it| (Source::NewCall, it.as_fd(), PollFlags::POLLIN)));
         sources.extend(self.calls.fds().map(|(id, fd)| (Source::Call(id), fd, PollFlags::POLLIN)));
         sources
@@ -286,7 +307,10 @@ impl Server<'_> {
         };
         let Some((event, fds)) = received else { return self.lose(index) };
         match event {
-            Event::Started { at_ns } => self.agent = Agent::Started(at_ns),
+            Event::Started { at_ns } => {
+                self.agent = Agent::Started(at_ns);
+                self.set_up_rest()?;
+            }
             Event::Healthy { at_ns } => self.agent_is_healthy(at_ns),
             Event::Exited { id, status } => self.program_has_ended(id, status),
             Event::Failed(failed) => return Err(failed.into()),

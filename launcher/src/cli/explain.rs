@@ -63,6 +63,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::Copy(_)
         | LaunchError::Share(_)
         | LaunchError::ShareHost(_)
+        | LaunchError::Gone(_)
         | LaunchError::Skills { .. } => Io,
         LaunchError::SocketPath { .. }
         | LaunchError::BadName(_)
@@ -121,6 +122,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
         }
         LaunchError::Share(reason) if reason.contains(Errno::EACCES.desc()) => NOT_YOURS,
+        LaunchError::Gone(_) => "it was removed, or built again, while it started: start it again",
         LaunchError::Share(_) => "share another directory, or one above it",
         LaunchError::ShareHost(_) => "`boxlaunch doctor` says what this host gives, and what to do",
         LaunchError::SharedOwners => {

@@ -83,7 +83,8 @@ fn boot(
     args.options.check()?;
     let state = paths::state()?;
     boxes::check_owner(&state)?;
-    shares::linked(args).iter().for_each(|it| screen.notice(it));
+    let notices = shares::linked(args).into_iter().chain(shares::movable(&shares));
+    notices.for_each(|it| screen.notice(&it));
     shares::check_own(&shares, args, &opened.directory, &state)?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;

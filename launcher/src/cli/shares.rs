@@ -258,6 +258,18 @@ pub(super) fn linked(args: &RunArgs) -> Vec<String> {
     linked.collect()
 }
 
+/// Returns a notice for each directory that is shown to read in one to write to, and that the box can move away.
+pub(super) fn movable(shares: &[Share]) -> impl Iterator<Item = String> {
+    shares.iter().filter_map(|share| {
+        let (host, around) = (share.host().display(), share.moves_with(shares)?);
+        let text = format!(
+            "boxlaunch: the box can move {host} away with what is around it; to keep it, show {} to read",
+            around.display()
+        );
+        Some(shown(&text) + "\n")
+    })
+}
+
 /// Returns a path as it would be without links, from the current directory's real path.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };

@@ -88,6 +88,8 @@ impl Policy {
 pub enum Unshared {
     /// This one cannot.
     Directory(String),
+    /// The box's own files cannot be opened again beside them.
+    Box(String),
     /// The host gives no mount namespace, and they are shared only where nothing else of the host is.
     Host(String),
 }
@@ -96,6 +98,7 @@ impl From<Unshared> for LaunchError {
     fn from(reason: Unshared) -> Self {
         match reason {
             Unshared::Directory(reason) => Self::Share(reason),
+            Unshared::Box(reason) => Self::Gone(reason),
             Unshared::Host(reason) => Self::ShareHost(reason),
         }
     }

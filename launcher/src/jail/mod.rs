@@ -98,6 +98,7 @@ struct Needs {
 fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
         RootError::Share(reason) => Some(Unshared::Directory(reason.clone())),
+        RootError::Box(reason) => Some(Unshared::Box(reason.clone())),
         RootError::System(_) if shares.is_empty() => None,
         RootError::System(error) => Some(Unshared::Host(error.to_string())),
     }

@@ -40,6 +40,9 @@ pub(super) enum RootError {
     /// A directory cannot be shared.
     #[error("{0}")]
     Share(String),
+    /// A file of the box is not where it was.
+    #[error("{0}")]
+    Box(String),
 }
 
 /// Makes the root directory over the run's own, and enters it. `files` are opened again, so that nothing of them can be
@@ -56,7 +59,7 @@ pub(super) fn enter(runtime: &Path, shares: &[Shared], files: &[RawFd]) -> Resul
     let copies = shares::open(shares).map_err(RootError::Share)?;
     for (file, path) in files.iter().zip(&paths) {
         fix(*file, path).map_err(|error| {
-            RootError::Share(format!("{} cannot be opened again: {error}", path.display()))
+            RootError::Box(format!("{} cannot be opened again: {error}", path.display()))
         })?;
     }
     // In this namespace: nothing is bound that is in another.
@@ -69,11 +72,14 @@ pub(super) fn enter(runtime: &Path, shares: &[Shared], files: &[RawFd]) -> Resul
         [] => Ok(()),
         shares => shares::place(runtime, &copies, shares),
     });
-    let entered = filled.and_then(|()| change_to(runtime)).inspect_err(|_| {
+    let kept = filled.map_err(RootError::System).and_then(|()| {
+        shares::keep_all(runtime, shares).map_err(RootError::Share)?;
+        Ok(change_to(runtime)?)
+    });
+    kept.inspect_err(|_| {
         // The sockets are where they were.
         unmount(runtime, UnmountFlags::DETACH).ok();
-    });
-    Ok(entered?)
+    })
 }
 
 /// Puts the host's files in.

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) owner: (u32, u32),
     /// Whether the guest may write to it.
     pub(crate) is_writable: bool,
-    /// Paths of directories in it, without links, to which it may not.
+    /// The names of directories in it that the guest may not write to.
     pub(crate) kept: Vec<PathBuf>,
 }
 
@@ -127,17 +127,35 @@ pub(super) fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, String> {
 /// # Errors
 /// The kernel's.
 pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::Result<()> {
-    let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
     for kind in [READ_ONLY, WRITABLE] {
-        fs::create_dir_all(below(Path::new(kind)))?;
+        fs::create_dir_all(below(root, Path::new(kind)))?;
     }
-    for ((copy, share), (_, place)) in copies.iter().zip(shares).zip(places(shares)) {
-        let place = below(&place);
+    for (copy, (_, place)) in copies.iter().zip(places(shares)) {
+        let place = below(root, &place);
         fs::create_dir(&place)?;
         move_mount(copy, c"", rustix::fs::CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        share.kept.iter().try_for_each(|path| keep(&directory(&place)?, path))?;
     }
     Ok(())
+}
+
+/// Makes those directories ones that can only be read that are in one to write to and have to be kept.
+///
+/// # Errors
+/// The first that cannot be kept, and why.
+pub(super) fn keep_all(root: &Path, shares: &[Shared]) -> Result<(), String> {
+    for (share, (_, place)) in shares.iter().zip(places(shares)) {
+        for path in &share.kept {
+            let kept = directory(&below(root, &place)).and_then(|outer| keep(&outer, path));
+            kept.map_err(|error| {
+                format!("{} cannot be kept: {error}", share.path.join(path).display())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Makes a directory one that can only be read, in one that can be written. No link leads to another instead.

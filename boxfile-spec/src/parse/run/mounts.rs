@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use box_image::rules::{AtPlace, excludes};
 use box_image::{Scope, ScratchPlan, SharePlan};
 
 use crate::diagnostic::quote;
@@ -13,7 +14,7 @@ use crate::parse::run::Components;
 use crate::parse::run::secret::Secret;
 use crate::parse::vm;
 use crate::rules::reserved_place;
-use crate::schema::{self, Declaration};
+use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{BakedFile, Diagnostic, Span, Spanned, rules, value};
@@ -95,21 +96,28 @@ struct Place<'b> {
     path: &'b str,
     span: Span,
     scope: Scope,
-    declaration: &'static str,
+    kind: AtPlace,
 }
 
 impl Place<'_> {
     /// Returns whether it is that of a file of the box, which hides nothing.
     fn is_baked(&self) -> bool {
-        self.declaration == schema::FILE.name
+        self.kind == AtPlace::Baked
     }
 
-    /// Returns whether another one cannot be where it is because of this one. A directory of the host may be inside
-    /// something else that is mounted: it comes after that.
+    /// Returns whether another one cannot be where it is because of this one.
     fn excludes(&self, other: &Self) -> bool {
-        let is_mounted = [schema::SHARE.name, schema::SCRATCH.name].contains(&self.declaration);
-        let may_hold = is_mounted && other.declaration == schema::SHARE.name;
-        rules::overlap(self.path, other.path) && !(may_hold && self.path != other.path)
+        excludes((self.kind, self.path), (other.kind, other.path))
+    }
+
+    /// Returns the name of the declaration that it is of.
+    const fn declaration(&self) -> &'static str {
+        match self.kind {
+            AtPlace::Mount => schema::SHARE.name,
+            AtPlace::Scratch => schema::SCRATCH.name,
+            AtPlace::Secret => schema::SECRET.name,
+            AtPlace::Baked => schema::FILE.name,
+        }
     }
 }
 
@@ -126,20 +134,20 @@ impl<'b> Placed<'b> {
     /// Returns all places, sorted so that those inside of another directly follow it.
     fn places(&self) -> Vec<Place<'b>> {
         let mut places = Vec::new();
-        let mut add = |path: &'b str, span, scope, declaration: &Declaration| {
-            places.push(Place { path, span, scope, declaration: declaration.name });
+        let mut add = |path: &'b str, span, scope, kind| {
+            places.push(Place { path, span, scope, kind });
         };
         for Spanned { value: share, span } in self.shares {
-            add(&share.guest, *span, share.scope, &schema::SHARE);
+            add(&share.guest, *span, share.scope, AtPlace::Mount);
         }
         for Spanned { value: disk, span } in self.disks {
-            add(&disk.guest, *span, disk.scope, &schema::SCRATCH);
+            add(&disk.guest, *span, disk.scope, AtPlace::Scratch);
         }
         for Secret { path, scope, .. } in self.secrets {
-            path.iter().for_each(|it| add(&it.value, it.span, *scope, &schema::SECRET));
+            path.iter().for_each(|it| add(&it.value, it.span, *scope, AtPlace::Secret));
         }
         for (scope, BakedFile { to, .. }) in &self.files {
-            add(&to.value, to.span, *scope, &schema::FILE);
+            add(&to.value, to.span, *scope, AtPlace::Baked);
         }
         // Of a place that is refused, enough is said.
         places.retain(|place| reserved_place(place.path).is_none());
@@ -151,8 +159,8 @@ impl<'b> Placed<'b> {
     }
 }
 
-/// Reports shares, disks and files of secrets that overlap in the same component, files of the box
-/// that one of them would hide, and two such files at one place.
+/// Reports shares, disks and files of secrets of the same component that cannot be where they are, files of the box that one
+/// of them would hide, and two such files at one place.
 pub(in crate::parse) fn check_apart(placed: &Placed<'_>, sink: &Sink) {
     let places = placed.places();
     let mut reported = HashSet::new();
@@ -180,13 +188,13 @@ fn on_another(outer: Place<'_>, inner: Place<'_>) -> Diagnostic {
     let [outside, inside] = [outer, inner].map(|place| quote(place.path));
     let message = if outside == inside {
         format!("two things would be at {inside}")
-    } else if outer.declaration == schema::SECRET.name {
+    } else if outer.kind == AtPlace::Secret {
         format!("{inside} is inside {outside}, which is a secret's file")
     } else {
         format!("{inside} is inside {outside}, which is already in use")
     };
-    let label = |place: Place<'_>| format!("the place of this `{}`", place.declaration);
-    let help = match outer.is_baked() {
+    let label = |place: Place<'_>| format!("the place of this `{}`", place.declaration());
+    let help = match outside == inside {
         true => "give one of them another place, or remove it",
         false => "choose places that are not inside one another",
     };

@@ -169,6 +169,6 @@ fn what_the_file_lacks_hides_no_path() {
      4 | share "t" guest="/s"
        |                 ^^^^ the place of this `share`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
     "#);
 }

@@ -86,7 +86,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
      3 | share s guest="/s"
        |               ---- the place of this `share`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
     "#);
 }
 
@@ -268,7 +268,7 @@ fn a_clash_of_two_files_is_shown_in_both() {
      4 | share "x" guest="/data"
        |                 ------- the place of this `share`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
     "#);
 }
 

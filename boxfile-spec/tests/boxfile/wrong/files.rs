@@ -281,7 +281,7 @@ secret \"KEY\" path=\"/run/key\"
      8 | secret "KEY" path="/run/key"
        |                   ---------- the place of this `secret`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
     "#);
 }
 

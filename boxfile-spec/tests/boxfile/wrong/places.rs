@@ -94,7 +94,7 @@ fn a_secret_has_a_place_of_its_own() {
      6 | secret "C" path="/run/b"
        |                 ^^^^^^^^ the place of this `secret`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
 
     error: `/run/b/d` is inside `/run/b`, which is a secret's file
       --> Boxfile:7:17

@@ -129,7 +129,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      5 | share "same" guest="/data/x"
        |                    ^^^^^^^^^ the place of this `share`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
 
     error: `/data/z` is inside `/data`, which is already in use
       --> Boxfile:7:20
@@ -151,7 +151,7 @@ scratch "disk" guest="/data" size="1GiB" component="agent""#), @r#"
      8 | scratch "disk" guest="/data" size="1GiB" component="agent"
        |                      ^^^^^^^ the place of this `scratch`
        |
-       = help: choose places that are not inside one another
+       = help: give one of them another place, or remove it
     "#);
 }
 
