@@ -1,9 +1,8 @@
 //! The rules for names and paths, as plain predicates on text.
 
 use std::cmp::Ordering;
-use std::net::IpAddr;
 
-use box_image::rules::{MAX_LABEL, is_label};
+use box_image::rules::MAX_LABEL;
 pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap};
 pub use box_image::rules::{is_name, reserved_place};
 
@@ -75,29 +74,6 @@ pub(crate) fn is_user(text: &str) -> bool {
 /// Returns the message about a variable or option that [`looks_secret`](box_image::secrets::looks_secret).
 pub(crate) fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
-}
-
-/// Returns whether `text` may stand in a list of peers: a domain of at least two parts, `*.` and such
-/// a domain, an IP address, or a network. Neither a scheme, a port nor a path.
-pub(crate) fn is_peer(text: &str) -> bool {
-    let (address, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
-    if let Ok(address) = address.parse::<IpAddr>() {
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        return bits
-            .is_none_or(|bits| is_plain(bits) && bits.parse().is_ok_and(|it: u8| it <= most));
-    }
-    let domain = text.strip_prefix("*.").unwrap_or(text);
-    // A domain whose last part is a number is a malformed address.
-    let top = domain.rsplit('.').next().unwrap_or_default();
-    domain.len() <= 253
-        && domain.contains('.')
-        && domain.split('.').all(is_label)
-        && !top.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Returns whether `text` is a number in its shortest form: `parse` alone takes a sign and zeros.
-fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'))
 }
 
 /// Returns whether `text` is a pattern of absolute paths.
@@ -186,26 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_and_patterns() {
-        for peer in ["a.b", "*.a.b", "10.0.0.1", "10.0.0.0/8", "::1", "fe80::/10", "A.b"] {
-            assert!(is_peer(peer), "{peer}");
-        }
-        for bad in [
-            "",
-            "a",
-            "*",
-            "*.a",
-            "a.b:1",
-            "10.0.0.0/33",
-            "10.0.0.0/+8",
-            "10.0.0.0/08",
-            "1.2.3",
-            "a.b/c",
-            "a..b",
-            "::/129",
-        ] {
-            assert!(!is_peer(bad), "{bad}");
-        }
+    fn patterns() {
         assert!(is_glob("/a/**") && is_glob("/*") && is_glob("/") && !is_glob("a"));
         assert!(!is_glob("/a/../b") && !is_glob("/a/***"));
     }

@@ -55,7 +55,7 @@ pub(crate) struct Component {
     pub(crate) is_lost: bool,
 }
 
-/// What components are started with.
+/// The means to start components.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
     /// How the box runs.

@@ -49,7 +49,7 @@ pub(crate) struct Machine<'a> {
     pub(crate) plan: &'a RunPlan,
     /// The components that run, the agent first.
     pub(crate) components: Vec<Component>,
-    /// What the others are started with, as soon as the agent has executed its program: its start waits for none of them.
+    /// The means to start the others, as soon as the agent has executed its program: its start waits for none of them.
     pub(crate) setup: Option<Setup<'a>>,
     pub(crate) bridges: Vec<Pid>,
     /// Where the agent asks for commands in the business component, if there is one.

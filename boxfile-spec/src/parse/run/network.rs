@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use box_image::{NetworkMode, NetworkPlan};
+use egress_rules::Peer;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -11,7 +12,7 @@ use crate::parse::reader::Reader;
 use crate::schema;
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Syntax, form, rules, value};
+use crate::{Diagnostic, Syntax, form, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
@@ -70,7 +71,7 @@ fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
 
 fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::filled_text(value, name)?;
-    if rules::is_peer(text) {
+    if Peer::parse(text).is_some() {
         return Ok(text.to_ascii_lowercase());
     }
     let message = format!("{} is neither a domain nor an address", quote(text));
@@ -86,7 +87,7 @@ fn peer_help(text: &str) -> String {
     }
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
     let bare = bare.split(['/', ':']).next().unwrap_or_default();
-    if bare != text && rules::is_peer(bare) {
+    if bare != text && Peer::parse(bare).is_some() {
         return format!("name the host alone, without scheme, port and path: \"{bare}\"");
     }
     "write a domain, all below one, an address or a network: \"api.example.com\", \

@@ -1,0 +1,146 @@
+//! Addresses that are not a host of the internet: the host's own network, its neighbours, and what stands for another
+//! address.
+//!
+//! After the IANA IPv4 and IPv6 Special-Purpose Address Registries, RFC 6890.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::peer::has_prefix;
+
+/// A part of the address space, and what it is for.
+type Range<A> = (A, u8, &'static str);
+
+const V4: [Range<Ipv4Addr>; 16] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8, "this host"),
+    (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
+    (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a provider's customers"),
+    (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
+    // Where clouds have the credentials of their machines, among others.
+    (Ipv4Addr::new(168, 63, 129, 16), 32, "a cloud's metadata"),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
+    (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
+    (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED),
+    (Ipv4Addr::new(192, 0, 2, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(192, 88, 99, 0), 24, RESERVED),
+    (Ipv4Addr::new(192, 168, 0, 0), 16, PRIVATE),
+    (Ipv4Addr::new(198, 18, 0, 0), 15, "for tests of networks"),
+    (Ipv4Addr::new(198, 51, 100, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(203, 0, 113, 0), 24, DOCUMENTATION),
+    (Ipv4Addr::new(224, 0, 0, 0), 4, MULTICAST),
+    (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
+];
+
+const V6: [Range<Ipv6Addr>; 12] = [
+    (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
+    (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, EMBEDDED),
+    (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 32, EMBEDDED),
+    // With Teredo, which embeds addresses of IPv4.
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, RESERVED),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, DOCUMENTATION),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, EMBEDDED),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, DOCUMENTATION),
+    (Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7, PRIVATE),
+    (Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0), 10, LINK_LOCAL),
+    (Ipv6Addr::new(0xfec0, 0, 0, 0, 0, 0, 0, 0), 10, PRIVATE),
+    (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, MULTICAST),
+    (Ipv6Addr::UNSPECIFIED, 96, RESERVED),
+];
+
+/// The part of IPv6 that is given to hosts at all.
+const GLOBAL: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+const PRIVATE: &str = "private";
+const LOOPBACK: &str = "loopback";
+const LINK_LOCAL: &str = "link-local";
+const MULTICAST: &str = "multicast";
+const RESERVED: &str = "reserved";
+const DOCUMENTATION: &str = "for documentation";
+const EMBEDDED: &str = "another spelling of an IPv4 address";
+
+/// Returns what an address is for, where it is not that of a host of the internet.
+pub fn special(address: IpAddr) -> Option<&'static str> {
+    let has = |network: IpAddr, bits| has_prefix(address, network, bits);
+    match address {
+        IpAddr::V4(_) => V4.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2),
+        IpAddr::V6(_) => {
+            let range = V6.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2);
+            range.or_else(|| (!has(GLOBAL.0.into(), GLOBAL.1)).then_some(RESERVED))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_the_internet_are_not_special() {
+        for address in [
+            "1.1.1.1",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "126.255.255.255",
+            "128.0.0.0",
+            "169.253.255.255",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.167.255.255",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "2a00:1450:4001::1",
+        ] {
+            assert_eq!(special(address.parse().unwrap()), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn all_others_are() {
+        for (address, expected) in [
+            ("0.0.0.0", "this host"),
+            ("0.1.2.3", "this host"),
+            ("10.0.0.1", PRIVATE),
+            ("10.255.255.255", PRIVATE),
+            ("100.64.0.1", "shared by a provider's customers"),
+            ("100.100.100.200", "shared by a provider's customers"),
+            ("127.0.0.1", LOOPBACK),
+            ("127.255.255.254", LOOPBACK),
+            ("168.63.129.16", "a cloud's metadata"),
+            ("169.254.169.254", LINK_LOCAL),
+            ("172.16.0.1", PRIVATE),
+            ("172.31.255.255", PRIVATE),
+            ("192.0.0.192", RESERVED),
+            ("192.168.1.1", PRIVATE),
+            ("198.18.0.1", "for tests of networks"),
+            ("198.19.255.255", "for tests of networks"),
+            ("224.0.0.1", MULTICAST),
+            ("239.255.255.250", MULTICAST),
+            ("255.255.255.255", RESERVED),
+            ("::", RESERVED),
+            ("::1", LOOPBACK),
+            ("::7f00:1", RESERVED),
+            ("::ffff:127.0.0.1", EMBEDDED),
+            ("::ffff:93.184.216.34", EMBEDDED),
+            ("64:ff9b::7f00:1", EMBEDDED),
+            ("64:ff9b:1::1", EMBEDDED),
+            ("100::1", RESERVED),
+            ("2001::1", RESERVED),
+            ("2001:db8::1", DOCUMENTATION),
+            ("2002:7f00:1::", EMBEDDED),
+            ("3fff::1", DOCUMENTATION),
+            ("4000::1", RESERVED),
+            ("5f00::1", RESERVED),
+            ("fc00::1", PRIVATE),
+            ("fd00:ec2::254", PRIVATE),
+            ("fe80::1", LINK_LOCAL),
+            ("fec0::1", PRIVATE),
+            ("ff02::1", MULTICAST),
+        ] {
+            assert_eq!(special(address.parse().unwrap()), Some(expected), "{address}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Decides what a box may connect to.
+//!
+//! Nothing here connects or resolves names. Whoever does so asks, in this order, and connects only to the address that was
+//! allowed:
+//!
+//! 1. [`Target::parse`] for what a client wants: one spelling of a name or an address, and no other;
+//! 2. [`Rules::check`] for the name, or the address that stands in its place, and the port;
+//! 3. [`Rules::check_address`] for each address that the name turns out to have;
+//! 4. [`hello::read`] for what a TLS client says first, whose name has to be the one that was asked for.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod hello;
+mod peer;
+mod rules;
+mod target;
+
+pub use peer::Peer;
+pub use rules::{Denial, Rule, Rules};
+pub use target::{Host, Target, TargetError};
