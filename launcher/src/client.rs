@@ -17,7 +17,7 @@ use box_image::wire::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::boxes::Record;
-use crate::control::CHUNK;
+use crate::control::{CHUNK, peer};
 use crate::error::LaunchError;
 use crate::input::Input;
 use crate::machine::not_written;
@@ -137,6 +137,12 @@ impl<'a> Client<'a> {
             return Err(gone());
         }
         let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
+        // The directory could have become another box's. From another PID namespace a process has no number.
+        match peer(&stream) {
+            Ok(0) => {}
+            Ok(process) if process == record.supervisor => {}
+            _ => return Err(gone()),
+        }
         // One that still starts says itself where its init is too old.
         let protocol = record.protocol.unwrap_or(PROTOCOL);
         Self::new(stream, (&record.name, protocol), agent, signals)

@@ -128,11 +128,16 @@ impl Listener {
 /// # Errors
 /// [`LaunchError::Protocol`].
 pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), LaunchError> {
-    let peer = getsockopt(stream, PeerCredentials).map_err(LaunchError::system(ACCEPT))?.pid();
-    if u32::try_from(peer) == Ok(vmm) {
+    let peer = peer(stream).map_err(LaunchError::system(ACCEPT))?;
+    if peer == vmm {
         return Ok(());
     }
     Err(LaunchError::Protocol(format!("process {peer}, not the VMM, connected first")))
+}
+
+/// Returns the process at the other end of a connection, zero where it is in another PID namespace.
+pub(crate) fn peer(stream: &impl AsFd) -> nix::Result<u32> {
+    Ok(getsockopt(stream, PeerCredentials)?.pid().unsigned_abs())
 }
 
 impl Drop for Listener {

@@ -1,9 +1,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use box_image::wire::{Output, Stream};
+use box_image::wire::{Follow, Output, Stream};
 use testkit::test_box::{TestBox, config};
 
 use super::*;
+use crate::client::Client;
+use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
 
 /// A state directory, and a box to have records of.
 struct Fixture {
@@ -207,4 +210,18 @@ fn the_end_that_a_supervisor_has_noted_stays() {
     let record = made.boxes().find("one").unwrap();
     assert_eq!((record.status, record.error), (Some(7), None));
     assert!(!lock.exists());
+}
+
+#[test]
+fn another_process_at_a_boxs_socket_is_not_its_supervisor() {
+    let made = Fixture::new();
+    let runtime = RuntimeDir::create(made.state.path()).unwrap();
+    let socket = runtime.path().join(crate::supervisor::SOCKET);
+    let _listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+    let signals = StopSignals::block().unwrap();
+    let record = Record { runtime: runtime.path().to_owned(), ..made.record() };
+    let connect = |record: &Record| Client::connect(record, Follow::Nothing, &signals).map(drop);
+    assert!(connect(&record).is_ok());
+    let other = Record { supervisor: 1, ..record };
+    assert!(matches!(connect(&other), Err(LaunchError::NotRunning(_))));
 }
