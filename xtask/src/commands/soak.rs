@@ -1,19 +1,23 @@
 //! `cargo xtask soak`: starts a box hundreds of times on the virtual host, for faults that a few starts
 //! do not show.
 
+mod files;
 mod stops;
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
 use box_budget::Measurement;
 use box_image::Phase;
-use testkit::{KitError, Result, VirtualHost, Workspace};
+use testkit::prerequisites::bare_target;
+use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
 
 use super::{Outcome, setup};
 use crate::{cargo, say};
 
+/// The box in the virtual host.
+const BOX: &str = "/deaf";
 /// How often the box starts in one run of the virtual host.
 const AT_ONCE: u16 = 25;
 /// By how many bytes the machine of each run differs from the one before. Equal runs would take the same
@@ -35,6 +39,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts"],
           value_parser = clap::value_parser!(u32).range(1..))]
     stops: Option<u32>,
+    /// With how many files in a directory of the host a box works, instead; rounded up to a multiple of 1000.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts", "stops"],
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    files: Option<u32>,
 }
 
 /// The starts so far.
@@ -50,6 +58,9 @@ struct Tally {
 pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(times) = options.stops {
         return stops::run(times);
+    }
+    if let Some(count) = options.files {
+        return files::run(count);
     }
     let workspace = Workspace::find();
     let bundle = options.bundle.clone().unwrap_or_else(|| workspace.target("demo/hello.box"));
@@ -72,8 +83,37 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Builds the programs, and the box whose agent is deaf to SIGTERM; returns them and its directory.
+fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)> {
+    let guest = setup::for_demo(workspace)?;
+    say::watch(|| bare_target(&mut say::note))?;
+    let programs = say::step("compiling", || Artefacts::build(workspace))?;
+    let bundle = say::step("building the box", || build(workspace, &programs, &guest, folder))?;
+    Ok((programs, bundle))
+}
+
+/// Builds the box, and returns its directory.
+fn build(
+    workspace: &Workspace,
+    programs: &Artefacts,
+    kernel: &Path,
+    folder: &Path,
+) -> Result<PathBuf> {
+    hello::write_images(&programs.hello_agent, &folder.join("images"))?;
+    let (example, boxfile) = (workspace.path("examples/hello/Boxfile"), folder.join("Boxfile"));
+    let text = fs::read_to_string(&example).map_err(KitError::file("read", &example))?;
+    fs::write(&boxfile, deaf::boxfile(&text)).map_err(KitError::file("write", &boxfile))?;
+    let bundle = folder.join("deaf.box");
+    let mut boxbuild = Command::new(&programs.boxbuild);
+    boxbuild.arg("build").arg("-f").arg(boxfile).arg("-o").arg(&bundle);
+    boxbuild.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
+    boxbuild.arg("--store").arg(folder.join("store"));
+    program::run(&mut boxbuild)?;
+    Ok(bundle)
+}
+
 /// Returns a host with one file more, whose size depends on the round.
-fn shifted(host: &VirtualHost, file: &std::path::Path, round: u32) -> Result<VirtualHost> {
+fn shifted(host: &VirtualHost, file: &Path, round: u32) -> Result<VirtualHost> {
     let size = SHIFT * usize::try_from(round).unwrap_or_default();
     fs::write(file, vec![0; size]).map_err(KitError::file("write", file))?;
     Ok(host.clone().file(file, "/shift"))

@@ -1,20 +1,16 @@
 //! Stops of a box whose agent is deaf to SIGTERM, many times.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use testkit::deaf::{self, Stop};
-use testkit::prerequisites::{bare_target, with_busybox};
-use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
+use testkit::prerequisites::with_busybox;
+use testkit::{KitError, VirtualHost, Workspace};
 
-use super::{AT_ONCE, shifted};
+use super::{AT_ONCE, BOX, deaf_box, shifted};
 use crate::commands::{Outcome, setup};
 use crate::say;
 
-/// The box in the virtual host.
-const BOX: &str = "/deaf";
 /// The real time that one start of the virtual host may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
 
@@ -27,12 +23,9 @@ struct Tally {
 
 pub(super) fn run(times: u32) -> Outcome {
     let workspace = Workspace::find();
-    let (guest, kernel) = (setup::for_demo(&workspace)?, setup::for_virtual_host(&workspace)?);
-    say::watch(|| bare_target(&mut say::note))?;
-    let programs = say::step("compiling", || Artefacts::build(&workspace))?;
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
-    let bundle =
-        say::step("building the box", || build(&workspace, &programs, &guest, scratch.path()))?;
+    let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
+    let kernel = setup::for_virtual_host(&workspace)?;
     let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
     let host = host.disk(&bundle, BOX).time_limit(TIME_LIMIT);
     let mut tally = Tally::default();
@@ -56,26 +49,6 @@ pub(super) fn run(times: u32) -> Outcome {
     }
     say::result(&tally.line());
     Ok(if tally.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Builds the box, and returns its directory.
-fn build(
-    workspace: &Workspace,
-    programs: &Artefacts,
-    kernel: &Path,
-    folder: &Path,
-) -> Result<PathBuf> {
-    hello::write_images(&programs.hello_agent, &folder.join("images"))?;
-    let (example, boxfile) = (workspace.path("examples/hello/Boxfile"), folder.join("Boxfile"));
-    let text = fs::read_to_string(&example).map_err(KitError::file("read", &example))?;
-    fs::write(&boxfile, deaf::boxfile(&text)).map_err(KitError::file("write", &boxfile))?;
-    let bundle = folder.join("deaf.box");
-    let mut boxbuild = Command::new(&programs.boxbuild);
-    boxbuild.arg("build").arg("-f").arg(boxfile).arg("-o").arg(&bundle);
-    boxbuild.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
-    boxbuild.arg("--store").arg(folder.join("store"));
-    program::run(&mut boxbuild)?;
-    Ok(bundle)
 }
 
 impl Tally {
