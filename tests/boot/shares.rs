@@ -173,8 +173,8 @@ fn what_a_box_writes_is_the_users_who_launched_it() {
     canary
     1001 1002
     1001 1002
-    /w virtiofs rw,nosuid,nodev,
     /r virtiofs ro,nosuid,nodev,
+    /w virtiofs rw,nosuid,nodev,
     Read-only file system
     No such file or directory
     business-host
