@@ -4,7 +4,7 @@ use std::fs;
 
 use testkit::debian::{DebianImages, WorkloadImage};
 
-use crate::scenario::{Scenario, bake, tools};
+use crate::scenario::{Scenario, Step, bake, tools};
 
 /// What is run, each a script, and the end of what it prints.
 const PROGRAMS: [(&str, &str, &str); 9] = [
@@ -69,6 +69,35 @@ new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: 
     ),
 ];
 
+/// What is run in a directory of the host, and the end of what it prints.
+const IN_A_SHARE: [(&str, &str, &str); 4] = [
+    (
+        "git",
+        "git init -q /w/project && cd /w/project && seq 2000 >file && git add file \
+         && git -c user.name=a -c user.email=a@b commit -qm one && git gc -q && git fsck --strict \
+         && git status --porcelain | wc -l",
+        "0\n",
+    ),
+    (
+        "npm",
+        "export HOME=/tmp; mkdir /w/lib /w/app && cd /w/lib && npm init -y >/dev/null && echo 'module.exports = 42' >index.js \
+         && cd ../app && npm init -y >/dev/null && npm install --offline --no-audit ../lib >/dev/null \
+         && node -p 'require(\"lib\")'",
+        "42\n",
+    ),
+    (
+        "venv",
+        "python3 -m venv /w/venv && /w/venv/bin/pip --version | grep -c /w/venv/ && /w/venv/bin/python -c 'print(6 * 7)'",
+        "1\n42\n",
+    ),
+    (
+        "sqlite",
+        "sqlite3 /w/db 'pragma journal_mode=wal; create table t(a); insert into t values (42); \
+         pragma wal_checkpoint(truncate); select a from t; pragma integrity_check'",
+        "42\nok\n",
+    ),
+];
+
 #[test]
 #[ignore = "takes a minute, and two more to make its image"]
 fn programs_that_need_much_of_a_kernel_run() {
@@ -88,15 +117,24 @@ fn programs_that_need_much_of_a_kernel_run() {
     fs::write(&boxfile, text).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let scripts = PROGRAMS.map(|(name, script, _)| (name, script));
+    let shared = IN_A_SHARE.map(|(name, script, _)| (name, script));
     let steps = Scenario::default()
         .step_within(100, "verify", "boxlaunch verify /workload")
         .run_all_within(300, "all", "/workload", &scripts)
+        .step("share", "mkdir /tmp/w && chown 1000:1000 /tmp/w")
+        .run_all_within(300, "shared", "-v /tmp/w:/w:rw /workload", &shared)
+        .script(20, "owners", "stat -c %u /tmp/w/* /tmp/w/*/* | sort -u; ls /tmp/w")
         .start(&tools.host.clone().memory(2560).disk(&bundle, "/workload"));
-    let step = &steps["all"];
+    assert_printed(&steps["all"], &PROGRAMS);
+    assert_printed(&steps["shared"], &IN_A_SHARE);
+    assert_eq!(steps["owners"].stdout, "1000\napp\ndb\nlib\nproject\nvenv\n");
+}
+
+fn assert_printed(step: &Step, programs: &[(&str, &str, &str)]) {
     assert_eq!(step.status, 0, "{step:?}");
     let parts = step.parts();
-    for (name, _, expected) in PROGRAMS {
-        let part = &parts[name];
+    for (name, _, expected) in programs {
+        let part = &parts[*name];
         println!("{name}: {}", part.stdout.trim_end());
         assert!(part.status == 0 && part.stdout.ends_with(expected), "{name}: {part:?}");
     }

@@ -9,16 +9,16 @@ use crate::images::{Compression, Config, Image};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "2";
-const PACKAGES: &str = "apt,git,nodejs,python3-numpy,sqlite3,strace";
+const RECIPE: &str = "3";
+const PACKAGES: &str = "apt,git,nodejs,npm,python3-numpy,python3-venv,sqlite3,strace";
 
-/// The OCI image layout of Debian with apt, git, Node.js, Python with numpy, SQLite and strace.
+/// The OCI image layout of Debian with apt, git, Node.js and npm, Python with numpy and venv, SQLite and strace.
 #[derive(Debug, Clone)]
 pub struct WorkloadImage(pub PathBuf);
 
 impl WorkloadImage {
     /// Returns the image, after it was made where it was missing; that takes a minute or more and downloads
-    /// about 100 MB.
+    /// about 150 MB.
     ///
     /// # Errors
     /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
