@@ -20,6 +20,8 @@ pub mod defaults;
 pub mod docker_name;
 pub mod kernel;
 pub mod manifest;
+pub mod network;
+pub mod pace;
 pub mod plan;
 pub mod rules;
 pub mod secrets;
@@ -36,9 +38,9 @@ pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
-    Namespaces, NetworkMode, NetworkPlan, PlanError, Restart, Rlimits, RunPlan, SandboxFallback,
-    SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery, SecretPlan, SharePlan,
-    SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
+    Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError, Restart, Rlimits,
+    RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery,
+    SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
 };
 
 /// Declares an enum with a name for each variant, the list `ALL` and the method `name`, so that no

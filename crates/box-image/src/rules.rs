@@ -17,6 +17,15 @@ pub const LEAST_VM_MIB: u32 = 64;
 /// The most memory of a box's machine, in MiB, and so of a component.
 pub const MOST_VM_MIB: u32 = 64 << 10;
 
+/// The most connections of a box that its filter carries at once.
+pub const MOST_CONNECTIONS: u32 = 512;
+
+/// The most ports of a name that a box's resolver knows.
+pub const MOST_PORTS: usize = 8;
+
+/// The most streams that a component opens in a second, and at once after a second without one.
+pub const MOST_OPENED: u32 = 512;
+
 /// The longest time limit, in seconds: a day.
 pub const MAX_TIMEOUT: u32 = 24 * 60 * 60;
 

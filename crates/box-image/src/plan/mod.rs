@@ -24,8 +24,8 @@ pub use component::{
     AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart, Rlimits, User,
 };
 pub use resources::{
-    Access, CapPlan, LogsPlan, NetworkMode, NetworkPlan, Scope, ScratchPlan, SecretDelivery,
-    SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+    Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, Scope,
+    ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
 };
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use unsupported::Unsupported;

@@ -1,6 +1,8 @@
 //! The resources of a running box: skills, shares and disks, the network, secrets, a task, logs and
 //! capabilities.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
@@ -130,12 +132,52 @@ pub struct ScratchPlan {
 pub struct NetworkPlan {
     /// How they reach it.
     pub mode: NetworkMode,
-    /// The hosts that a filter lets pass (`example.org`, `*.example.org`, `10.0.0.0/8`), sorted.
+    /// The hosts that a filter lets pass, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub allow: Vec<String>,
+    pub allow: Vec<PeerPlan>,
     /// The hosts that it blocks even if [`Self::allow`] lists them, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deny: Vec<String>,
+    pub deny: Vec<PeerPlan>,
+    /// How much a filter lets pass.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub limits: NetworkLimits,
+}
+
+/// Hosts that a filter knows, and a port of theirs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PeerPlan {
+    /// The hosts (`example.org`, `*.example.org`, `10.0.0.0/8`).
+    pub peer: String,
+    /// The port, of TCP; `None` for those of HTTP and HTTPS, and for all of a host that is blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+}
+
+/// Writes it as the arguments of `allow` and `deny` in a Boxfile (KDL).
+impl fmt::Display for PeerPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.peer)?;
+        self.port.map_or(Ok(()), |port| write!(f, " port={port}"))
+    }
+}
+
+/// How much a filter lets pass, for all components of a box together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkLimits {
+    /// How many connections there may be at once, at most [`crate::rules::MOST_CONNECTIONS`].
+    pub connections: u32,
+    /// How many bytes may pass in a second, in both directions together.
+    pub bytes_per_second: u64,
+    /// How many names may be asked for in a minute.
+    pub names_per_minute: u32,
+}
+
+impl Default for NetworkLimits {
+    fn default() -> Self {
+        Self { connections: 128, bytes_per_second: 64 << 20, names_per_minute: 300 }
+    }
 }
 
 named_enum! {

@@ -22,7 +22,12 @@ const GROWN: &str = r#"{
         {"name": "work", "guest": "/a3s/workspace", "access": "rw", "scope": "agent", "host": "src"}
     ],
     "scratch": [{"name": "tmp", "guest": "/scratch", "size-bytes": 4096, "scope": "business"}],
-    "network": {"mode": "filtered", "allow": ["example.org"], "deny": ["*.example.net"]},
+    "network": {
+        "mode": "filtered",
+        "allow": [{"peer": "example.org"}, {"peer": "example.org", "port": 8443}],
+        "deny": [{"peer": "*.example.net", "port": 80}],
+        "limits": {"connections": 64, "bytes-per-second": 1048576, "names-per-minute": 100}
+    },
     "secrets": [
         {"name": "KEY", "scope": "agent", "delivery": "env"},
         {"name": "CERT", "scope": "both", "delivery": {"file": {"path": "/run/cert"}}}
@@ -82,7 +87,6 @@ fn every_declaration_that_is_not_enforced_is_named() {
         declared(&plan),
         [
             "agent tools",
-            "network \"filtered\"",
             "task",
             "logs",
             "cap \"ws\"",
@@ -99,9 +103,26 @@ fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
-        let enforced = ["agent-kind", "layout", "skills", "shares", "scratch", "secrets"]
-            .contains(&name.as_str());
+        let enforced =
+            ["agent-kind", "layout", "skills", "shares", "scratch", "network", "secrets"]
+                .contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
+    }
+}
+
+#[test]
+fn a_network_is_enforced_unless_it_is_made_of_files_or_has_rules_and_no_filter() {
+    for (network, expected) in [
+        (r#"{"mode":"filtered","allow":[{"peer":"a.example"}]}"#, None),
+        (r#"{"mode":"cap-only"}"#, Some("network \"cap-only\": not supported yet")),
+        (
+            r#"{"mode":"none","deny":[{"peer":"a.example"}]}"#,
+            Some("network \"none\": it has rules, and no filter for them"),
+        ),
+    ] {
+        let plan = grown(&format!("{{\"network\": {network}}}"));
+        let found = plan.unsupported().first().map(ToString::to_string);
+        assert_eq!(found.as_deref(), expected, "{network}");
     }
 }
 
@@ -152,6 +173,9 @@ fn what_no_version_knows_is_an_error() {
         r#""mystery": 1"#,
         r#""network": {"mode": "none", "mystery": 1}"#,
         r#""network": {"mode": "open"}"#,
+        r#""network": {"mode": "filtered", "allow": ["example.org"]}"#,
+        r#""network": {"mode": "filtered", "allow": [{"peer": "example.org", "port": 65536}]}"#,
+        r#""network": {"mode": "filtered", "limits": {"connections": 1}}"#,
         r#""secrets": [{"name": "A", "scope": "agent", "delivery": {"file": {"path": "/a", "mode": 7}}}]"#,
         r#""caps": [{"ws": {"max-connections": 1, "mystery": 1}}]"#,
         r#""layout": "stacked""#,

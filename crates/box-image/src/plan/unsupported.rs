@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::capabilities::Grant;
 
-use super::{ComponentName, NetworkPlan, RunPlan};
+use super::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 
 /// The reason of most declarations.
 const NOT_YET: &str = "not supported yet";
@@ -83,7 +83,13 @@ fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
 }
 
 fn reached(network: &NetworkPlan) -> Option<Unsupported> {
-    let named =
-        || named("network", network.mode.name(), "not supported yet; boxes only have loopback");
-    (*network != NetworkPlan::default()).then(named)
+    let NetworkPlan { mode, allow: _, deny: _, limits: _ } = network;
+    let named = |lacks| Some(named("network", mode.name(), lacks));
+    let is_bare = *network == NetworkPlan { mode: *mode, ..NetworkPlan::default() };
+    match mode {
+        NetworkMode::Filtered => None,
+        NetworkMode::None if is_bare => None,
+        NetworkMode::None => named("it has rules, and no filter for them"),
+        NetworkMode::Shared | NetworkMode::CapOnly => named(NOT_YET),
+    }
 }

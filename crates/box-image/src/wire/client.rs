@@ -1,7 +1,7 @@
 //! The first message of a client of a running box's supervisor, on the supervisor's Unix socket.
 //!
 //! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
-//! init: at most one command for each connection, whose id the supervisor chooses. The answers are
+//! init, or [`Rules`]: at most one command for each connection, whose id the supervisor chooses. The answers are
 //! [`GuestMessage`](super::GuestMessage)s, which name the agent by [`AGENT_ID`](super::AGENT_ID), the business
 //! application by [`BUSINESS_ID`](super::BUSINESS_ID), and the command by any other id. Output needs no credit: what the client does not read, the supervisor grants to nobody.
 
@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 
 use super::frame::{Body, invalid, read_frame, write_frame};
+use crate::{NetworkPlan, PeerPlan};
 
 /// The version of the messages between a supervisor and its clients.
 pub const CLIENT_PROTOCOL: u32 = 1;
@@ -19,6 +20,8 @@ messages! {
     pub enum ClientMessage {
         /// The first message of a connection.
         129 => Greeting(Greeting),
+        /// Change the rules of the box's filter.
+        130 => Rules(Rules),
     }
 }
 
@@ -30,6 +33,32 @@ pub struct Greeting {
     pub protocol: u32,
     /// Which messages about the agent it gets.
     pub agent: Follow,
+}
+
+/// Other rules for what a box may connect to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// As [`NetworkPlan::allow`].
+    pub allow: Vec<PeerPlan>,
+    /// As [`NetworkPlan::deny`].
+    pub deny: Vec<PeerPlan>,
+    /// Whether they are all from now on, and do not come to those that hold.
+    pub replace: bool,
+}
+
+impl Rules {
+    /// Returns a network with these rules.
+    pub fn of(self, network: &NetworkPlan) -> NetworkPlan {
+        let all = |old: &[PeerPlan], mut rules: Vec<PeerPlan>| {
+            rules.extend(old.iter().filter(|_| !self.replace).cloned());
+            rules.sort();
+            rules.dedup();
+            rules
+        };
+        let (allow, deny) = (all(&network.allow, self.allow), all(&network.deny, self.deny));
+        NetworkPlan { allow, deny, ..network.clone() }
+    }
 }
 
 /// Which messages about the agent a client gets.

@@ -87,7 +87,7 @@ impl Body for Secret {
 }
 
 /// Appends both to a frame, which grows once: a copy of a secret would stay in memory.
-fn put(frame: &mut Vec<u8>, first: &[u8], data: &[u8]) {
+pub(super) fn put(frame: &mut Vec<u8>, first: &[u8], data: &[u8]) {
     frame.reserve_exact(first.len() + data.len());
     frame.extend_from_slice(first);
     frame.extend_from_slice(data);

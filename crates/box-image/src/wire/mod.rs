@@ -29,10 +29,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of a later one.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 /// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -43,7 +44,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 4 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 5 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -117,21 +118,28 @@ messages! {
         6 => Credit(Credit),
         /// The resources in use, as [`HostMessage::Measure`] asked for.
         7 => Usage(Usage),
+        /// The filter of the box has denied something: from a supervisor to its clients alone.
+        8 => Denied(Denied),
     }
 }
 
 mod client;
 mod command;
 mod mounts;
+mod network;
 mod secret;
 mod usage;
 
-pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting};
+pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, Rules};
 pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TerminalSize};
 pub use frame::Frames;
 pub use mounts::{
     MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, devices,
     writable_tag,
+};
+pub use network::{
+    Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
+    STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
 pub use usage::{ComponentUsage, Measure, Usage};
@@ -231,6 +239,16 @@ pub struct Credit {
     pub bytes: u32,
 }
 
+/// Something that the filter of a box has denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Denied {
+    /// Whose attempt it was.
+    pub component: ComponentName,
+    /// The host, the reason and the line that would allow it, for people.
+    pub what: String,
+}
+
 /// A step that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -266,6 +284,8 @@ messages! {
         74 => Secret(Secret),
         /// The mounts of the host, once, after the secrets: where the nonce is followed by [`MOUNTS_FOLLOW`].
         75 => Mounts(Mounts),
+        /// Connect a component to the host's end of the network, if it is not connected yet: a port of it is published.
+        76 => Connect(Connect),
     }
 }
 
@@ -273,6 +293,7 @@ impl HostMessage {
     /// Returns the protocol that has this message, of those that a host speaks.
     pub fn since(&self) -> u32 {
         match self {
+            Self::Connect(_) => 5,
             Self::Mounts(_) => 4,
             Self::Exec(Exec { own: Some(Own::Skills(_)), .. }) => 4,
             Self::Exec(exec) if exec.own.is_some() => 3,
@@ -281,6 +302,14 @@ impl HostMessage {
             Self::InputEnd(_) | Self::Credit(_) | Self::Resize(_) => OLDEST_PROTOCOL,
         }
     }
+}
+
+/// The order to connect a component to the host's end of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connect {
+    /// The component.
+    pub component: ComponentName,
 }
 
 /// A signal for a program.

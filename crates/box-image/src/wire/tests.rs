@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, PROTOCOL]);
 }
 
 #[test]
