@@ -49,7 +49,7 @@ const V6: [Range<Ipv6Addr>; 12] = [
 /// The part of IPv6 that is given to hosts at all.
 const GLOBAL: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-const PRIVATE: &str = "private";
+pub(crate) const PRIVATE: &str = "private";
 const LOOPBACK: &str = "loopback";
 const LINK_LOCAL: &str = "link-local";
 const MULTICAST: &str = "multicast";
@@ -66,6 +66,19 @@ pub fn special(address: IpAddr) -> Option<&'static str> {
             let range = V6.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2);
             range.or_else(|| (!has(GLOBAL.0.into(), GLOBAL.1)).then_some(RESERVED))
         }
+    }
+}
+
+/// Returns the address of IPv4 that is another spelling of this one of IPv6, or to which a translator sends what is sent
+/// there (RFC 4291, section 2.5.5.2; RFC 6052, section 2.1; RFC 3056, section 2).
+pub(crate) fn embedded(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let [a, b, c, d, e, f, g, h] = address.segments();
+    let of = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
+    match [a, b, c, d, e, f] {
+        [0, 0, 0, 0, 0, 0xffff] | [0x64, 0xff9b, 0, 0, 0, 0] => Some(of(g, h)),
+        [0x2002, high, low, ..] => Some(of(high, low)),
+        _ => None,
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! 1. [`Target::parse`] for what a client wants: one spelling of a name or an address, and no other;
 //! 2. [`Rules::check`] for the name, or the address that stands in its place, and the port;
-//! 3. [`Rules::check_address`] for each address that the name turns out to have;
+//! 3. [`Rules::check_address`] for each address that the name turns out to have, and [`Rules::check_own_address`] for one
+//!    that the host has itself;
 //! 4. [`hello::read`] for what a TLS client says first, whose name has to be the one that was asked for.
 #![forbid(unsafe_code)]
 
@@ -16,5 +17,5 @@ mod rules;
 mod target;
 
 pub use peer::Peer;
-pub use rules::{Denial, Rule, Rules};
+pub use rules::{Denial, PeerError, Rule, Rules, USUAL_PORTS};
 pub use target::{Host, Target, TargetError};

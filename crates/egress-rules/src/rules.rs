@@ -1,21 +1,38 @@
 //! The rules of a box, and their verdicts.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::address::special;
+use box_image::plan::{NetworkPlan, PeerPlan};
+
+use crate::address::{PRIVATE, embedded, special};
 use crate::{Host, Peer, Target};
 
 /// The ports of a rule that names none: those of HTTP and HTTPS.
-const USUAL_PORTS: [u16; 2] = [80, 443];
+pub const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// Hosts, and their ports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The hosts.
     pub peer: Peer,
-    /// The ports. Where there are none, 80 and 443 are allowed, and all are denied.
-    pub ports: Vec<u16>,
+    /// The port. Where none is named, 80 and 443 are allowed, and all are denied.
+    pub port: Option<u16>,
 }
+
+impl TryFrom<&PeerPlan> for Rule {
+    type Error = PeerError;
+
+    fn try_from(plan: &PeerPlan) -> Result<Self, PeerError> {
+        let peer = Peer::parse(&plan.peer).ok_or_else(|| PeerError(plan.peer.clone()))?;
+        Ok(Self { peer, port: plan.port })
+    }
+}
+
+/// A plan with hosts in a malformed form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is neither a domain nor an address")]
+pub struct PeerError(pub String);
 
 /// The rules of a box, which may connect to all that is allowed and not denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,14 +53,34 @@ pub enum Denial {
     #[error("it is allowed, but not its port {0}")]
     Port(u16),
     /// A rule denies it.
-    #[error("{0} is denied")]
+    #[error("the rules deny {0}")]
     Denied(Peer),
     /// The address is not that of a host of the internet, and no rule names it.
-    #[error("{0} is not on the internet ({1}), and no rule allows the address")]
+    #[error("{0} is not a host of the internet ({1}), and no rule allows the address")]
     Special(IpAddr, &'static str),
 }
 
+impl TryFrom<&NetworkPlan> for Rules {
+    type Error = PeerError;
+
+    fn try_from(plan: &NetworkPlan) -> Result<Self, PeerError> {
+        let all = |peers: &[PeerPlan]| peers.iter().map(Rule::try_from).collect::<Result<_, _>>();
+        Ok(Self { allow: all(&plan.allow)?, deny: all(&plan.deny)? })
+    }
+}
+
 impl Rules {
+    /// Returns the ports at which a host with this name may be connected to, sorted; none where it is not allowed.
+    pub fn ports(&self, name: &str) -> Vec<u16> {
+        let own = self.allow.iter().filter(|rule| rule.peer.has_name(name));
+        let ports = own.flat_map(|rule| rule.port.map_or(USUAL_PORTS.to_vec(), |port| vec![port]));
+        let host = Host::Name(name.to_owned());
+        let is_allowed =
+            |port: &u16| self.check(&Target { host: host.clone(), port: *port }).is_ok();
+        let ports: BTreeSet<_> = ports.filter(is_allowed).collect();
+        ports.into_iter().collect()
+    }
+
     /// Checks what a client asks for, before a name is resolved.
     ///
     /// # Errors
@@ -73,8 +110,26 @@ impl Rules {
     /// # Errors
     /// Why that is denied.
     pub fn check_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
-        self.check_denied(target.port, |rule| rule.peer.has_address(address))?;
-        self.check_special(address, target.port)
+        // Whatever its spelling is, it has to be allowed as what it leads to.
+        let spellings = [Some(address), embedded(address).map(IpAddr::V4)];
+        spellings.into_iter().flatten().try_for_each(|address| {
+            self.check_denied(target.port, |rule| rule.peer.has_address(address))?;
+            self.check_special(address, target.port)
+        })
+    }
+
+    /// Returns whether a user who is denied this is to be told how to allow it: not where it is what a host has for itself.
+    pub fn is_sensible(denial: &Denial) -> bool {
+        !matches!(denial, Denial::Special(_, purpose) if *purpose != PRIVATE)
+    }
+
+    /// Checks an address that has turned out to be one of this host's own, such as its address on the internet.
+    ///
+    /// # Errors
+    /// Why that is denied.
+    pub fn check_own_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
+        let is_named = self.names_address(address, target.port);
+        if is_named { Ok(()) } else { Err(Denial::Special(address, "this host's own")) }
     }
 
     fn check_denied(&self, port: u16, has: impl Fn(&Rule) -> bool) -> Result<(), Denial> {
@@ -83,22 +138,26 @@ impl Rules {
     }
 
     fn check_special(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
-        let is_named =
-            || self.allow.iter().any(|rule| rule.peer.has_address(address) && rule.allows(port));
         match special(address) {
-            Some(purpose) if !is_named() => Err(Denial::Special(address, purpose)),
+            Some(purpose) if !self.names_address(address, port) => {
+                Err(Denial::Special(address, purpose))
+            }
             _ => Ok(()),
         }
+    }
+
+    fn names_address(&self, address: IpAddr, port: u16) -> bool {
+        self.allow.iter().any(|rule| rule.peer.has_address(address) && rule.allows(port))
     }
 }
 
 impl Rule {
     fn allows(&self, port: u16) -> bool {
-        if self.ports.is_empty() { USUAL_PORTS.contains(&port) } else { self.ports.contains(&port) }
+        self.port.map_or_else(|| USUAL_PORTS.contains(&port), |own| own == port)
     }
 
     fn denies(&self, port: u16) -> bool {
-        self.ports.is_empty() || self.ports.contains(&port)
+        self.port.is_none_or(|own| own == port)
     }
 }
 
@@ -106,11 +165,11 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn rules(allow: &[(&str, &[u16])], deny: &[(&str, &[u16])]) -> Rules {
-        let all = |rules: &[(&str, &[u16])]| {
-            let rule = |(peer, ports): &(&str, &[u16])| Rule {
+    fn rules(allow: &[(&str, u16)], deny: &[(&str, u16)]) -> Rules {
+        let all = |rules: &[(&str, u16)]| {
+            let rule = |(peer, port): &(&str, u16)| Rule {
                 peer: Peer::parse(peer).unwrap(),
-                ports: ports.to_vec(),
+                port: (*port > 0).then_some(*port),
             };
             rules.iter().map(rule).collect()
         };
@@ -130,7 +189,7 @@ mod tests {
 
     #[test]
     fn names_are_allowed_at_the_usual_ports_or_at_those_named() {
-        let rules = rules(&[("example.com", &[]), ("*.example.org", &[8443])], &[]);
+        let rules = rules(&[("example.com", 0), ("*.example.org", 8443)], &[]);
         for target in
             ["example.com:443", "example.com:80", "EXAMPLE.com.:80", "a.b.example.org:8443"]
         {
@@ -149,20 +208,32 @@ mod tests {
     }
 
     #[test]
+    fn the_ports_of_a_name_are_those_that_are_allowed_and_not_denied() {
+        let rules = rules(
+            &[("example.com", 0), ("*.example.com", 8443), ("a.example.com", 22)],
+            &[("example.com", 80)],
+        );
+        assert_eq!(rules.ports("example.com"), [443]);
+        assert_eq!(rules.ports("a.example.com"), [22, 8443]);
+        assert_eq!(rules.ports("b.example.com"), [8443]);
+        assert!(rules.ports("example.org").is_empty());
+    }
+
+    #[test]
     fn what_is_denied_is_not_allowed() {
         let rules = rules(
-            &[("*.example.com", &[]), ("10.0.0.0/8", &[5432])],
-            &[("bad.example.com", &[]), ("half.example.com", &[80]), ("10.9.0.0/16", &[])],
+            &[("*.example.com", 0), ("10.0.0.0/8", 5432)],
+            &[("bad.example.com", 0), ("half.example.com", 80), ("10.9.0.0/16", 0)],
         );
         for (target, expected) in [
             ("good.example.com:443", Ok(())),
             ("half.example.com:443", Ok(())),
-            ("half.example.com:80", Err("half.example.com is denied")),
-            ("bad.example.com:443", Err("bad.example.com is denied")),
-            ("BAD.example.com.:443", Err("bad.example.com is denied")),
+            ("half.example.com:80", Err("the rules deny half.example.com")),
+            ("bad.example.com:443", Err("the rules deny bad.example.com")),
+            ("BAD.example.com.:443", Err("the rules deny bad.example.com")),
             ("below.bad.example.com:443", Ok(())),
             ("10.1.0.1:5432", Ok(())),
-            ("10.9.0.1:5432", Err("10.9.0.0/16 is denied")),
+            ("10.9.0.1:5432", Err("the rules deny 10.9.0.0/16")),
             ("10.1.0.1:443", Err("it is allowed, but not its port 443")),
         ] {
             assert_eq!(check(&rules, target), expected.map_err(str::to_owned), "{target}");
@@ -171,8 +242,7 @@ mod tests {
 
     #[test]
     fn an_address_of_the_host_or_its_network_has_to_be_named() {
-        let rules =
-            rules(&[("example.com", &[]), ("10.1.0.7", &[443])], &[("93.184.216.0/24", &[])]);
+        let rules = rules(&[("example.com", 0), ("10.1.0.7", 443)], &[("93.184.216.0/24", 0)]);
         let target = Target::parse("example.com:443").unwrap();
         let of = |address: &str| {
             let checked = rules.check_address(&target, address.parse().unwrap());
@@ -195,20 +265,48 @@ mod tests {
             "fd00:ec2::254",
             "fe80::1",
         ] {
-            assert!(of(address).unwrap_err().contains("is not on the internet"), "{address}");
+            assert!(
+                of(address).unwrap_err().contains("is not a host of the internet"),
+                "{address}"
+            );
         }
-        assert_eq!(of("93.184.216.34"), Err("93.184.216.0/24 is denied".to_owned()));
+        assert_eq!(of("93.184.216.34"), Err("the rules deny 93.184.216.0/24".to_owned()));
         // The address is named for another port.
         let other = Target::parse("example.com:80").unwrap();
         assert!(rules.check_address(&other, "10.1.0.7".parse().unwrap()).is_err());
     }
 
     #[test]
+    fn an_address_is_denied_in_each_of_its_spellings() {
+        let all = [("0.0.0.0/0", 0), ("::/0", 0)];
+        let rules = rules(&all, &[("10.0.0.0/8", 0), ("127.0.0.0/8", 0)]);
+        let target = Target::parse("example.com:443").unwrap();
+        let of = |address: &str| rules.check_address(&target, address.parse().unwrap());
+        for denied in ["10.0.0.1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "2002:a00:1::1"] {
+            assert!(matches!(of(denied), Err(Denial::Denied(_))), "{denied}");
+        }
+        assert_eq!(of("64:ff9b::93.184.216.34"), Ok(()), "a translator's, which is named");
+    }
+
+    #[test]
+    fn an_address_of_this_host_has_to_be_named_even_on_the_internet() {
+        let rules = rules(&[("example.com", 0), ("93.184.216.34", 443)], &[]);
+        let own = |target: &str, address: &str| {
+            let target = Target::parse(target).unwrap();
+            rules.check_own_address(&target, address.parse().unwrap()).is_ok()
+        };
+        assert!(own("example.com:443", "93.184.216.34"));
+        assert!(!own("example.com:80", "93.184.216.34"));
+        assert!(!own("example.com:443", "2606:2800::1"));
+    }
+
+    #[test]
     fn an_address_in_the_place_of_a_name_is_said_to_be_special() {
-        let rules = rules(&[("example.com", &[])], &[]);
-        let why = "127.0.0.1 is not on the internet (loopback), and no rule allows the address";
+        let rules = rules(&[("example.com", 0)], &[]);
+        let why =
+            "127.0.0.1 is not a host of the internet (loopback), and no rule allows the address";
         assert_eq!(check(&rules, "127.0.0.1:80"), Err(why.to_owned()));
-        let why = "::ffff:127.0.0.1 is not on the internet (another spelling of an IPv4 address), and no rule allows the address";
+        let why = "::ffff:127.0.0.1 is not a host of the internet (another spelling of an IPv4 address), and no rule allows the address";
         assert_eq!(check(&rules, "[::ffff:127.0.0.1]:80"), Err(why.to_owned()));
     }
 }
