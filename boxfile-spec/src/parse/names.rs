@@ -58,9 +58,9 @@ pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> 
     Err(rules::name_error(name, value.span, |intended| format!("\"{intended}\"")))
 }
 
-/// Sorts texts of which each counts once.
-pub(super) fn unique(mut texts: Vec<String>) -> Vec<String> {
-    texts.sort_unstable();
-    texts.dedup();
-    texts
+/// Sorts texts, or other values, of which each counts once.
+pub(super) fn unique<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values.dedup();
+    values
 }

@@ -109,19 +109,14 @@ pub(crate) static WORKDIR: Declaration = Declaration::one("workdir", "path", Kin
 
 pub(crate) static USER: Declaration = Declaration::one("user", "user", Kind::User);
 
-pub(crate) static PORT: Declaration =
-    Declaration::one("port", "number", Kind::Integer { least: 1, most: 65_535 });
+pub(crate) static PORT: Declaration = Declaration::one("port", "number", Kind::PORT);
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
     first: Some(required("kind", Kind::OneOf(&["tcp", "http", "grpc", "exec", "none"]))),
     rest: Some(optional("command", Kind::Text)),
     props: &[
-        prop(
-            "port",
-            Kind::Integer { least: 1, most: 65_535 },
-            "the agent's port; `business` has to name one",
-        ),
+        prop("port", Kind::PORT, "the agent's port; `business` has to name one"),
         prop("path", Kind::Text, ""),
         prop("service", Kind::Text, ""),
     ],

@@ -78,6 +78,12 @@ impl Declaration {
         Self { rest: Some(optional(rest, kind)), ..Self::one(name, first, kind) }
     }
 
+    /// Returns whether several of it are, in TOML, a list: of arguments, and of tables where there is
+    /// more to say.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.count == Count::Repeatable && self.rest.is_some()
+    }
+
     /// Returns the property of a name.
     pub(crate) fn prop(&self, name: &str) -> Option<&'static Property> {
         self.props.iter().find(|prop| prop.name == name)
@@ -103,7 +109,8 @@ pub(crate) enum Count {
     Optional,
     /// Any number of times, each time with another first argument. In TOML: a table of tables.
     Keyed,
-    /// Any number of times; all count together.
+    /// Any number of times; all count together. In TOML: one table, or a list
+    /// ([`Declaration::is_listed`]).
     Repeatable,
 }
 
@@ -204,6 +211,11 @@ pub(crate) enum Kind {
     Tool,
     /// Names of capabilities, with spaces between.
     Capabilities,
+}
+
+impl Kind {
+    /// A port of TCP.
+    const PORT: Self = Self::Integer { least: 1, most: 65_535 };
 }
 
 const fn required(name: &'static str, kind: Kind) -> Argument {

@@ -1,9 +1,9 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
-use box_image::rules::{LEAST_SCRATCH, MOST_SCRATCH};
+use box_image::rules::{LEAST_SCRATCH, MOST_CONNECTIONS, MOST_SCRATCH};
 
 use super::{Count, Declaration, Enforced, Kind, prop, required, required_prop};
-use crate::units::GIB;
+use crate::units::{GIB, KIB};
 
 const SCOPES: &[&str] = &["agent", "business", "both"];
 
@@ -35,16 +35,41 @@ pub(crate) static SCRATCH: Declaration = Declaration {
 pub(crate) static NETWORK: Declaration = Declaration {
     name: "network",
     first: Some(required("mode", Kind::OneOf(NETWORK_MODES))),
-    children: &[&ALLOW_PEER, &DENY_PEER],
-    enforced: Enforced::Later,
+    children: &[&ALLOW_PEER, &DENY_PEER, &NETWORK_LIMITS],
     ..Declaration::VALUE
 };
 
 const NETWORK_MODES: &[&str] = &["none", "filtered", "shared", "cap-only"];
 
-pub(crate) static ALLOW_PEER: Declaration = Declaration::list("allow", "peers", Kind::Peer);
+pub(crate) static ALLOW_PEER: Declaration = Declaration {
+    props: &[prop("port", Kind::PORT, "80 and 443")],
+    count: Count::Repeatable,
+    ..Declaration::some("allow", PEERS, Kind::Peer)
+};
 
-pub(crate) static DENY_PEER: Declaration = Declaration::list("deny", "peers", Kind::Peer);
+pub(crate) static DENY_PEER: Declaration = Declaration {
+    props: &[prop("port", Kind::PORT, "all ports")],
+    count: Count::Repeatable,
+    ..Declaration::some("deny", PEERS, Kind::Peer)
+};
+
+const PEERS: [&str; 2] = ["peer", "peers"];
+
+pub(crate) static NETWORK_LIMITS: Declaration = Declaration {
+    name: "limits",
+    props: &[
+        prop("connections", Kind::Integer { least: 1, most: MOST_CONNECTIONS as u64 }, "128"),
+        prop("rate", Kind::Size { least: LEAST_RATE, most: MOST_RATE }, "64MiB"),
+        prop("names", Kind::Integer { least: 1, most: MOST_NAMES }, "300"),
+    ],
+    ..Declaration::VALUE
+};
+
+/// With less in a second, a connection with TLS takes noticeably long to begin.
+const LEAST_RATE: u64 = 64 * KIB;
+/// More does not pass through any filter.
+const MOST_RATE: u64 = 16 * GIB;
+const MOST_NAMES: u64 = 100_000;
 
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",

@@ -70,7 +70,10 @@ share "workspace" guest="/a3s/workspace" host="work" access="rw"
 scratch "cache" guest="/var/cache" size="2GiB"
 network "filtered" {
     allow "api.example.com" "*.example.org"
+    allow "db.example.com" port=5432
     deny "uploads.example.com"
+    deny "api.example.com" "a.example.org" port=80
+    limits connections=64 rate="10MiB" names=100
 }
 secret "API_KEY" path="/run/secrets/api-key"
 task "refactor-1" type="code" description="Split the parser" timeout="600s" input="{\"a\": [1]}" {
@@ -166,8 +169,9 @@ size = "2GiB"
 
 [network]
 mode = "filtered"
-allow = ["api.example.com", "*.example.org"]
-deny = "uploads.example.com"
+allow = ["api.example.com", "*.example.org", { peer = "db.example.com", port = 5432 }]
+deny = [{ peer = "api.example.com", peers = "a.example.org", port = 80 }, "uploads.example.com"]
+limits = { connections = 64, rate = "10MiB", names = 100 }
 
 [secret.API_KEY]
 path = "/run/secrets/api-key"
@@ -535,6 +539,16 @@ fn headers() {
        |
        = help: write `[vm]`
     ");
+    let list = "network.mode = \"filtered\"\n[[network.allow]]\npeer = \"a.example\"\nport = 22";
+    assert_snapshot!(file_errors(list), @r#"
+    error: `network.allow` is not a list of tables
+      --> Boxfile.toml:4:1
+       |
+     4 | [[network.allow]]
+       | ^^ two brackets
+       |
+       = help: all of them are the values of one key: write `allow = ["api.example.com", "*.example.org", { peer = "db.example.com", port = 5432 }]`
+    "#);
     assert_snapshot!(file_errors("[vm limits]\nmemory = \"1GiB\""), @"
     error: a `.` is missing between two names
       --> Boxfile.toml:3:5

@@ -142,6 +142,7 @@ fn every_long_list_is_read_in_linear_time() {
         ("scratch s guest=\"/p\" size=\"1MiB\"\nagent {", " file \"f#\" to=\"/p/#/\"\n", "}"),
         ("agent { tools", " \"bash#\"", "; }"),
         ("network filtered { allow", " \"a#.example\"", "; }"),
+        ("network filtered {", " allow \"a.example\" port=#\n", "}"),
         ("sandbox ci { writable \"/x\"; deny-write", " \"/p#\"", "; }"),
         ("task t type=a description=b input=\"[0", ",#", "]\""),
         ("platform", " \"linux/amd64\"", ""),

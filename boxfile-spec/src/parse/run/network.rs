@@ -1,15 +1,16 @@
-//! `network "…" { allow …; deny … }`: what the guest can reach.
+//! `network "…" { allow …; deny …; limits … }`: what the guest can reach.
 
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
-use box_image::{NetworkMode, NetworkPlan};
+use box_image::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::Peer;
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::schema;
+use crate::schema::{self, Declaration};
 use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::{Diagnostic, Syntax, form, value};
@@ -20,14 +21,11 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
     let mut reader = Reader::new(node, &schema::NETWORK, sink);
     let mode: Option<NetworkMode> = reader.choice_arg();
     let children = reader.children();
-    let lists = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|declaration| {
-        if let Some(node) = children.one(declaration)
-            && mode.is_some_and(|mode| mode != NetworkMode::Filtered)
-        {
-            sink.report(needs_filter(node, reader.syntax()));
-        }
-        Reader::sole(&children, declaration, |it| it.read_args(peer)).map(names::unique)
-    });
+    if mode.is_some_and(|mode| mode != NetworkMode::Filtered) {
+        report_filter(&children, reader.syntax());
+    }
+    let [allow, deny] = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|it| peers(&children, it));
+    let limits = limits(&children);
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
         Some(NetworkMode::CapOnly) if !top.may_have(&schema::CAP) => Some("cap"),
@@ -37,8 +35,40 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
         report_closed(&reader, node, lacks);
     }
     reader.finish_block(&children);
-    let [allow, deny] = lists.map(Option::unwrap_or_default);
-    NetworkPlan { mode: mode.unwrap_or_default(), allow, deny }
+    NetworkPlan { mode: mode.unwrap_or_default(), allow, deny, limits }
+}
+
+/// Reads all declarations of peers that have one name.
+fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<PeerPlan> {
+    let read = |node| {
+        let mut reader = Reader::new(node, declaration, children.sink());
+        let peers = reader.read_some(peer);
+        let port = reader.integer("port");
+        reader.finish();
+        peers.into_iter().flatten().map(move |peer| PeerPlan { peer, port })
+    };
+    names::unique(children.many(declaration).into_iter().flat_map(read).collect())
+}
+
+fn limits(children: &Children<'_>) -> NetworkLimits {
+    let default = NetworkLimits::default();
+    let limits = Reader::sole(children, &schema::NETWORK_LIMITS, |it| {
+        Some(NetworkLimits {
+            connections: it.integer("connections").unwrap_or(default.connections),
+            bytes_per_second: it.size("rate").unwrap_or(default.bytes_per_second),
+            names_per_minute: it.integer("names").unwrap_or(default.names_per_minute),
+        })
+    });
+    limits.unwrap_or(default)
+}
+
+/// Reports the declarations of a filter in a network without one: of those with one name, the first.
+fn report_filter(children: &Children<'_>, syntax: Syntax) {
+    for declaration in schema::NETWORK.children {
+        if let Some(node) = children.many(declaration).first() {
+            children.sink().report(needs_filter(node, syntax));
+        }
+    }
 }
 
 /// Reports a mode that lets through nothing, because a declaration is missing.
@@ -75,10 +105,14 @@ fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {
         return Ok(text.to_ascii_lowercase());
     }
     let message = format!("{} is neither a domain nor an address", quote(text));
-    Err(Diagnostic::new(message, value.span, "not a peer").with_help(peer_help(text)))
+    Err(Diagnostic::new(message, value.span, "not a peer").with_help(peer_help(
+        text,
+        name,
+        value.syntax,
+    )))
 }
 
-fn peer_help(text: &str) -> String {
+fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
         return "after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: \
@@ -86,11 +120,25 @@ fn peer_help(text: &str) -> String {
             .to_owned();
     }
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let bare = bare.split(['/', ':']).next().unwrap_or_default();
-    if bare != text && Peer::parse(bare).is_some() {
-        return format!("name the host alone, without scheme, port and path: \"{bare}\"");
+    let bare = bare.split('/').next().unwrap_or_default();
+    let (host, port) = bare.split_once(':').unwrap_or((bare, ""));
+    if host == text || Peer::parse(host).is_none() {
+        return "write a domain, all below one, an address or a network: \"api.example.com\", \
+                \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
+            .to_owned();
     }
-    "write a domain, all below one, an address or a network: \"api.example.com\", \
-     \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
-        .to_owned()
+    match port.parse::<NonZeroU16>() {
+        Ok(port) => format!("name the port by itself: `{}`", with_port(syntax, name, host, port)),
+        Err(_) => format!("name the host alone, without scheme, port and path: \"{host}\""),
+    }
+}
+
+/// Writes a peer with a port, which in TOML is one of a list.
+fn with_port(syntax: Syntax, name: &str, host: &str, port: NonZeroU16) -> String {
+    let [host, port] = [form::in_quotes(syntax, host), port.to_string()];
+    let port = form::prop(syntax, "port", &port);
+    match syntax {
+        Syntax::Kdl => format!("{name} {host} {port}"),
+        Syntax::Toml => format!("{{ {}, {port} }}", form::prop(syntax, "peer", &host)),
+    }
 }

@@ -68,6 +68,13 @@ pub(super) fn as_toml(nodes: &[Node], known: &[&'static Declaration]) -> Value {
                 let value = as_table(node, declaration, true);
                 entry.or_insert(json!({}))[key] = value;
             }
+            Count::Repeatable if declaration.is_listed() => {
+                let Value::Array(all) = entry.or_insert(json!([])) else { panic!() };
+                match as_value(node, declaration) {
+                    Value::Array(mut plain) => all.append(&mut plain),
+                    table => all.push(table),
+                }
+            }
             Count::Repeatable => {
                 let Value::Object(more) = as_table(node, declaration, false) else { panic!() };
                 entry.or_insert(json!({})).as_object_mut().unwrap().extend(more);

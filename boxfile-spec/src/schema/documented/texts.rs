@@ -1,12 +1,14 @@
 //! Whether ranges, defaults and examples are those of the parser.
 
+use box_image::ComponentName;
+use box_image::network::variables;
 use box_image::rules::ACCOUNT_FILES;
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, SchemaPlace};
 use crate::schema::{
-    Argument, CONFLICT, Count, Declaration, Kind, Merge, Property, SHARE, TOOLS, TOP,
+    Argument, CONFLICT, Count, Declaration, Kind, Merge, NETWORK, Property, SHARE, TOOLS, TOP,
 };
 use crate::units::show_size;
 use crate::{Source, Syntax, read, suggest};
@@ -16,7 +18,7 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
     let block = |open: &str| format!("{open} {{\n{text}\n}}");
     let text = match place.blocks.first().map(|block| block.name) {
         None => text.to_owned(),
-        Some("network") if place.declaration.name == "deny" => {
+        Some("network") if place.declaration.name != "allow" => {
             format!("network filtered {{\nallow \"example.com\"\n{text}\n}}")
         }
         Some("network") => block("network \"filtered\""),
@@ -192,7 +194,7 @@ struct Dependent {
 }
 
 #[rustfmt::skip]
-const DEPENDENT: [Dependent; 10] = [
+const DEPENDENT: [Dependent; 12] = [
     Dependent {
         property: "agent kind",
         default: "`oci_image` without a `binary`; with one, `local_binary` or `remote_binary`",
@@ -250,6 +252,17 @@ const DEPENDENT: [Dependent; 10] = [
             ["agent { image i; }\nbusiness { image i; }",
              "agent { image i; }\nbusiness { image i; limits cpu-weight=39; }"],
         ],
+    },
+    Dependent {
+        property: "network.allow port",
+        default: "80 and 443",
+        // The filter knows them: see `a_rule_without_a_port_is_about_the_ports_that_the_reference_says`.
+        same: &[],
+    },
+    Dependent {
+        property: "network.deny port",
+        default: "all ports",
+        same: &[],
     },
     Dependent {
         property: "sandbox fallback",
@@ -331,6 +344,21 @@ fn defaults_are_those_of_the_parser() {
 }
 
 #[test]
+fn a_rule_without_a_port_is_about_the_ports_that_the_reference_says() {
+    let rules = |more: &str| {
+        let text = format!(
+            "box b\nagent {{ image i; }}\nnetwork filtered {{ allow \"a.example\"\n{more}\n}}"
+        );
+        let network = parsed(&text).into_result().expect(&text).network;
+        egress_rules::Rules::try_from(&network).unwrap()
+    };
+    assert_eq!(rules("").ports("a.example"), [80, 443]);
+    let other = "allow \"a.example\" port=8443\n";
+    assert_eq!(rules(other).ports("a.example"), [80, 443, 8443]);
+    assert!(rules(&format!("{other}deny \"a.example\"")).ports("a.example").is_empty());
+}
+
+#[test]
 fn the_numbers_of_the_prose_are_those_of_the_parser() {
     let agent = "box b\nagent { image \"oci:i\"; }\n";
     let chain = |length: usize| {
@@ -359,6 +387,9 @@ fn the_lists_in_the_details_are_whole() {
     }
     for tool in details(&TOOLS).split('`').skip(1).step_by(2) {
         assert!(suggest::builtin_tool(tool).is_ok(), "{tool}");
+    }
+    for (name, _) in variables(ComponentName::Agent) {
+        assert!(details(&NETWORK).contains(&format!("`{}`", name.to_ascii_uppercase())), "{name}");
     }
     let merge = CONFLICT.doc("merge");
     assert!(ACCOUNT_FILES.iter().all(|file| merge.contains(&format!("`{file}`"))));

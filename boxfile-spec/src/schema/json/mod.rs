@@ -112,8 +112,16 @@ fn keyed(declaration: &'static Declaration) -> Value {
 fn forms(declaration: &'static Declaration) -> Vec<Value> {
     let (first, rest) = (declaration.first.as_ref(), declaration.rest.as_ref());
     let one = first.or(rest).map(|it| argument(declaration, it));
-    let list = rest.map(|rest| list(declaration, first, rest));
+    let list = rest.map(|rest| match declaration.is_listed() {
+        true => listed(declaration, rest),
+        false => list(declaration, first, rest),
+    });
     one.into_iter().chain(list).chain([table(declaration)]).collect()
+}
+
+/// Returns the list of all declarations of a name: arguments, and tables.
+fn listed(of: &'static Declaration, rest: &Argument) -> Value {
+    json!({ "type": "array", "minItems": 1, "items": any(vec![argument(of, rest), table(of)]) })
 }
 
 fn list(of: &Declaration, first: Option<&Argument>, rest: &Argument) -> Value {

@@ -129,7 +129,7 @@ impl Explainer<'_> {
         let message = format!("{} has no value", quote(&key.value));
         let error = Diagnostic::new(message, key.span, "a name alone");
         let top = key.span.end() <= equals.offset;
-        error.with_help(match self.declaration(&key.value).filter(|_| top) {
+        error.with_help(match declaration(self.scope, &key.value).filter(|_| top) {
             Some(declaration) => written(declaration),
             None => "write `name = \"value\"`; a list of values is written `[\"a\", \"b\"]`".into(),
         })
@@ -203,21 +203,7 @@ impl Explainer<'_> {
             return format!("write `{name} = {}`", as_text(Syntax::Toml, value));
         }
         let any = || format!("write {}", quote(&format!("{name} = \"value\"")));
-        self.declaration(name).map_or_else(any, written)
-    }
-
-    /// Returns the declaration of a name in this table.
-    fn declaration(&self, name: &str) -> Option<&'static Declaration> {
-        let mut known = schema::TOP;
-        let mut path = self.scope.iter();
-        while let Some(name) = path.next() {
-            let declaration = schema::find(known, &name.value)?;
-            if declaration.count == Count::Keyed {
-                path.next();
-            }
-            known = declaration.children;
-        }
-        schema::find(known, name)
+        declaration(self.scope, name).map_or_else(any, written)
     }
 }
 
@@ -228,14 +214,29 @@ fn list_header(statement: &Statement) -> Diagnostic {
     let span = Span::at(statement.start.unwrap_or_default(), 2);
     let message = format!("{} is not a list of tables", quote(&joined));
     let first = names().next().unwrap_or_default();
-    let declaration = schema::find(schema::TOP, first).filter(|it| it.count == Count::Keyed);
-    Diagnostic::new(message, span, "two brackets").with_help(match declaration {
-        Some(declaration) => {
-            let usage = declaration.usage(Syntax::Toml);
-            form::imperative("each one has its name in its header: write", &usage)
-        }
-        None => format!("write {}", quote(&header(names()))),
+    let keyed = schema::find(schema::TOP, first).filter(|it| it.count == Count::Keyed);
+    let own = statement.path.split_last().and_then(|(name, scope)| declaration(scope, &name.value));
+    let listed = own.filter(|it| it.is_listed());
+    let example = |what: &str, of: &Declaration| form::imperative(what, &of.usage(Syntax::Toml));
+    Diagnostic::new(message, span, "two brackets").with_help(match (listed, keyed) {
+        (Some(listed), _) => example("all of them are the values of one key: write", listed),
+        (None, Some(keyed)) => example("each one has its name in its header: write", keyed),
+        (None, None) => format!("write {}", quote(&header(names()))),
     })
+}
+
+/// Returns the declaration of a name in a table.
+fn declaration(scope: &[Spanned<String>], name: &str) -> Option<&'static Declaration> {
+    let mut known = schema::TOP;
+    let mut path = scope.iter();
+    while let Some(name) = path.next() {
+        let declaration = schema::find(known, &name.value)?;
+        if declaration.count == Count::Keyed {
+            path.next();
+        }
+        known = declaration.children;
+    }
+    schema::find(known, name)
 }
 
 /// Gives an example of a declaration.

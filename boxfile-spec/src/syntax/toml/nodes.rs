@@ -3,7 +3,8 @@
 //! A declaration is a key whose value is a table, or, where it has arguments alone, the argument or
 //! the list of them. In its table, the keys are the names of its first argument and of the further
 //! ones, of its properties, and of the declarations inside it. One that can be repeated
-//! is a table of such tables, whose keys are the first arguments.
+//! is a table of such tables, whose keys are the first arguments; or, where several may have the same
+//! first argument, a list of arguments and such tables.
 
 use super::explain::written;
 use super::table::{Content, Item, Table};
@@ -37,7 +38,7 @@ fn of_entry(
         Some(declaration) if declaration.count == Count::Keyed => {
             keyed(&name, item, declaration, sink)
         }
-        Some(declaration) => vec![Maker { declaration, sink }.node(name, item)],
+        Some(declaration) => Maker { declaration, sink }.nodes(name, item),
     }
 }
 
@@ -95,6 +96,27 @@ struct Maker<'s> {
 }
 
 impl Maker<'_> {
+    /// Makes one declaration, or those of a list: one of its plain values, and one of each table.
+    fn nodes(&self, name: Spanned<String>, item: Item) -> Vec<Node> {
+        let items = match item.content {
+            Content::List(items) if self.declaration.is_listed() => items,
+            _ => return vec![self.node(name, item)],
+        };
+        let is_table = |it: &Item| matches!(it.content, Content::Table(_));
+        let (tables, values): (Vec<Item>, Vec<Item>) = items.into_iter().partition(is_table);
+        // What is wrong with one of the tables is shown at its brace.
+        let brace = |table: &Item| Spanned {
+            value: name.value.clone(),
+            span: Span::at(table.span.offset, 1),
+        };
+        let mut nodes: Vec<Node> =
+            tables.into_iter().map(|table| self.node(brace(&table), table)).collect();
+        if !values.is_empty() || nodes.is_empty() {
+            nodes.push(self.node(name, Item { content: Content::List(values), span: item.span }));
+        }
+        nodes
+    }
+
     fn node(&self, name: Spanned<String>, item: Item) -> Node {
         let mut node = Node::new(name, Syntax::Toml);
         match item.content {

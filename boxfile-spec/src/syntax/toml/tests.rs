@@ -43,10 +43,11 @@ impl Example {
             .map(|block| BLOCKS.iter().find(|(name, ..)| *name == block.name).unwrap())
             .collect();
         let open: String = blocks.iter().map(|(_, open, ..)| format!("{open}\n")).collect();
-        // What is denied is so out of what is allowed.
-        let [allow, also] = match declaration.name {
-            "deny" => ["allow \"example.com\"\n", "\nallow = \"example.com\""],
-            _ => ["", ""],
+        // What is denied is so out of what is allowed, and limits are of that.
+        let is_filtered = blocks.last().is_some_and(|(name, ..)| *name == "network");
+        let [allow, also] = match is_filtered && declaration.name != "allow" {
+            true => ["allow \"example.com\"\n", "\nallow = \"example.com\""],
+            false => ["", ""],
         };
         let path = blocks.iter().map(|(_, _, name, _)| *name).collect::<Vec<_>>().join(".");
         let toml = match blocks.last() {
@@ -193,10 +194,10 @@ fn check_spans(nodes: &[Node], source: &str) {
         let plain = !shown.contains('\\');
         let quote = shown.chars().next().filter(|c| matches!(c, '"' | '\''));
         let name = quote.map_or(shown, |_| &shown[1..shown.len() - 1]);
-        // One of several declarations stands where its own name does.
+        // One of several declarations stands where its own name does, or its table.
         let key = node.args.first().map(|key| &key.data);
         let keyed = key.is_some_and(|key| *key == Data::Text(name.to_owned()));
-        assert!(!plain || keyed || name == node.name.value, "{source}");
+        assert!(!plain || keyed || name == "{" || name == node.name.value, "{source}");
         assert!(node.args.iter().all(|value| value.span.end() <= source.len()));
         check_spans(node.children(), source);
     }

@@ -90,7 +90,8 @@ fn the_start_may_take_5_seconds_or_3_without_an_image() {
 ///
 #[test]
 fn nothing_can_be_reached() {
-    let nothing = NetworkPlan { mode: NetworkMode::None, allow: Vec::new(), deny: Vec::new() };
+    let nothing = NetworkPlan { mode: NetworkMode::None, ..NetworkPlan::default() };
+    assert!(nothing.allow.is_empty() && nothing.deny.is_empty());
     assert_eq!(file("").network, nothing);
     assert_eq!(file("network \"none\"").network, nothing);
 }

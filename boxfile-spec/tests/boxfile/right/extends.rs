@@ -1,5 +1,6 @@
 //! How a file and the files that it extends become one.
 
+use box_image::{NetworkMode, NetworkPlan, PeerPlan};
 use boxfile_spec::{Boxfile, ConflictPolicy};
 
 use crate::read;
@@ -96,10 +97,14 @@ fn new_conflicts_decide_before_those_of_the_base() {
 
 #[test]
 fn a_network_is_replaced_as_a_whole() {
-    let base =
-        format!("{BASE}network filtered {{ allow \"a.example\"; }}\nsandbox ci {{ ask x; }}\n");
+    let filter = "allow \"a.example\" port=22; allow \"b.example\"; limits names=1";
+    let base = format!("{BASE}network filtered {{ {filter}; }}\nsandbox ci {{ ask x; }}\n");
     let boxfile = over(&base, "network shared\nsandbox default {\n allow y\n}\n");
-    assert!(boxfile.network.allow.is_empty());
+    let shared = NetworkPlan { mode: NetworkMode::Shared, ..NetworkPlan::default() };
+    assert_eq!(boxfile.network, shared);
+    let own = over(&base, "network filtered {\n allow \"b.example\" port=80\n}\n").network;
+    let allow = vec![PeerPlan { peer: "b.example".to_owned(), port: Some(80) }];
+    assert_eq!(own, NetworkPlan { mode: NetworkMode::Filtered, allow, ..NetworkPlan::default() });
     let sandbox = boxfile.sandbox.unwrap();
     assert_eq!((sandbox.allow.concat(), sandbox.ask.concat()), ("y".to_owned(), "x".to_owned()));
 }

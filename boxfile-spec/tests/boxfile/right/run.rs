@@ -1,8 +1,8 @@
 //! Declarations of a run, and of the box's parts besides its images.
 
 use box_image::{
-    Access, CapPlan, Layout, LogsPlan, NetworkMode, SandboxFallback, SandboxPlan, SandboxPreset,
-    Scope, SecretDelivery, SkillMode, TaskPlan,
+    Access, CapPlan, Layout, LogsPlan, NetworkLimits, NetworkMode, PeerPlan, SandboxFallback,
+    SandboxPlan, SandboxPreset, Scope, SecretDelivery, SkillMode, TaskPlan,
 };
 use boxfile_spec::{Conflict, ConflictPolicy, Platform};
 
@@ -89,11 +89,54 @@ fn what_can_be_reached_is_sorted_and_in_lower_case() {
     )
     .network;
     assert_eq!(network.mode, NetworkMode::Filtered);
-    assert_eq!(network.allow, ["*.example.org", "10.1.0.0/16", "::1", "api.example.com"]);
-    assert_eq!(network.deny, ["uploads.example.com"]);
+    let peers = |list: &[PeerPlan]| list.iter().map(|it| it.peer.clone()).collect::<Vec<_>>();
+    assert_eq!(peers(&network.allow), ["*.example.org", "10.1.0.0/16", "::1", "api.example.com"]);
+    assert_eq!(peers(&network.deny), ["uploads.example.com"]);
+    assert!(network.allow.iter().chain(&network.deny).all(|it| it.port.is_none()));
+    assert_eq!(network.limits, NetworkLimits::default());
     for (word, mode) in [("shared", NetworkMode::Shared), ("cap-only", NetworkMode::CapOnly)] {
         assert_eq!(file(&format!("network \"{word}\"\ncap http")).network.mode, mode);
     }
+}
+
+/// X-14.
+#[test]
+fn ports_are_of_single_declarations_and_each_counts_once() {
+    let network = file(
+        "network \"filtered\" {
+             allow \"b.example\" \"a.example\" port=5432
+             deny \"c.example\" port=65535
+             allow \"a.example\"
+             allow \"a.example\" port=22
+             allow \"A.example\" port=5432
+             deny \"c.example\" \"c.example\"
+         }",
+    )
+    .network;
+    let peers =
+        |list: &[PeerPlan]| list.iter().map(|it| (it.peer.clone(), it.port)).collect::<Vec<_>>();
+    let [a, b, c] = ["a.example", "b.example", "c.example"].map(str::to_owned);
+    assert_eq!(
+        peers(&network.allow),
+        [(a.clone(), None), (a.clone(), Some(22)), (a, Some(5432)), (b, Some(5432))]
+    );
+    assert_eq!(peers(&network.deny), [(c.clone(), None), (c, Some(65535))]);
+}
+
+/// X-14.
+#[test]
+fn limits_that_are_not_named_are_the_usual_ones() {
+    let limits = |line: &str| {
+        file(&format!("network filtered {{ allow \"a.example\"; limits {line}; }}")).network.limits
+    };
+    let usual = NetworkLimits::default();
+    let all = "connections=64 rate=\"10MiB\" names=100";
+    let own = NetworkLimits { connections: 64, bytes_per_second: 10 * MIB, names_per_minute: 100 };
+    assert_eq!(limits(all), own);
+    assert_eq!(limits("connections=1"), NetworkLimits { connections: 1, ..usual });
+    let rate = NetworkLimits { bytes_per_second: 64 << 10, ..usual };
+    assert_eq!(limits("rate=\"64KiB\""), rate);
+    assert_eq!(limits("names=100000"), NetworkLimits { names_per_minute: 100_000, ..usual });
 }
 
 #[test]

@@ -95,13 +95,13 @@ fn a_table_that_says_nothing() {
        |
        = help: for example `limits = { memory = "512MiB", pids = 100, cpu-weight = 20 }`
 
-    error: `allow` is empty
+    error: `allow` needs a peer
        --> Boxfile.toml:16:1
         |
      16 | allow = []
-        | ^^^^^ nothing is given
+        | ^^^^^ without a peer
         |
-        = help: for example `allow = ["api.example.com"]`
+        = help: for example `allow = ["api.example.com", "*.example.org", { peer = "db.example.com", port = 5432 }]`
     "#);
 }
 

@@ -43,6 +43,8 @@ fn only_a_filter_has_something_to_allow() {
     assert_snapshot!(file_errors(r#"network "shared" {
     allow "example.com"
     deny "uploads.example.com"
+    deny "uploads.example.com" port=80
+    limits names=1
 }"#), @r#"
     error: `allow` needs the network mode `filtered`
       --> Boxfile:4:5
@@ -59,6 +61,14 @@ fn only_a_filter_has_something_to_allow() {
        |     ^^^^ has no effect here
        |
        = help: write `network "filtered" { … }`, or remove `deny`
+
+    error: `limits` needs the network mode `filtered`
+      --> Boxfile:7:5
+       |
+     7 |     limits names=1
+       |     ^^^^^^ has no effect here
+       |
+       = help: write `network "filtered" { … }`, or remove `limits`
     "#);
 }
 
@@ -82,7 +92,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                        ^^^^^^^^^^^^^^^^^ not a peer
        |
-       = help: name the host alone, without scheme, port and path: "example.com"
+       = help: name the port by itself: `allow "example.com" port=443`
 
     error: `localhost` is neither a domain nor an address
       --> Boxfile:4:58
@@ -131,6 +141,251 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
        |     ^^^^ no such declaration here
        |
        = help: did you mean `allow`?
+    "#);
+}
+
+#[test]
+fn a_port_is_a_number_from_1_to_65535() {
+    assert_snapshot!(file_errors(r#"network "filtered" {
+    allow "a.example" port=0
+    allow "b.example" port=65536
+    deny "c.example" port="22"
+    deny port=22
+    allow "d.example" prot=22
+    allow "e.example:22" "https://f.example:8443/v1"
+    deny "g.example:x" "[::1]:22"
+}"#), @r#"
+    error: `port` is out of range
+      --> Boxfile:4:28
+       |
+     4 |     allow "a.example" port=0
+       |                            ^ must be from 1 to 65535
+
+    error: `port` is out of range
+      --> Boxfile:5:28
+       |
+     5 |     allow "b.example" port=65536
+       |                            ^^^^^ must be from 1 to 65535
+
+    error: `port` takes a whole number, not the string `22`
+      --> Boxfile:6:27
+       |
+     6 |     deny "c.example" port="22"
+       |                           ^^^^ expected a whole number
+       |
+       = help: write it without quotes: 22
+
+    error: `deny` needs a peer
+      --> Boxfile:7:5
+       |
+     7 |     deny port=22
+       |     ^^^^ without a peer
+       |
+       = help: for example
+             deny "uploads.example.org"
+             deny "api.example.com" port=80
+
+    error: `allow` has no property `prot`
+      --> Boxfile:8:23
+       |
+     8 |     allow "d.example" prot=22
+       |                       ^^^^ no such property
+       |
+       = help: did you mean `port`?
+
+    error: `e.example:22` is neither a domain nor an address
+      --> Boxfile:9:11
+       |
+     9 |     allow "e.example:22" "https://f.example:8443/v1"
+       |           ^^^^^^^^^^^^^^ not a peer
+       |
+       = help: name the port by itself: `allow "e.example" port=22`
+
+    error: `https://f.example:8443/v1` is neither a domain nor an address
+      --> Boxfile:9:26
+       |
+     9 |     allow "e.example:22" "https://f.example:8443/v1"
+       |                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^ not a peer
+       |
+       = help: name the port by itself: `allow "f.example" port=8443`
+
+    error: `g.example:x` is neither a domain nor an address
+       --> Boxfile:10:10
+        |
+     10 |     deny "g.example:x" "[::1]:22"
+        |          ^^^^^^^^^^^^^ not a peer
+        |
+        = help: name the host alone, without scheme, port and path: "g.example"
+
+    error: `[::1]:22` is neither a domain nor an address
+       --> Boxfile:10:24
+        |
+     10 |     deny "g.example:x" "[::1]:22"
+        |                        ^^^^^^^^^^ not a peer
+        |
+        = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+    "#);
+    let toml = r#"box = "b"
+agent.image = "oci:i"
+
+[network]
+mode = "filtered"
+allow = ["a.example", { port = 22 }, { peer = "b.example", port = 0 }, { peer = "c.example", ports = [1] }, { peers = ["d.example"] }]
+deny = [["e.example"], "f.example:22", { peer = "g.example:22" }]
+"#;
+    assert_snapshot!(shown(&read(&[("Boxfile.toml", toml)], None)), @r#"
+    error: `allow` needs a peer
+      --> Boxfile.toml:6:23
+       |
+     6 | allow = ["a.example", { port = 22 }, { peer = "b.example", port = 0 }, { peer = "c.example", ports = [1] }, { peers = ["…
+       |                       ^ without a peer
+       |
+       = help: for example `allow = ["api.example.com", "*.example.org", { peer = "db.example.com", port = 5432 }]`
+
+    error: `port` is out of range
+      --> Boxfile.toml:6:67
+       |
+     6 | …ample", { port = 22 }, { peer = "b.example", port = 0 }, { peer = "c.example", ports = [1] }, { peers = ["d.example"] }]
+       |                                                      ^ must be from 1 to 65535
+
+    error: `allow` has no property `ports`
+      --> Boxfile.toml:6:94
+       |
+     6 | …ample", { port = 22 }, { peer = "b.example", port = 0 }, { peer = "c.example", ports = [1] }, { peers = ["d.example"] }]
+       |                                                                                 ^^^^^ no such property
+       |
+       = help: did you mean `port`?
+
+    error: `allow` needs `peer`
+      --> Boxfile.toml:6:109
+       |
+     6 | …ample", { port = 22 }, { peer = "b.example", port = 0 }, { peer = "c.example", ports = [1] }, { peers = ["d.example"] }]
+       |                                                                                                ^ without `peer`
+       |
+       = help: for example `allow = ["api.example.com", "*.example.org", { peer = "db.example.com", port = 5432 }]`
+
+    error: `deny` takes a string, not a list
+      --> Boxfile.toml:7:9
+       |
+     7 | deny = [["e.example"], "f.example:22", { peer = "g.example:22" }]
+       |         ^^^^^^^^^^^^^ expected a string
+       |
+       = help: write one string in quotes
+
+    error: `f.example:22` is neither a domain nor an address
+      --> Boxfile.toml:7:24
+       |
+     7 | deny = [["e.example"], "f.example:22", { peer = "g.example:22" }]
+       |                        ^^^^^^^^^^^^^^ not a peer
+       |
+       = help: name the port by itself: `{ peer = "f.example", port = 22 }`
+
+    error: `g.example:22` is neither a domain nor an address
+      --> Boxfile.toml:7:49
+       |
+     7 | deny = [["e.example"], "f.example:22", { peer = "g.example:22" }]
+       |                                                 ^^^^^^^^^^^^^^ not a peer
+       |
+       = help: name the port by itself: `{ peer = "g.example", port = 22 }`
+    "#);
+}
+
+#[test]
+fn limits_have_bounds() {
+    assert_snapshot!(file_errors(r#"network "filtered" {
+    allow "a.example"
+    limits connections=513 rate="63KiB" names=0
+    limits rate="17GiB"
+}"#), @r#"
+    error: `connections` is out of range
+      --> Boxfile:5:24
+       |
+     5 |     limits connections=513 rate="63KiB" names=0
+       |                        ^^^ must be from 1 to 512
+
+    error: `rate` is 63KiB, which is less than is allowed
+      --> Boxfile:5:33
+       |
+     5 |     limits connections=513 rate="63KiB" names=0
+       |                                 ^^^^^^^ must be from 64KiB to 16GiB
+       |
+       = help: write `rate="64KiB"`
+
+    error: `names` is out of range
+      --> Boxfile:5:47
+       |
+     5 |     limits connections=513 rate="63KiB" names=0
+       |                                               ^ must be from 1 to 100000
+
+    error: `limits` is declared twice
+      --> Boxfile:6:5
+       |
+     5 |     limits connections=513 rate="63KiB" names=0
+       |     ------ declared first
+     6 |     limits rate="17GiB"
+       |     ^^^^^^ declared again
+       |
+       = help: keep one of them and remove the others
+    "#);
+    assert_snapshot!(file_errors(r#"network "filtered" {
+    allow "a.example"
+    limits connections="64" rate=1000 name=7
+    deny
+}"#), @r#"
+    error: `connections` takes a whole number, not the string `64`
+      --> Boxfile:5:24
+       |
+     5 |     limits connections="64" rate=1000 name=7
+       |                        ^^^^ expected a whole number
+       |
+       = help: write it without quotes: 64
+
+    error: `rate` has no unit
+      --> Boxfile:5:34
+       |
+     5 |     limits connections="64" rate=1000 name=7
+       |                                  ^^^^ a bare number
+       |
+       = help: write `rate="1000MiB"`, or `rate="1000B"` for bytes
+
+    error: `limits` has no property `name`
+      --> Boxfile:5:39
+       |
+     5 |     limits connections="64" rate=1000 name=7
+       |                                       ^^^^ no such property
+       |
+       = help: did you mean `names`?
+
+    error: `deny` needs a peer
+      --> Boxfile:6:5
+       |
+     6 |     deny
+       |     ^^^^ without a peer
+       |
+       = help: for example
+             deny "uploads.example.org"
+             deny "api.example.com" port=80
+    "#);
+    assert_snapshot!(file_errors(r#"network "filtered" {
+    allow "a.example"
+    limits
+    connections 64
+}"#), @r#"
+    error: `limits` is empty
+      --> Boxfile:5:5
+       |
+     5 |     limits
+       |     ^^^^^^ nothing is given
+       |
+       = help: for example `limits connections=64 rate="10MiB" names=100`
+
+    error: unknown declaration `connections`
+      --> Boxfile:6:5
+       |
+     6 |     connections 64
+       |     ^^^^^^^^^^^ no such declaration here
+       |
+       = help: write `limits connections=64`
     "#);
 }
 
