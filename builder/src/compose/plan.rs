@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use box_image::defaults::SEARCH_PATH;
 use box_image::{
-    Capabilities, ComponentName, ComponentPlan, Health, Layout, Namespaces, Restart, Rlimits,
-    RunPlan, SkillPlan, Unsupported, User,
+    Capabilities, ComponentName, ComponentPlan, Health, Namespaces, NetworkMode, Restart, Rlimits,
+    RunPlan, SkillPlan, Unsupported, User, network,
 };
 use boxfile_spec::{Boxfile, Component, Skill};
 
@@ -34,7 +34,7 @@ pub fn plan_of(
     let (mut agent, mut business) = (None, None);
     for flat in images {
         let Some(component) = boxfile.component(flat.component) else { continue };
-        let plan = component_plan(component, boxfile.layout, env, flat, packs)?;
+        let plan = component_plan(boxfile, component, env, flat, packs)?;
         match flat.component {
             ComponentName::Agent => agent = Some(agent_plan(boxfile, flat, plan)?),
             ComponentName::Business => {
@@ -131,8 +131,8 @@ fn business_plan(boxfile: &Boxfile, plan: ComponentPlan) -> Result<ComponentPlan
 }
 
 fn component_plan(
+    boxfile: &Boxfile,
     component: &Component,
-    layout: Layout,
     env: &Env,
     flat: &FlatImage,
     packs: &mut PackReader<'_>,
@@ -150,12 +150,13 @@ fn component_plan(
     let declared = [files, Some(&component.env)];
     let is_judged = |name: &str| declared.iter().flatten().any(|it| it.contains_key(name));
     let conventions = Conventions::of(flat, is_judged, packs)?;
-    let env = environment(config, account.home(), conventions, declared)?;
+    let proxies = proxies(boxfile.network.mode, flat.component);
+    let env = environment(config, account.home(), conventions, proxies, declared)?;
     let argv = argv(component, config);
     let declared = component.workdir.as_ref().map(|it| it.value.as_str());
     let workdir = declared.or(config.workdir()).unwrap_or("/").to_owned();
     Ok(ComponentPlan {
-        root: root_of(layout, flat.component),
+        root: root_of(boxfile.layout, flat.component),
         argv,
         env,
         workdir,
@@ -204,12 +205,21 @@ pub(crate) fn image_words(declared: &Component, image: ImageConfig<'_>) -> Vec<S
     }
 }
 
-/// Returns `NAME=value` entries, sorted by name, each name once: the image's with its conventions, and over these what is
-/// declared.
+/// Returns the variables by which a component finds the filter of its box, if that has one.
+fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, String)> {
+    match mode {
+        NetworkMode::Filtered => network::variables(component),
+        NetworkMode::None | NetworkMode::Shared | NetworkMode::CapOnly => Vec::new(),
+    }
+}
+
+/// Returns `NAME=value` entries, sorted by name, each name once: the image's with its conventions, over these the
+/// proxies, of which the image's maker could not know, and over all what is declared.
 fn environment(
     image: ImageConfig<'_>,
     home: &str,
     conventions: Conventions,
+    proxies: Vec<(&'static str, String)>,
     declared: [Option<&BTreeMap<String, String>>; 2],
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
@@ -221,6 +231,81 @@ fn environment(
         *path = conventions.path.into_iter().chain(own).collect::<Vec<_>>().join(":");
     }
     env.extend(conventions.file);
+    env.extend(proxies.into_iter().map(|(name, value)| (name.to_owned(), value)));
     declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use box_tree::Tree;
+    use oci_image::Config;
+
+    use super::*;
+
+    /// Returns the environments of the agent, for which the Boxfile has `lines`, and of the business application. The
+    /// images of both name a proxy.
+    fn environments(network: &str, lines: &str) -> [Vec<String>; 2] {
+        let text = format!(
+            "box b\nagent {{\nimage \"oci:i\"\nentrypoint \"/a\"\n{lines}\n}}\n\
+             business {{ image \"oci:i\"; }}\n{network}\n"
+        );
+        let boxfile = boxfile_spec::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let mut process = Config::default();
+        process.set_env(Some(vec!["HTTP_PROXY=http://image:1".to_owned(), "LANG=C".to_owned()]));
+        let image = |component| {
+            let (process, tree) = (process.clone(), Tree::default());
+            FlatImage { component, process, tree }
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = box_cache::Store::open(dir.path()).unwrap();
+        let contents = crate::pack::ContentMap::default();
+        let (images, mut packs) = (ComponentName::ALL.map(image), contents.reader(&store));
+        let plan = plan_of(&boxfile, &Env::new(), Vec::new(), &images, &mut packs).unwrap();
+        [plan.agent.env, plan.business.unwrap().env]
+    }
+
+    fn value(env: &[String], name: &str) -> Option<String> {
+        let of = |it: &String| {
+            it.split_once('=').filter(|(key, _)| *key == name).map(|it| it.1.to_owned())
+        };
+        env.iter().find_map(of)
+    }
+
+    const FILTERED: &str = "network filtered { allow \"a.example\"; }";
+
+    #[test]
+    fn a_component_of_a_filtered_box_finds_its_own_proxy() {
+        let all = environments(FILTERED, "");
+        for (env, component) in all.iter().zip(ComponentName::ALL) {
+            for (name, proxy) in network::variables(component) {
+                assert_eq!(value(env, name), Some(proxy), "{name}, over that of the image");
+            }
+            assert_eq!(value(env, "LANG").as_deref(), Some("C"));
+            assert!(env.is_sorted(), "{env:?}");
+        }
+        assert_ne!(value(&all[0], "http_proxy"), value(&all[1], "http_proxy"));
+    }
+
+    #[test]
+    fn what_a_boxfile_says_of_a_proxy_holds() {
+        let own = "env HTTP_PROXY=\"http://127.0.0.1:9\" no_proxy=\"\"";
+        let [agent, business] = environments(FILTERED, own);
+        assert_eq!(value(&agent, "HTTP_PROXY").as_deref(), Some("http://127.0.0.1:9"));
+        assert_eq!(value(&agent, "no_proxy").as_deref(), Some(""));
+        let proxy = Some("http://198.18.0.1:3128");
+        assert_eq!(value(&agent, "http_proxy").as_deref(), proxy, "nothing is said of it");
+        assert_eq!(value(&business, "HTTP_PROXY").as_deref(), Some("http://198.19.0.1:3128"));
+    }
+
+    #[test]
+    fn a_box_without_a_filter_has_the_environment_of_its_image() {
+        for mode in ["", "network none", "network shared", "network cap-only\ncap http"] {
+            for env in environments(mode, "") {
+                let names: Vec<&str> = env.iter().filter_map(|it| it.split('=').next()).collect();
+                assert_eq!(names, ["HOME", "HTTP_PROXY", "LANG", "PATH"], "{mode}");
+                assert_eq!(value(&env, "HTTP_PROXY").as_deref(), Some("http://image:1"));
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@
 
 use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH};
 use box_image::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
-use box_image::{ComponentName, ComponentPlan, RunPlan, User};
+use box_image::{ComponentName, ComponentPlan, NetworkMode, RunPlan, User, network};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 
 use super::ComposeError;
@@ -155,11 +155,24 @@ fn always(
     plan: &RunPlan,
     own: &ComponentPlan,
 ) -> Vec<(&'static str, String)> {
-    let mut files = vec![(HOSTS, hosts(component, plan)), (RESOLV_CONF, RESOLVER.to_owned())];
+    let mut files = vec![(HOSTS, hosts(component, plan)), (RESOLV_CONF, resolver(component, plan))];
     if own.namespaces.uts {
         files.push((HOSTNAME, format!("{}\n", own.hostname)));
     }
     files
+}
+
+/// Returns who a component asks for the addresses of names.
+fn resolver(component: ComponentName, plan: &RunPlan) -> String {
+    match plan.network.mode {
+        NetworkMode::Filtered => {
+            let server = network::own_address(component);
+            format!(
+                "# Names are looked up by the box's filter.\nnameserver {server}\noptions attempts:1 timeout:5\n"
+            )
+        }
+        NetworkMode::None | NetworkMode::Shared | NetworkMode::CapOnly => RESOLVER.to_owned(),
+    }
 }
 
 /// Returns the names of loopback, those of all components on the same network among them.
@@ -242,6 +255,30 @@ mod tests {
         assert_eq!(files[4].1, [LOOPBACK, names].concat());
         let etc = layer.tree.reach(b"/etc").unwrap();
         assert_eq!(layer.tree.inode(etc).meta.mode, 0o750, "as in the image");
+    }
+
+    #[test]
+    fn names_are_looked_up_by_the_filter_of_a_box_that_has_one() {
+        let resolver = |component, mode| {
+            let mut plan = plan();
+            plan.network.mode = mode;
+            let layer = System::new(component, &image(), &plan).unwrap();
+            files(&layer).into_iter().find(|(path, _)| path == RESOLV_CONF).unwrap().1
+        };
+        for (component, address) in
+            [(ComponentName::Agent, "198.18.0.1"), (ComponentName::Business, "198.19.0.1")]
+        {
+            let text = format!(
+                "# Names are looked up by the box's filter.\nnameserver {address}\n\
+                 options attempts:1 timeout:5\n"
+            );
+            assert_eq!(resolver(component, NetworkMode::Filtered), text);
+            for mode in [NetworkMode::None, NetworkMode::Shared, NetworkMode::CapOnly] {
+                let text = "# The box has no network: names are those of /etc/hosts.\n\
+                            options attempts:1 timeout:1\n";
+                assert_eq!(resolver(component, mode), text, "of each digest until now");
+            }
+        }
     }
 
     #[test]
