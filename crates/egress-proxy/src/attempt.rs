@@ -1,0 +1,200 @@
+//! One attempt to reach a host.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use box_image::ComponentName;
+use egress_rules::{Denial, Host, Rules, Target};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+use crate::decision::{Channel, Decision, Verdict, printable};
+use crate::meter::Count;
+use crate::own::check_address;
+use crate::refusal::Refusal;
+use crate::state::Filter;
+use crate::upstream::{Upstream, Watch};
+
+/// The greatest number of a name's addresses that are tried.
+const MOST_ADDRESSES: usize = 8;
+/// One attempt to reach a host, which is reported when it is dropped.
+pub(crate) struct Attempt {
+    filter: Arc<Filter>,
+    decision: Option<Decision>,
+    count: Arc<Count>,
+    started: Instant,
+}
+
+impl Attempt {
+    pub(crate) fn new(filter: &Arc<Filter>, component: ComponentName, way: Channel) -> Self {
+        let decision = Decision {
+            component,
+            way,
+            host: None,
+            port: None,
+            address: None,
+            verdict: Refusal::Gone.verdict(None),
+            sent: 0,
+            received: 0,
+            milliseconds: 0,
+        };
+        let (filter, count) = (Arc::clone(filter), Arc::default());
+        Self { filter, decision: Some(decision), count, started: Instant::now() }
+    }
+
+    /// Notes what the client asks for, in its words.
+    pub(crate) fn asks(&mut self, host: &str, port: Option<u16>) {
+        if let Some(decision) = &mut self.decision {
+            decision.host = Some(printable(host));
+            decision.port = port;
+        }
+    }
+
+    /// Notes the verdict.
+    fn decide(&mut self, verdict: Verdict) {
+        if let Some(decision) = &mut self.decision {
+            decision.verdict = verdict;
+        }
+    }
+
+    /// Notes why a connection that came about ends; the first reason counts, as others follow from it.
+    pub(crate) fn ends(&mut self, why: &Refusal) {
+        let is_open = |it: &&mut Decision| it.verdict == Verdict::Allowed;
+        if let Some(decision) = self.decision.as_mut().filter(is_open) {
+            decision.verdict = why.verdict(None);
+        }
+    }
+
+    /// Notes that a client is not served.
+    pub(crate) fn refuse(&mut self, why: &Refusal) {
+        self.decide(why.verdict(None));
+    }
+
+    /// Returns the ports of a name; nothing is reported of one that may be asked for.
+    pub(crate) fn look_up(mut self, name: &str) -> Result<Vec<u16>, Refusal> {
+        let ports = self.ports(name);
+        match &ports {
+            Ok(_) => self.decision = None,
+            Err(refusal) => {
+                let target = Target::parse(&format!("{name}:443")).ok();
+                self.decide(refusal.verdict(target.as_ref()));
+            }
+        }
+        ports
+    }
+
+    fn ports(&self, name: &str) -> Result<Vec<u16>, Refusal> {
+        let Host::Name(name) = Host::parse(name)? else {
+            return Err(Refusal::Request("an address is no name"));
+        };
+        let rules = self.filter.rules();
+        let ports = rules.ports(&name);
+        if ports.is_empty() {
+            let target = Target { host: Host::Name(name), port: 443 };
+            rules.check(&target)?;
+            return Err(Denial::NotAllowed.into());
+        }
+        self.ask(&name)?;
+        Ok(ports)
+    }
+
+    fn ask(&self, name: &str) -> Result<(), Refusal> {
+        let is_asked = self.filter.names.ask(name);
+        is_asked.then_some(()).ok_or(Refusal::Names(self.filter.limits.names_per_minute))
+    }
+
+    /// Connects to a target, if the rules allow it.
+    ///
+    /// # Errors
+    /// Why not, which is noted as the verdict.
+    pub(crate) async fn connect(&mut self, target: &Target) -> Result<Upstream, Refusal> {
+        self.asks(&target.host.to_string(), Some(target.port));
+        let result = self.try_connect(target).await;
+        self.decide(match &result {
+            Ok(_) => Verdict::Allowed,
+            Err(refusal) => refusal.verdict(Some(target)),
+        });
+        result
+    }
+
+    async fn try_connect(&mut self, target: &Target) -> Result<Upstream, Refusal> {
+        let filter = Arc::clone(&self.filter);
+        // Before the check, so that no change of the rules is missed after it.
+        let mut changes = filter.rules.subscribe();
+        let rules = Arc::clone(&changes.borrow_and_update());
+        rules.check(target)?;
+        let permit = Arc::clone(&filter.connections).try_acquire_owned();
+        let permit = permit.map_err(|_| Refusal::Connections(filter.limits.connections))?;
+        let addresses = match &target.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => self.resolve(name).await?,
+        };
+        let addresses = allowed(&rules, target, addresses)?;
+        let (stream, address) = filter.dial(&addresses, target.port).await?;
+        if let Some(decision) = &mut self.decision {
+            decision.address = Some(address);
+        }
+        let watch = Watch::new(changes, target.clone(), address, permit);
+        Ok(Upstream::new(stream, Arc::clone(&self.count), Arc::clone(&filter.pace), watch))
+    }
+
+    /// Resolves a name, whose lookup may go on after its time as long as getaddrinfo(3) waits, and counts as long.
+    async fn resolve(&self, name: &str) -> Result<Vec<IpAddr>, Refusal> {
+        self.ask(name)?;
+        let lookups = Arc::clone(&self.filter.lookups);
+        let answer = self.filter.resolver.resolve(name);
+        let lookup = async move {
+            let permit = lookups.acquire_owned().await;
+            let looked_up = tokio::spawn(async move {
+                let _permit = permit;
+                answer.await
+            });
+            looked_up.await.unwrap_or_else(|why| Err(why.into()))
+        };
+        let found = timeout(self.filter.settings.resolve, lookup).await;
+        found.map_err(|_| Refusal::Timeout("resolving its name"))?.map_err(Refusal::Unresolved)
+    }
+}
+
+impl Filter {
+    /// Connects to the first of some addresses that answers within its equal share of the time.
+    async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Refusal> {
+        let count = u32::try_from(addresses.len()).unwrap_or(1).max(1);
+        let share = self.settings.connect / count;
+        let mut last = Refusal::NoAddress;
+        for address in addresses {
+            let to = SocketAddr::new(*address, port);
+            match timeout(share, TcpStream::connect(to)).await {
+                Ok(Ok(stream)) => return Ok((stream, *address)),
+                Ok(Err(why)) => last = Refusal::Unreachable(why),
+                Err(_) => last = Refusal::Timeout("connecting"),
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Returns those of a target's addresses that may be connected to.
+fn allowed(rules: &Rules, target: &Target, found: Vec<IpAddr>) -> Result<Vec<IpAddr>, Refusal> {
+    let mut why = Refusal::NoAddress;
+    let is_allowed = |address: &IpAddr| match check_address(rules, target, *address) {
+        Ok(()) => true,
+        Err(denial) => {
+            why = denial.into();
+            false
+        }
+    };
+    let allowed: Vec<_> = found.into_iter().filter(is_allowed).take(MOST_ADDRESSES).collect();
+    if allowed.is_empty() { Err(why) } else { Ok(allowed) }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let Some(mut decision) = self.decision.take() else { return };
+        decision.sent = self.count.written.load(Ordering::Relaxed);
+        decision.received = self.count.read.load(Ordering::Relaxed);
+        decision.milliseconds = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
+        self.filter.report(decision);
+    }
+}

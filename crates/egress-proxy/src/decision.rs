@@ -1,0 +1,129 @@
+//! The report of each attempt.
+
+use std::fmt::{self, Display, Formatter};
+use std::net::IpAddr;
+
+use box_image::ComponentName;
+use serde::{Deserialize, Serialize};
+
+/// How a program asked for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// By a request of HTTP for another server.
+    Http,
+    /// By HTTP's CONNECT.
+    Connect,
+    /// By SOCKS5.
+    Socks,
+    /// By a connection to an address that stands for a name.
+    Direct,
+    /// By asking for a name's addresses alone.
+    Dns,
+}
+
+/// The decision on one attempt to reach a host, and the result.
+///
+/// There is one for each attempt: for one that came about, when it has ended, and for a lookup of a name only where that is
+/// denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Decision {
+    /// Whose attempt it was.
+    pub component: ComponentName,
+    /// How it was made.
+    pub way: Channel,
+    /// The host in its one spelling, or, where it has none, as the client wrote it, in printable ASCII and cut to 253
+    /// characters; `None` where no host was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The port; `None` where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The address that was connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// The decision.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// How many bytes the server was sent.
+    pub sent: u64,
+    /// How many bytes it sent.
+    pub received: u64,
+    /// How long the attempt and the connection took, in milliseconds.
+    pub milliseconds: u64,
+}
+
+/// A decision and its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The connection was allowed, and came about.
+    Allowed,
+    /// It was not allowed, or is not any more.
+    Denied {
+        /// Why, for people.
+        reason: String,
+        /// The line that a user adds to the network of a Boxfile to allow it; `None` where no such line would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        allow: Option<String>,
+    },
+    /// It was allowed, and did not come about or did not last.
+    Failed {
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// Writes it for a person: the host, what was decided, and the line that would allow it.
+impl Display for Decision {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.host.as_deref().unwrap_or("a request"))?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))?;
+        match &self.verdict {
+            Verdict::Allowed => {
+                write!(f, " allowed, {} bytes sent, {} received", self.sent, self.received)
+            }
+            Verdict::Denied { reason, allow: Some(line) } => {
+                write!(f, " denied: {reason}; to allow it: {line}")
+            }
+            Verdict::Denied { reason, allow: None } => write!(f, " denied: {reason}"),
+            Verdict::Failed { reason } => write!(f, " failed: {reason}"),
+        }
+    }
+}
+
+/// Returns a client's text for a log or a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_graphic();
+    text.chars().take(253).map(|it| if is_plain(it) { it } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_flat_objects() {
+        let decision = Decision {
+            component: ComponentName::Agent,
+            way: Channel::Connect,
+            host: Some("example.org".to_owned()),
+            port: Some(443),
+            address: None,
+            verdict: Verdict::Denied { reason: "it is not allowed".to_owned(), allow: None },
+            sent: 0,
+            received: 0,
+            milliseconds: 3,
+        };
+        let expected = r#"{"component":"agent","way":"connect","host":"example.org","port":443,"verdict":"denied","reason":"it is not allowed","sent":0,"received":0,"milliseconds":3}"#;
+        assert_eq!(serde_json::to_string(&decision).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Decision>(expected).unwrap(), decision);
+    }
+
+    #[test]
+    fn what_is_logged_moves_no_cursor() {
+        assert_eq!(printable("a\u{1b}[2J\r\n\u{202e}b c"), "a?[2J???b?c");
+        assert_eq!(printable(&"a".repeat(5000)).len(), 253);
+    }
+}

@@ -1,0 +1,91 @@
+//! The filter of a box's network.
+
+use std::sync::Arc;
+
+use box_image::ComponentName;
+use egress_rules::Target;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::attempt::Attempt;
+use crate::decision::Channel;
+use crate::meter::{Count, Metered};
+use crate::refusal::Refusal;
+use crate::state::Filter;
+use crate::{http, socks};
+
+/// How a client says where it wants to go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Way {
+    /// By HTTP/1, as to a proxy: CONNECT, or a request with a whole `http://` URI (RFC 9110, section 9.3.6; RFC 9112, 3.2.2).
+    Http,
+    /// By SOCKS5 without authentication, CONNECT alone (RFC 1928).
+    Socks,
+    /// Not at all: its connection is to this target.
+    Direct(Target),
+}
+
+impl Filter {
+    /// Returns the ports at which a name may be connected to, for the resolver in the box: sorted, and at least one. Nothing
+    /// is resolved; the name counts as one of those that may be asked for in a minute.
+    ///
+    /// # Errors
+    /// [`Refusal`], where it may not be connected to at all; a decision has reported it.
+    pub fn look_up(
+        self: &Arc<Self>,
+        component: ComponentName,
+        name: &str,
+    ) -> Result<Vec<u16>, Refusal> {
+        let mut attempt = Attempt::new(self, component, Channel::Dns);
+        attempt.asks(name, None);
+        attempt.look_up(name)
+    }
+
+    /// Serves a client until it or its server ends the connection.
+    ///
+    /// Dropping the future ends all that belongs to the client. It has to run on a runtime of tokio.
+    pub async fn serve<S>(self: Arc<Self>, component: ComponentName, way: Way, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Ok(_client) = self.clients.try_acquire() else {
+            return self.turn_away(component, &way);
+        };
+        let count = Arc::<Count>::default();
+        let stream = Metered::client(stream, Arc::clone(&count));
+        let served = async {
+            match way {
+                Way::Http => http::serve(&self, component, stream).await,
+                Way::Socks => socks::serve(&self, component, stream).await,
+                Way::Direct(target) => self.carry(component, target, stream).await,
+            }
+        };
+        tokio::select! {
+            () = served => {}
+            () = count.idle(self.settings.idle) => {}
+        }
+    }
+
+    async fn carry<S>(self: &Arc<Self>, component: ComponentName, target: Target, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut attempt = Attempt::new(self, component, Channel::Direct);
+        if let Ok(upstream) = attempt.connect(&target).await {
+            upstream.tunnel(&self.settings, &mut attempt, stream).await;
+        }
+    }
+
+    /// Reports a client that is one too many, before it could say anything.
+    fn turn_away(self: &Arc<Self>, component: ComponentName, way: &Way) {
+        let channel = match way {
+            Way::Http => Channel::Http,
+            Way::Socks => Channel::Socks,
+            Way::Direct(_) => Channel::Direct,
+        };
+        let mut attempt = Attempt::new(self, component, channel);
+        if let Way::Direct(target) = way {
+            attempt.asks(&target.host.to_string(), Some(target.port));
+        }
+        attempt.refuse(&Refusal::Connections(self.limits.connections));
+    }
+}

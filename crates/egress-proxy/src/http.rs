@@ -1,0 +1,170 @@
+//! The proxy of HTTP/1.
+//!
+//! hyper reads and writes the messages, so that a server is sent what was understood here and not what a client wrote. Of what
+//! could be understood in two ways it refuses most; a request with a length and in chunks is one in chunks, without the length
+//! and the last of its connection (RFC 9112, section 6.3). What a proxy has to refuse beyond that is in [`head`].
+
+mod head;
+
+use std::convert::Infallible;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use box_image::ComponentName;
+use egress_rules::Target;
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, client, server};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use crate::attempt::Attempt;
+use crate::decision::{Channel, Verdict};
+use crate::refusal::Refusal;
+use crate::state::{Filter, Settings};
+use crate::upstream::{BUFFER, Upstream};
+
+/// The greatest number of a request's header lines.
+const MOST_HEADERS: usize = 64;
+
+/// The body of an answer: a server's, or a text of ours.
+type Body = Either<Incoming, Full<Bytes>>;
+
+/// Serves a client.
+pub(crate) async fn serve<S>(filter: &Arc<Filter>, component: ComponentName, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let client = Arc::new(Client {
+        filter: Arc::clone(filter),
+        component,
+        tunnel: Mutex::default(),
+        server: Mutex::default(),
+    });
+    let service = service_fn(|request| {
+        let client = Arc::clone(&client);
+        async move { Ok::<_, Infallible>(client.answer(request).await) }
+    });
+    let mut http = server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(filter.settings.request);
+    http.max_buf_size(BUFFER).max_headers(MOST_HEADERS).auto_date_header(false);
+    // What is wrong with a connection, its client has been told, or it is gone.
+    let _ended = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+    let tunnel = lock(&client.tunnel).take();
+    if let Some(tunnel) = tunnel {
+        tunnel.carry(&filter.settings).await;
+    }
+}
+
+/// A client, and what belongs to it.
+struct Client {
+    filter: Arc<Filter>,
+    component: ComponentName,
+    /// The tunnel that its connection becomes after the answer.
+    tunnel: Mutex<Option<Tunnel>>,
+    /// The connection to the server of its last request, which ends with the client.
+    server: Mutex<JoinSet<()>>,
+}
+
+struct Tunnel {
+    client: OnUpgrade,
+    attempt: Attempt,
+    upstream: Upstream,
+}
+
+impl Tunnel {
+    async fn carry(self, settings: &Settings) {
+        let Self { client, mut attempt, upstream } = self;
+        if let Ok(client) = client.await {
+            upstream.tunnel(settings, &mut attempt, TokioIo::new(client)).await;
+        }
+    }
+}
+
+impl Client {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        // The last request has its answer, and its connection may not count any more.
+        let mut last = mem::take(&mut *lock(&self.server));
+        last.shutdown().await;
+        let is_connect = request.method() == Method::CONNECT;
+        let channel = if is_connect { Channel::Connect } else { Channel::Http };
+        let mut attempt = Attempt::new(&self.filter, self.component, channel);
+        // Without the name and the password that a URI could have, and that would be refused.
+        if let Some(host) = request.uri().host() {
+            attempt.asks(host, None);
+        }
+        let target = match head::target(&request, &self.filter.settings) {
+            Ok(target) => target,
+            Err(why) => {
+                attempt.refuse(&why);
+                return refusal(&why, None);
+            }
+        };
+        match attempt.connect(&target).await {
+            Ok(upstream) if is_connect => {
+                let client = hyper::upgrade::on(request);
+                *lock(&self.tunnel) = Some(Tunnel { client, attempt, upstream });
+                Response::new(Either::Right(Full::default()))
+            }
+            Ok(upstream) => {
+                let attempt = Arc::new(Mutex::new(attempt));
+                let answer = self.forward(&attempt, upstream, &target, request).await;
+                answer.unwrap_or_else(|why| {
+                    lock(&attempt).ends(&why);
+                    refusal(&why, None)
+                })
+            }
+            Err(why) => refusal(&why, Some(&target)),
+        }
+    }
+
+    /// Sends a request to its server and returns the answer, whose body comes as it is read.
+    async fn forward(
+        &self,
+        attempt: &Arc<Mutex<Attempt>>,
+        upstream: Upstream,
+        target: &Target,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        let Upstream { stream, mut watch } = upstream;
+        let mut http = client::conn::http1::Builder::new();
+        http.max_buf_size(BUFFER);
+        let opened = http.handshake(TokioIo::new(stream)).await;
+        let (mut server, connection) = opened.map_err(|_| Refusal::Answer)?;
+        let attempt = Arc::clone(attempt);
+        let mut carried = JoinSet::new();
+        carried.spawn(async move {
+            tokio::select! {
+                _ = connection => {}
+                why = watch.denied() => lock(&attempt).ends(&why),
+            }
+        });
+        *lock(&self.server) = carried;
+        let answer = server.send_request(head::to_server(request, target)?).await;
+        head::to_client(answer.map_err(|_| Refusal::Answer)?).map(|it| it.map(Either::Left))
+    }
+}
+
+/// Returns the answer that says why not, and what the user of the box could do.
+fn refusal(why: &Refusal, target: Option<&Target>) -> Response<Body> {
+    let mut text = match target {
+        Some(target) => format!("The box cannot connect to {target}: {why}.\n"),
+        None => format!("The box cannot connect: {why}.\n"),
+    };
+    if let Verdict::Denied { allow: Some(line), .. } = why.verdict(target) {
+        text += &format!("To allow it, its user adds to the network of its Boxfile: {line}\n");
+    }
+    let mut response = Response::new(Either::Right(Full::from(text)));
+    *response.status_mut() = why.status();
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,121 @@
+//! Streams whose bytes are counted.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep, sleep_until};
+
+use crate::limits::Pace;
+
+/// How often a connection is looked at before it counts as idle.
+const CHECKS: u32 = 10;
+
+/// How many bytes have passed, both ways.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    pub(crate) read: AtomicU64,
+    pub(crate) written: AtomicU64,
+}
+
+impl Count {
+    fn both(&self) -> u64 {
+        self.read.load(Ordering::Relaxed).wrapping_add(self.written.load(Ordering::Relaxed))
+    }
+
+    /// Returns when no byte has passed for that long, or up to a tenth longer.
+    pub(crate) async fn idle(&self, time: Duration) {
+        let (mut before, mut still) = (self.both(), 0);
+        while still < CHECKS {
+            sleep(time / CHECKS).await;
+            let now = self.both();
+            still = if now == before { still + 1 } else { 0 };
+            before = now;
+        }
+    }
+}
+
+/// A stream whose bytes are counted, and paced where there is a pace.
+#[derive(Debug)]
+pub(crate) struct Metered<S> {
+    stream: S,
+    count: Arc<Count>,
+    pace: Option<Arc<Pace>>,
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Metered<S> {
+    /// Returns a client's stream, of which only is of interest whether anything passes.
+    pub(crate) fn client(stream: S, count: Arc<Count>) -> Self {
+        Self { stream, count, pace: None, wait: None }
+    }
+
+    fn poll_pace(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(pace) = &self.pace else { return Poll::Ready(()) };
+        while let Some(next) = pace.next() {
+            let wait = self.wait.get_or_insert_with(|| Box::pin(sleep_until(next)));
+            if wait.deadline() < next {
+                wait.as_mut().reset(next);
+            }
+            ready!(wait.as_mut().poll(cx));
+        }
+        self.wait = None;
+        Poll::Ready(())
+    }
+
+    fn passed(&self, counter: &AtomicU64, bytes: usize) {
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        if let Some(pace) = &self.pace {
+            pace.pass(bytes);
+        }
+    }
+}
+
+impl Metered<TcpStream> {
+    /// Returns a server's stream.
+    pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<Pace>) -> Self {
+        Self { stream, count, pace: Some(pace), wait: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.poll_pace(cx));
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
+        this.passed(&this.count.read, buf.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(this.poll_pace(cx));
+        let written = ready!(Pin::new(&mut this.stream).poll_write(cx, buf))?;
+        this.passed(&this.count.written, written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,43 @@
+//! The addresses that this host has itself.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+
+use egress_rules::{Denial, Rules, Target};
+
+/// A port of UDP, any but 0 (RFC 863).
+const DISCARD: u16 = 9;
+/// Addresses that no host has (RFC 5737, RFC 3849).
+const FOREIGN_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const FOREIGN_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+
+/// Checks an address that a target has, which may be one of this host, whatever it is on the internet.
+///
+/// # Errors
+/// Why it may not be connected to.
+pub(crate) fn check_address(rules: &Rules, target: &Target, address: IpAddr) -> Result<(), Denial> {
+    rules.check_address(target, address)?;
+    if is_own(address) { rules.check_own_address(target, address) } else { Ok(()) }
+}
+
+/// Returns whether an address is this host's own: whether a socket can be bound to it. What cannot be found out counts as so.
+fn is_own(address: IpAddr) -> bool {
+    let (foreign, any) = match address {
+        IpAddr::V4(_) => (IpAddr::from(FOREIGN_V4), IpAddr::from(Ipv4Addr::UNSPECIFIED)),
+        IpAddr::V6(_) => (IpAddr::from(FOREIGN_V6), IpAddr::from(Ipv6Addr::UNSPECIFIED)),
+    };
+    let can_bind = |address: IpAddr| match UdpSocket::bind((address, 0)) {
+        Err(why) => why.kind() != ErrorKind::AddrNotAvailable,
+        Ok(_) => true,
+    };
+    if !can_bind(address) || !can_bind(foreign) {
+        return can_bind(address);
+    }
+    // On a host on which any address can be bound to (`ip_nonlocal_bind`): a connected socket of UDP sends nothing, and has
+    // the address from which it would.
+    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect((address, DISCARD))?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == address)
+}

@@ -1,0 +1,133 @@
+//! Why an attempt came to nothing, or to an end.
+
+use std::io;
+
+use box_image::PeerPlan;
+use egress_rules::hello::HelloError;
+use egress_rules::{Denial, Host, Peer, Rules, Target, TargetError, USUAL_PORTS};
+use hyper::StatusCode;
+
+use crate::decision::Verdict;
+
+/// Why a connection is refused, did not come about, or was ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The client asks for nothing that can be connected to.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The rules do not allow it.
+    #[error(transparent)]
+    Rules(#[from] Denial),
+    /// The client's first message at port 443 is not the one that it has to be.
+    #[error(transparent)]
+    Hello(#[from] HelloError),
+    /// The client's request is one that a proxy does not carry, or that two readers could read in two ways.
+    #[error("{0}")]
+    Request(&'static str),
+    /// The box has as many connections as it may have.
+    #[error("the box has {0} connections, which is its limit")]
+    Connections(u32),
+    /// The box has asked for as many names as it may in a minute.
+    #[error("the box has asked for {0} names within a minute, which is its limit")]
+    Names(u32),
+    /// The name could not be resolved.
+    #[error("its name could not be resolved: {0}")]
+    Unresolved(io::Error),
+    /// The name has no address.
+    #[error("its name has no address")]
+    NoAddress,
+    /// No address could be connected to.
+    #[error("it could not be connected to: {0}")]
+    Unreachable(io::Error),
+    /// Something took longer than it may.
+    #[error("{0} took too long")]
+    Timeout(&'static str),
+    /// The server answered with something that can not be passed on.
+    #[error("the server's answer is not HTTP, or too long")]
+    Answer,
+    /// The client ended the connection before there was an answer.
+    #[error("the client has gone")]
+    Gone,
+}
+
+impl Refusal {
+    /// Returns the line that a user adds to the network of a Boxfile to allow this target; `None` where no such line would.
+    pub fn allow(&self, target: &Target) -> Option<String> {
+        let peer = match (self, &target.host) {
+            (Self::Rules(denial @ Denial::Special(address, _)), _)
+                if Rules::is_sensible(denial) =>
+            {
+                address.to_string()
+            }
+            (Self::Rules(Denial::NotAllowed | Denial::Port(_)), Host::Name(name)) => name.clone(),
+            (Self::Rules(Denial::NotAllowed | Denial::Port(_)), Host::Address(address)) => {
+                address.to_string()
+            }
+            _ => return None,
+        };
+        let peer = Peer::parse(&peer)?.to_string();
+        let port = Some(target.port).filter(|port| !USUAL_PORTS.contains(port));
+        Some(format!("allow {}", PeerPlan { peer, port }))
+    }
+
+    /// Returns whether it is the filter that refuses, and not the network.
+    fn is_denial(&self) -> bool {
+        match self {
+            Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
+            Self::Connections(_) | Self::Names(_) => true,
+            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => false,
+            Self::Timeout(_) | Self::Answer | Self::Gone => false,
+        }
+    }
+
+    /// Returns what is reported of it, with the target where one was read.
+    pub(crate) fn verdict(&self, target: Option<&Target>) -> Verdict {
+        let reason = self.to_string();
+        if self.is_denial() {
+            Verdict::Denied { reason, allow: target.and_then(|it| self.allow(it)) }
+        } else {
+            Verdict::Failed { reason }
+        }
+    }
+
+    /// Returns the status with which a client of HTTP hears of it.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Target(_) | Self::Request(_) => StatusCode::BAD_REQUEST,
+            Self::Rules(_) | Self::Hello(_) => StatusCode::FORBIDDEN,
+            Self::Connections(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Names(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => StatusCode::BAD_GATEWAY,
+            Self::Answer | Self::Gone => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_user_could_allow_is_said_in_the_words_of_a_boxfile() {
+        let address = "10.0.0.5".parse().unwrap();
+        for (refusal, target, expected) in [
+            (Denial::NotAllowed, "example.org:443", Some("allow \"example.org\"")),
+            (Denial::NotAllowed, "example.org:80", Some("allow \"example.org\"")),
+            (Denial::NotAllowed, "db.example.org:5432", Some("allow \"db.example.org\" port=5432")),
+            (Denial::Port(22), "example.org:22", Some("allow \"example.org\" port=22")),
+            (Denial::NotAllowed, "93.184.216.34:443", Some("allow \"93.184.216.34\"")),
+            (Denial::NotAllowed, "[2606:2800::1]:22", Some("allow \"2606:2800::1\" port=22")),
+            (Denial::Special(address, "private"), "example.org:443", Some("allow \"10.0.0.5\"")),
+            // A rule needs a domain of two parts, and one that denies has to go first.
+            (Denial::NotAllowed, "localhost:80", None),
+            (Denial::Denied(Peer::Name("example.org".to_owned())), "example.org:80", None),
+        ] {
+            let target = Target::parse(target).unwrap();
+            assert_eq!(Refusal::from(refusal).allow(&target).as_deref(), expected, "{target}");
+        }
+        let target = Target::parse("example.org:443").unwrap();
+        assert_eq!(Refusal::Connections(1).allow(&target), None);
+        assert_eq!(Refusal::Hello(HelloError::NotTls).allow(&target), None);
+    }
+}

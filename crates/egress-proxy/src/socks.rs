@@ -1,0 +1,147 @@
+//! SOCKS5, after RFC 1928: CONNECT without authentication.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use box_image::ComponentName;
+use egress_rules::Target;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::attempt::Attempt;
+use crate::decision::Channel;
+use crate::refusal::Refusal;
+use crate::state::Filter;
+
+const VERSION: u8 = 5;
+/// The method without authentication, and the answer where a client has only others.
+const NO_AUTHENTICATION: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+const CONNECT: u8 = 1;
+
+/// Answers to a request (section 6).
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const NOT_ALLOWED: u8 = 2;
+const HOST_UNREACHABLE: u8 = 4;
+const REFUSED: u8 = 5;
+const EXPIRED: u8 = 6;
+const NO_SUCH_COMMAND: u8 = 7;
+const NO_SUCH_ADDRESS: u8 = 8;
+
+/// Serves a client.
+pub(crate) async fn serve<S>(filter: &Arc<Filter>, component: ComponentName, mut stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Ok(Ok(Some((host, port)))) = timeout(filter.settings.request, handshake(&mut stream)).await
+    else {
+        return;
+    };
+    let mut attempt = Attempt::new(filter, component, Channel::Socks);
+    attempt.asks(&host, Some(port));
+    let connected = match Target::parse(&format!("{host}:{port}")) {
+        Ok(target) => attempt.connect(&target).await,
+        Err(why) => {
+            let why = Refusal::from(why);
+            attempt.refuse(&why);
+            Err(why)
+        }
+    };
+    match connected {
+        Ok(upstream) => {
+            if answer(&mut stream, DONE).await.is_ok() {
+                upstream.tunnel(&filter.settings, &mut attempt, stream).await;
+            }
+        }
+        Err(why) => {
+            // The client may be gone, and then needs no answer.
+            let _gone = timeout(filter.settings.request, end(&mut stream, code(&why))).await;
+        }
+    }
+}
+
+/// Reads what a client asks for; `None` where it was told that there is no such thing.
+async fn handshake<S>(stream: &mut S) -> io::Result<Option<(String, u16)>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if !greeting(stream).await? {
+        return Ok(None);
+    }
+    let [version, command, _, kind] = bytes(stream).await?;
+    if version != VERSION {
+        return Ok(None);
+    }
+    if command != CONNECT {
+        end(stream, NO_SUCH_COMMAND).await?;
+        return Ok(None);
+    }
+    let Some(host) = host(stream, kind).await? else {
+        end(stream, NO_SUCH_ADDRESS).await?;
+        return Ok(None);
+    };
+    Ok(Some((host, stream.read_u16().await?)))
+}
+
+/// Agrees on no authentication; `false` where the client does not.
+async fn greeting<S>(stream: &mut S) -> io::Result<bool>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let [version, count] = bytes(stream).await?;
+    if version != VERSION {
+        return Ok(false);
+    }
+    let mut methods = vec![0; count.into()];
+    stream.read_exact(&mut methods).await?;
+    let is_agreed = methods.contains(&NO_AUTHENTICATION);
+    let method = if is_agreed { NO_AUTHENTICATION } else { NO_METHOD };
+    stream.write_all(&[VERSION, method]).await?;
+    Ok(is_agreed)
+}
+
+/// Reads a host of one of the three kinds, in the form that a target has it in.
+async fn host<S: AsyncRead + Unpin>(stream: &mut S, kind: u8) -> io::Result<Option<String>> {
+    Ok(Some(match kind {
+        1 => Ipv4Addr::from(bytes::<4, _>(stream).await?).to_string(),
+        4 => format!("[{}]", Ipv6Addr::from(bytes::<16, _>(stream).await?)),
+        3 => {
+            let mut name = vec![0; stream.read_u8().await?.into()];
+            stream.read_exact(&mut name).await?;
+            // What is no UTF-8 is no name either, and is refused as such.
+            String::from_utf8_lossy(&name).into_owned()
+        }
+        _ => return Ok(None),
+    }))
+}
+
+async fn bytes<const N: usize, S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+/// Answers a request. The address that the server sees is of no use to a client in a box, and is not told.
+async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, code: u8) -> io::Result<()> {
+    stream.write_all(&[VERSION, code, 0, 1, 0, 0, 0, 0, 0, 0]).await
+}
+
+async fn end<S: AsyncWrite + Unpin>(stream: &mut S, code: u8) -> io::Result<()> {
+    answer(stream, code).await?;
+    stream.shutdown().await
+}
+
+fn code(refusal: &Refusal) -> u8 {
+    match refusal {
+        Refusal::Target(_) | Refusal::Rules(_) | Refusal::Hello(_) | Refusal::Request(_) => {
+            NOT_ALLOWED
+        }
+        Refusal::Unresolved(_) | Refusal::NoAddress => HOST_UNREACHABLE,
+        Refusal::Unreachable(why) if why.kind() == io::ErrorKind::ConnectionRefused => REFUSED,
+        Refusal::Unreachable(_) => HOST_UNREACHABLE,
+        Refusal::Timeout(_) => EXPIRED,
+        Refusal::Connections(_) | Refusal::Names(_) | Refusal::Answer | Refusal::Gone => FAILED,
+    }
+}

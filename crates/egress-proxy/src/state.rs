@@ -1,0 +1,121 @@
+//! The state that all clients of a filter share: its rules, its limits, its resolver.
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::Arc;
+use std::time::Duration;
+
+use box_image::NetworkLimits;
+use egress_rules::{Host, Rules, Target};
+use tokio::sync::{Semaphore, watch};
+
+use crate::decision::Decision;
+use crate::limits::{Names, Pace};
+use crate::resolver::Resolver;
+
+/// The greatest number of lookups at once: each by getaddrinfo(3) takes a thread of the runtime for blocking work.
+pub const LOOKUPS: usize = 16;
+/// How many clients may be there that have no connection: clients that have not asked yet, or that are told why not.
+const SPARE_CLIENTS: usize = 64;
+
+/// The filter of a box's network: carries each connection that the rules allow, and reports each attempt.
+///
+/// All clients of a box share one, and so its limits. It holds at most some 100 KiB for each connection.
+pub struct Filter {
+    pub(crate) rules: watch::Sender<Arc<Rules>>,
+    pub(crate) limits: NetworkLimits,
+    pub(crate) settings: Settings,
+    pub(crate) resolver: Resolver,
+    pub(crate) lookups: Arc<Semaphore>,
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) names: Names,
+    pub(crate) pace: Arc<Pace>,
+    pub(crate) clients: Semaphore,
+    decisions: Box<dyn Fn(Decision) + Send + Sync>,
+}
+
+/// Settings that only tests change.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// The port at which a client's first message has to ask for the name that it has named.
+    pub(crate) tls_port: u16,
+    /// How long a client may take to say where it wants to go, each time.
+    pub(crate) request: Duration,
+    /// How long a name may take to be resolved.
+    pub(crate) resolve: Duration,
+    /// How long connecting may take, over all addresses of a name.
+    pub(crate) connect: Duration,
+    /// How long a client may take for its first message of TLS.
+    pub(crate) hello: Duration,
+    /// How long a connection may be without a byte in either direction.
+    pub(crate) idle: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let time = Duration::from_secs(10);
+        let idle = Duration::from_secs(600);
+        Self { tls_port: 443, request: time, resolve: time, connect: time, hello: time, idle }
+    }
+}
+
+impl Filter {
+    /// Returns a filter that hands each decision to `decisions`, which is called in between and must not wait for anything.
+    pub fn new(
+        rules: Rules,
+        limits: NetworkLimits,
+        resolver: Resolver,
+        decisions: impl Fn(Decision) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Self::with(rules, limits, resolver, decisions, Settings::default())
+    }
+
+    pub(crate) fn with(
+        rules: Rules,
+        limits: NetworkLimits,
+        resolver: Resolver,
+        decisions: impl Fn(Decision) + Send + Sync + 'static,
+        settings: Settings,
+    ) -> Arc<Self> {
+        let connections = limits.connections as usize;
+        Arc::new(Self {
+            rules: watch::Sender::new(Arc::new(rules)),
+            limits,
+            settings,
+            resolver,
+            lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            connections: Arc::new(Semaphore::new(connections)),
+            names: Names::new(limits.names_per_minute),
+            pace: Arc::new(Pace::new(limits.bytes_per_second)),
+            clients: Semaphore::new(connections + SPARE_CLIENTS),
+            decisions: Box::new(decisions),
+        })
+    }
+
+    /// Replaces the rules: for new connections at once, and connections whose target or address is not allowed any more end.
+    pub fn reload(&self, rules: Rules) {
+        drop(self.rules.send_replace(Arc::new(rules)));
+    }
+
+    /// Returns the rules as they are now.
+    pub fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.rules.borrow())
+    }
+
+    pub(crate) fn report(&self, decision: Decision) {
+        (self.decisions)(decision);
+    }
+
+    /// Returns whether a target's client has to ask for it by its name, in TLS.
+    ///
+    /// Where a user has allowed an address, its clients need not: TLS has no names for addresses (RFC 6066, section 3).
+    pub(crate) fn is_tls(settings: &Settings, target: &Target) -> bool {
+        target.port == settings.tls_port && matches!(target.host, Host::Name(_))
+    }
+}
+
+impl Debug for Filter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { rules, limits, .. } = self;
+        f.debug_struct("Filter").field("rules", rules).field("limits", limits).finish()
+    }
+}

@@ -1,0 +1,129 @@
+//! A connection to a host that was allowed.
+
+use std::future::pending;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use egress_rules::hello::{self, HelloError};
+use egress_rules::{Rules, Target};
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes,
+};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::timeout;
+
+use crate::attempt::Attempt;
+use crate::limits::Pace;
+use crate::meter::{Count, Metered};
+use crate::own::check_address;
+use crate::refusal::Refusal;
+use crate::state::{Filter, Settings};
+
+/// The size of a buffer, in bytes. A connection has one in each direction.
+pub(crate) const BUFFER: usize = 16 << 10;
+
+/// A connection to a host that was allowed.
+pub(crate) struct Upstream {
+    pub(crate) stream: Metered<TcpStream>,
+    pub(crate) watch: Watch,
+}
+
+/// The target of a connection, and whether it is still allowed.
+pub(crate) struct Watch {
+    rules: watch::Receiver<Arc<Rules>>,
+    target: Target,
+    address: IpAddr,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Watch {
+    pub(crate) fn new(
+        rules: watch::Receiver<Arc<Rules>>,
+        target: Target,
+        address: IpAddr,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        Self { rules, target, address, _permit: permit }
+    }
+
+    /// Returns once the rules have changed to some that do not allow the connection.
+    pub(crate) async fn denied(&mut self) -> Refusal {
+        loop {
+            if self.rules.changed().await.is_err() {
+                return pending().await;
+            }
+            let rules = Arc::clone(&self.rules.borrow_and_update());
+            let checked = rules.check(&self.target);
+            let checked = checked.and_then(|()| check_address(&rules, &self.target, self.address));
+            if let Err(denial) = checked {
+                return denial.into();
+            }
+        }
+    }
+}
+
+impl Upstream {
+    pub(crate) fn new(stream: TcpStream, count: Arc<Count>, pace: Arc<Pace>, watch: Watch) -> Self {
+        // Both ends have gathered what they send; where that fails, the connection is only slower.
+        let _unsupported = stream.set_nodelay(true);
+        Self { stream: Metered::server(stream, count, pace), watch }
+    }
+
+    /// Carries bytes both ways until both ends have ended, or until something else ends the attempt.
+    pub(crate) async fn tunnel<S>(self, settings: &Settings, attempt: &mut Attempt, client: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let Self { stream, mut watch } = self;
+        let name = Filter::is_tls(settings, &watch.target).then(|| watch.target.clone());
+        let result = tokio::select! {
+            result = carry(settings, name, client, stream) => result,
+            why = watch.denied() => Err(why),
+        };
+        if let Err(why) = result {
+            attempt.ends(&why);
+        }
+    }
+}
+
+async fn carry<C, S>(
+    settings: &Settings,
+    name: Option<Target>,
+    mut client: C,
+    mut server: S,
+) -> Result<(), Refusal>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Some(name) = name {
+        let hello = timeout(settings.hello, first_message(&mut client, &name)).await;
+        let hello = hello.map_err(|_| Refusal::Timeout("the client's first message"))??;
+        if server.write_all(&hello).await.is_err() {
+            return Ok(());
+        }
+    }
+    // An end that breaks off ends the connection as one that closes does.
+    let _ended = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await;
+    Ok(())
+}
+
+/// Reads the first message of a client of TLS, and checks that it asks for the name.
+async fn first_message<C>(client: &mut C, name: &Target) -> Result<Vec<u8>, Refusal>
+where
+    C: AsyncRead + Unpin,
+{
+    let mut bytes = Vec::new();
+    while !hello::read(&bytes, name)? {
+        let room = (BUFFER - bytes.len()) as u64;
+        if room == 0 {
+            return Err(HelloError::TooLong.into());
+        }
+        match (&mut *client).take(room).read_buf(&mut bytes).await {
+            Ok(0) | Err(_) => return Err(Refusal::Gone),
+            Ok(_) => {}
+        }
+    }
+    Ok(bytes)
+}
