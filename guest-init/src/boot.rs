@@ -8,6 +8,7 @@
 
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
@@ -158,8 +159,13 @@ pub(crate) fn restrict_tracing() -> Result<(), InitError> {
 /// # Errors
 /// The kernel's.
 pub(crate) fn loopback_up() -> Result<(), InitError> {
-    let flags = SockFlag::SOCK_CLOEXEC;
-    socket(AddressFamily::Inet, SockType::Datagram, flags, None)
-        .and_then(|socket| sys::loopback_up(std::os::fd::AsFd::as_fd(&socket)))
-        .step("bring loopback up")
+    network_socket().and_then(|it| sys::loopback_up(it.as_fd())).step("bring loopback up")
+}
+
+/// Returns a socket by which the current network namespace can be set up.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn network_socket() -> nix::Result<OwnedFd> {
+    socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
 }

@@ -1,8 +1,7 @@
 //! The bridge from a vsock port of the guest to the same TCP port of a component.
 //!
 //! An agent that knows only TCP listens on loopback; the host reaches it through the vsock port
-//! that the launcher maps to a Unix socket. The bridge is a child of init's, outside the
-//! component's process namespace, so that no workload can see or stop it; it has no privileges.
+//! that the launcher maps to a Unix socket.
 
 use std::fs::File;
 use std::io;
@@ -12,20 +11,19 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use box_image::ComponentPlan;
 use box_image::plan::MAX_CLIENTS;
-use box_image::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::libc;
-use nix::sched::{CloneFlags, setns};
-use nix::sys::prctl::{set_name, set_no_new_privs};
+use nix::sched::CloneFlags;
 use nix::sys::socket::{
     AddressFamily, Backlog, Shutdown, SockFlag, SockType, VsockAddr, bind, listen, shutdown, socket,
 };
 use nix::unistd::Pid;
 
-use crate::component::{Component, caps, spawn};
+use crate::component::Component;
 use crate::error::{InitError, Step as _};
-use crate::{console, sys};
+use crate::{apart, console, sys};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 64;
@@ -33,10 +31,6 @@ const BACKLOG: i32 = 64;
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// The stack of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
-/// A user and a group of the bridge's own, so that nobody else may signal it: no image has accounts up here, and the two
-/// numbers above have a meaning of their own.
-const OWN: u32 = u32::MAX - 2;
-
 /// Starts the bridge of a component that has a port. It listens before this returns.
 ///
 /// # Errors
@@ -45,7 +39,7 @@ pub(crate) fn start(component: &Component, plan: &ComponentPlan) -> Result<Optio
     let Some(port) = plan.port else { return Ok(None) };
     let listener = listen_on(port).step_with(|| format!("listen on vsock port {port}"))?;
     let network = plan.namespaces.net.then(|| component.open_network()).transpose()?;
-    let child = || match give_up_privileges(&listener, network.as_ref()) {
+    let child = || match prepare(&listener, network.as_ref()) {
         Ok(()) => serve(&listener, port),
         Err(error) => {
             console::say(&format!("the bridge: {error}"));
@@ -63,19 +57,9 @@ fn listen_on(port: u16) -> nix::Result<OwnedFd> {
 }
 
 /// Enters the component's network and drops everything that the bridge does not need.
-fn give_up_privileges(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> {
-    let keep: Vec<_> =
-        [Some(listener.as_fd()), network.map(File::as_fd)].into_iter().flatten().collect();
-    sys::close_all_but(&keep).step("close init's files")?;
-    set_name(c"box-bridge").step("name the bridge")?;
-    if let Some(network) = network {
-        setns(network, CloneFlags::CLONE_NEWNET).step("enter the component's network")?;
-    }
-    sys::set_nice(0).step("reset the priority")?;
-    caps::bound(0)?;
-    spawn::become_user(&User { uid: OWN, gid: OWN, groups: Vec::new() })?;
-    caps::reduce(0)?;
-    set_no_new_privs().step("set no_new_privs")
+fn prepare(listener: &OwnedFd, network: Option<&File>) -> Result<(), InitError> {
+    apart::enter(c"box-bridge", &[listener.as_fd()], network)?;
+    apart::give_up_privileges(0)
 }
 
 /// Accepts connections for good. An error is that of one connection, or passes when others have ended.

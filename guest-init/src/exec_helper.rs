@@ -217,7 +217,8 @@ impl Caller {
                 GuestMessage::Hello(_)
                 | GuestMessage::Ready(_)
                 | GuestMessage::Failed(_)
-                | GuestMessage::Usage(_) => {}
+                | GuestMessage::Usage(_)
+                | GuestMessage::Denied(_) => {}
             }
         }
         Ok(None)

@@ -11,6 +11,7 @@
 //! the machine is powered off. It never waits for a person.
 #![deny(unsafe_code)]
 
+mod apart;
 pub mod boot;
 mod bridge;
 mod cgroup;
@@ -23,6 +24,7 @@ mod exec_helper;
 mod id_map;
 pub mod isolation;
 mod mounts;
+mod network;
 pub mod plan;
 mod secrets;
 mod serve;
@@ -33,6 +35,7 @@ mod wait;
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -151,7 +154,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
         plan: &plan,
         components,
         setup: Some(setup),
-        bridges: Vec::new(),
+        carriers: BTreeMap::new(),
         calls,
         autostart: plan.business.as_ref().and_then(Autostart::of),
         signals,

@@ -136,7 +136,8 @@ impl Server<'_> {
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)
             | HostMessage::Secret(_)
-            | HostMessage::Mounts(_) => return self.end_call(id),
+            | HostMessage::Mounts(_)
+            | HostMessage::Connect(_) => return self.end_call(id),
         }
         Ok(())
     }

@@ -19,13 +19,12 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_image::wire::{GuestMessage, HostMessage, Measure, Stream, Usage};
-use box_image::{ComponentName, RunPlan};
+use box_image::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
-use crate::bridge;
 use crate::channel::Channel;
 use crate::component::protocol::{AGENT, Event, ProgramId, Request};
 use crate::component::{Component, Setup};
@@ -33,6 +32,7 @@ use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
+use crate::{bridge, network};
 use autostart::Autostart;
 use calls::Calls;
 use input::Input;
@@ -51,7 +51,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) components: Vec<Component>,
     /// The means to start the others, as soon as the agent has executed its program: its start waits for none of them.
     pub(crate) setup: Option<Setup<'a>>,
-    pub(crate) bridges: Vec<Pid>,
+    /// The processes that carry connections of components, each with what it does.
+    pub(crate) carriers: BTreeMap<Pid, &'static str>,
     /// Where the agent asks for commands in the business component, if there is one.
     pub(crate) calls: Option<UnixListener>,
     /// When the business application's own program is started, if it is.
@@ -71,10 +72,13 @@ pub(crate) fn run(machine: Machine<'_>) -> Result<(), InitError> {
         programs: BTreeMap::new(),
         tasks: BTreeMap::new(),
         has_skills: false,
+        connected: Vec::new(),
+        wanted: Vec::new(),
         agent: Agent::Starting,
         host_gone: false,
         stop: None,
     };
+    server.connect_where_filtered()?;
     server.start_agent()?;
     while !server.is_stopped()? {
         for source in server.wait()? {
@@ -121,6 +125,10 @@ struct Server<'a> {
     tasks: BTreeMap<Pid, ProgramId>,
     /// Whether the layer of loaded skills is there.
     has_skills: bool,
+    /// The components that are connected to the host's end of the network.
+    connected: Vec<ComponentName>,
+    /// Those that shall be, once they are there.
+    wanted: Vec<ComponentName>,
     calls: Calls,
     agent: Agent,
     host_gone: bool,
@@ -132,10 +140,11 @@ impl Server<'_> {
         let (program, streams) =
             Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
-        self.machine.components[0]
-            .link
-            .send(&Request::Start { id: AGENT }, &fds)
-            .step("start the agent")?;
+        match self.machine.components[0].link.send(&Request::Start { id: AGENT }, &fds) {
+            // The holder has ended already: why, it has said before.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent.step("start the agent")?,
+        }
         self.programs.insert(AGENT, program);
         Ok(())
     }
@@ -152,7 +161,39 @@ impl Server<'_> {
         // Each secret is in its component now.
         drop(setup);
         for (component, (_, plan)) in machine.components.iter().zip(machine.plan.components()) {
-            machine.bridges.extend(bridge::start(component, plan)?);
+            let bridge = bridge::start(component, plan)?;
+            machine.carriers.extend(bridge.map(|pid| (pid, "bridge the agent's port")));
+        }
+        let wanted = std::mem::take(&mut self.wanted);
+        wanted.into_iter().try_for_each(|name| self.connect(name))?;
+        self.connect_where_filtered()
+    }
+
+    /// Connects the components to the host's filter, if the box has one.
+    fn connect_where_filtered(&mut self) -> Result<(), InitError> {
+        if self.machine.plan.network.mode != NetworkMode::Filtered {
+            return Ok(());
+        }
+        let names: Vec<_> = self.machine.components.iter().map(|it| it.name).collect();
+        names.into_iter().try_for_each(|name| self.connect(name))
+    }
+
+    /// Connects a component to the host's end of the network, unless it is connected.
+    fn connect(&mut self, name: ComponentName) -> Result<(), InitError> {
+        let machine = &mut self.machine;
+        if machine.setup.is_some() && machine.plan.network.mode != NetworkMode::Filtered {
+            // With all else that the agent's start need not wait for.
+            self.wanted.push(name);
+            return Ok(());
+        }
+        let component = machine.components.iter().find(|it| it.name == name && !it.is_lost);
+        let (Some(component), Some(plan)) = (component, machine.plan.component(name)) else {
+            return Ok(());
+        };
+        if !self.connected.contains(&name) {
+            let pid = network::start(component, plan, &machine.plan.network)?;
+            machine.carriers.insert(pid, "carry the network");
+            self.connected.push(name);
         }
         Ok(())
     }
@@ -270,6 +311,7 @@ impl Server<'_> {
                 time::follow(clock);
                 Ok(())
             }
+            HostMessage::Connect(connect) => self.connect(connect.component),
             HostMessage::Secret(_) | HostMessage::Mounts(_) => {
                 Err("it sends late what belongs to the start".to_owned())
                     .step("understand the launcher")
@@ -343,16 +385,15 @@ impl Server<'_> {
         self.begin_autostart();
     }
 
-    /// Reaps init's children. Without a holder or a bridge the box is no longer what was asked for.
+    /// Reaps init's children. Without what carries its connections the box is no longer what was asked for.
     fn reap(&mut self) -> Result<(), InitError> {
         wait::clear(&self.machine.signals);
         while let Some(Ended { pid, status }) = wait::next_ended() {
             if self.task_has_ended(pid, status) {
                 continue;
             }
-            if self.machine.bridges.contains(&pid) {
-                return Err(format!("it ended with status {status}"))
-                    .step("bridge the agent's port");
+            if let Some(step) = self.machine.carriers.get(&pid) {
+                return Err(format!("its process ended with status {status}")).step(step);
             }
             // A holder says by its link why it ends, and that may still be unread.
         }

@@ -13,6 +13,7 @@ pub mod terminal;
 pub mod zeros;
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -201,16 +202,61 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize,
 /// # Errors
 /// The kernel's.
 pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
-    let mut name = [0; libc::IFNAMSIZ];
-    name[0] = b'l'.cast_signed();
-    name[1] = b'o'.cast_signed();
     let up =
         libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::ERANGE)?;
-    let request =
-        libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: up } };
-    // SAFETY: SIOCSIFFLAGS reads a whole `ifreq`, which `request` is, and writes nothing.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
+    let flags = libc::__c_anonymous_ifr_ifru { ifru_flags: up };
+    set_interface(socket, b"lo", libc::SIOCSIFFLAGS, flags)
+}
+
+/// Gives the loopback device of the current network namespace a further address, as its alias with a number: all
+/// addresses with the same first bits are the namespace's own then (netdevice(7)).
+///
+/// # Errors
+/// The kernel's.
+pub fn add_loopback_address(
+    socket: BorrowedFd<'_>,
+    alias: u8,
+    (address, prefix): (Ipv4Addr, u8),
+) -> nix::Result<()> {
+    let name = format!("lo:{alias}");
+    let mask = u32::MAX.checked_shl(32_u32.saturating_sub(prefix.into())).unwrap_or(0);
+    for (request, address) in
+        [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, Ipv4Addr::from_bits(mask))]
+    {
+        let address = libc::__c_anonymous_ifr_ifru { ifru_addr: socket_address(address) };
+        set_interface(socket, name.as_bytes(), request, address)?;
+    }
+    Ok(())
+}
+
+/// Returns an address in the form of `struct sockaddr_in`, without a port.
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut data = [0; 14];
+    // After the port.
+    for (to, byte) in data[2..].iter_mut().zip(address.octets()) {
+        *to = byte.cast_signed();
+    }
+    // AF_INET is 2.
+    libc::sockaddr {
+        sa_family: libc::sa_family_t::try_from(libc::AF_INET).unwrap_or(2),
+        sa_data: data,
+    }
+}
+
+/// Makes a request that sets something of a network device.
+fn set_interface(
+    socket: BorrowedFd<'_>,
+    device: &[u8],
+    request: libc::c_ulong,
+    value: libc::__c_anonymous_ifr_ifru,
+) -> nix::Result<()> {
+    let mut name = [0; libc::IFNAMSIZ];
+    for (to, byte) in name.iter_mut().zip(device) {
+        *to = byte.cast_signed();
+    }
+    let set = libc::ifreq { ifr_name: name, ifr_ifru: value };
+    // SAFETY: each of the requests above reads a whole `ifreq`, which `set` is, and writes nothing.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), request as _, &raw const set) };
     Errno::result(result).map(drop)
 }
 

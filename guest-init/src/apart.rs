@@ -1,0 +1,50 @@
+//! Processes of init's own that carry connections of a component: apart from its workloads, and without privileges.
+//!
+//! They are children of init's outside of the component's process namespace, so that no workload can see or stop them.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use box_image::User;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::{set_keepcaps, set_name, set_no_new_privs};
+
+use crate::component::{caps, spawn};
+use crate::error::{InitError, Step as _};
+use crate::sys;
+
+/// A user and a group of their own, so that nobody else may signal them: no image has accounts up here, and the two
+/// numbers above have a meaning of their own.
+const OWN: u32 = u32::MAX - 2;
+
+/// Enters a component's network, if it has its own, and closes all of init's files but some.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn enter(
+    name: &CStr,
+    keep: &[BorrowedFd<'_>],
+    network: Option<&File>,
+) -> Result<(), InitError> {
+    let network_fd = network.map(|it| it.as_fd());
+    let keep: Vec<_> = keep.iter().copied().chain(network_fd).collect();
+    sys::close_all_but(&keep).step("close init's files")?;
+    set_name(name).step("name the process")?;
+    if let Some(network) = network {
+        setns(network, CloneFlags::CLONE_NEWNET).step("enter the component's network")?;
+    }
+    sys::set_nice(0).step("reset the priority")
+}
+
+/// Becomes the own user, with these capabilities alone.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn give_up_privileges(capabilities: u64) -> Result<(), InitError> {
+    caps::bound(capabilities)?;
+    set_keepcaps(capabilities != 0).step("keep capabilities")?;
+    spawn::become_user(&User { uid: OWN, gid: OWN, groups: Vec::new() })?;
+    sys::set_capabilities(capabilities).step("drop capabilities")?;
+    set_no_new_privs().step("set no_new_privs")
+}

@@ -1,0 +1,181 @@
+//! The names that programs have asked for, each with an address that stands for it, and who listens there.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::{Duration, Instant};
+
+use box_image::network::PREFIX;
+use box_image::rules::MOST_PORTS;
+
+use super::dns::KEEP;
+
+/// How many names have an address at once. When there is one more, that which was asked for least recently has none any
+/// more.
+const MAX_NAMES: usize = 256;
+/// The first address of a component is that of its proxies and its resolver.
+const FIRST: u32 = 2;
+
+/// The names of a component's programs.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The component's own address.
+    own: Ipv4Addr,
+    /// The next address, as a distance from the first with the same first bits.
+    next: u32,
+    names: BTreeMap<String, Name>,
+}
+
+/// A name, and where its connections come.
+#[derive(Debug)]
+pub(super) struct Name {
+    address: Ipv4Addr,
+    listeners: Vec<(u16, TcpListener)>,
+    /// When the host has last said that it is allowed.
+    allowed: Instant,
+    /// When it was last asked for.
+    asked: Instant,
+}
+
+impl Names {
+    /// Returns none, for the component with this address.
+    pub(super) const fn new(own: Ipv4Addr) -> Self {
+        Self { own, next: FIRST, names: BTreeMap::new() }
+    }
+
+    /// Returns the address of a name, if the host has said not long ago that it is allowed.
+    pub(super) fn known(&mut self, name: &str, now: Instant) -> Option<Ipv4Addr> {
+        let known = self.names.get_mut(name)?;
+        let age = now.saturating_duration_since(known.allowed);
+        known.asked = now;
+        (age < Duration::from_secs(KEEP.into())).then_some(known.address)
+    }
+
+    /// Listens for connections to a name at some ports, with an address of its own; returns that. A port that a program
+    /// listens on already, at all addresses, is left to it.
+    pub(super) fn allow(&mut self, name: &str, ports: &[u16], now: Instant) -> Ipv4Addr {
+        let old = self.names.remove(name);
+        let (address, mut listeners) =
+            old.map_or_else(|| (self.next_address(), Vec::new()), |it| (it.address, it.listeners));
+        let ports = &ports[..ports.len().min(MOST_PORTS)];
+        listeners.retain(|(port, _)| ports.contains(port));
+        for port in ports {
+            if !listeners.iter().any(|(own, _)| own == port)
+                && let Ok(listener) = listen((address, *port))
+            {
+                listeners.push((*port, listener));
+            }
+        }
+        self.forget_oldest();
+        self.names.insert(name.to_owned(), Name { address, listeners, allowed: now, asked: now });
+        address
+    }
+
+    /// Closes what listens for a name that is denied.
+    pub(super) fn deny(&mut self, name: &str) {
+        self.names.remove(name);
+    }
+
+    /// Returns all that listen, with their names and ports.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = (&str, u16, &TcpListener)> {
+        self.names.iter().flat_map(|(name, it)| {
+            it.listeners.iter().map(|(port, listener)| (name.as_str(), *port, listener))
+        })
+    }
+
+    /// An address is used again only after all others, so that a program which has kept one does not reach another name.
+    fn next_address(&mut self) -> Ipv4Addr {
+        let taken: Vec<_> = self.names.values().map(|it| it.address).collect();
+        let width = 32 - u32::from(PREFIX);
+        let network = self.own.to_bits() >> width << width;
+        loop {
+            let address = Ipv4Addr::from_bits(network | self.next);
+            // Neither the network's own address nor that for all of it.
+            self.next = if self.next + 2 < 1 << width { self.next + 1 } else { FIRST };
+            if !taken.contains(&address) {
+                return address;
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.names.len() >= MAX_NAMES {
+            let oldest = self.names.iter().min_by_key(|(_, it)| it.asked);
+            let Some(name) = oldest.map(|(name, _)| name.clone()) else { return };
+            self.names.remove(&name);
+        }
+    }
+}
+
+fn listen(at: (Ipv4Addr, u16)) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(at)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names in a part of loopback, in which tests may listen.
+    fn names() -> Names {
+        Names::new(Ipv4Addr::new(127, 77, 0, 1))
+    }
+
+    /// Returns a port at which nobody listens, at one address at least.
+    fn free_port() -> u16 {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn each_name_has_its_address_and_keeps_it() {
+        let (mut names, now, port) = (names(), Instant::now(), free_port());
+        assert_eq!(names.known("a.example", now), None);
+        let first = names.allow("a.example", &[port], now);
+        assert_eq!(first, Ipv4Addr::new(127, 77, 0, 2));
+        assert_eq!(names.allow("b.example", &[port], now), Ipv4Addr::new(127, 77, 0, 3));
+        assert_eq!(names.allow("a.example", &[port], now), first);
+        assert_eq!(names.known("a.example", now), Some(first));
+        let later = now + Duration::from_secs(KEEP.into());
+        assert_eq!(names.known("a.example", later), None, "the host is asked again");
+        let at: Vec<_> = names.listeners().map(|it| (it.0, it.1)).collect();
+        assert_eq!(at, [("a.example", port), ("b.example", port)]);
+        assert!(std::net::TcpStream::connect((first, port)).is_ok());
+        names.deny("a.example");
+        assert_eq!(names.listeners().count(), 1);
+        assert!(std::net::TcpStream::connect((first, port)).is_err());
+    }
+
+    #[test]
+    fn ports_come_and_go() {
+        let (mut names, now) = (names(), Instant::now());
+        let [one, two] = [free_port(), free_port()];
+        let ports = |names: &Names| names.listeners().map(|it| it.1).collect::<Vec<_>>();
+        names.allow("a.example", &[one], now);
+        names.allow("a.example", &[one, two], now);
+        assert_eq!(ports(&names), [one, two]);
+        names.allow("a.example", &[two], now);
+        assert_eq!(ports(&names), [two]);
+        let many: Vec<_> = (1..=64).map(|_| free_port()).collect();
+        names.allow("a.example", &many, now);
+        assert!(ports(&names).len() <= MOST_PORTS);
+    }
+
+    #[test]
+    fn the_name_that_was_asked_for_least_recently_goes_and_its_address_is_not_used_soon() {
+        let (mut names, start) = (names(), Instant::now());
+        let at = |i: usize| start + Duration::from_millis(u64::try_from(i).unwrap());
+        for i in 0..MAX_NAMES {
+            names.allow(&format!("{i}.example"), &[], at(i));
+        }
+        names.known("0.example", at(MAX_NAMES));
+        let new = names.allow("new.example", &[], at(MAX_NAMES + 1));
+        assert_eq!(names.names.len(), MAX_NAMES);
+        assert!(names.names.contains_key("0.example"));
+        assert!(!names.names.contains_key("1.example"));
+        assert_eq!(new.to_bits() & 0xffff, FIRST + u32::try_from(MAX_NAMES).unwrap());
+        names.next = 0xfffe;
+        assert_eq!(names.allow("last.example", &[], start).octets()[2..], [255, 254]);
+        let again = names.allow("again.example", &[], start).to_bits() & 0xffff;
+        assert_eq!(again, FIRST + 1, "the first that is free again");
+    }
+}

@@ -1,0 +1,225 @@
+//! A stream's end in the component: the connection of a program.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use box_image::wire::{
+    GuestNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
+};
+use nix::poll::PollFlags;
+
+use crate::wait::is_temporary;
+
+/// One connection of a program.
+#[derive(Debug)]
+pub(super) struct Stream {
+    number: u32,
+    socket: TcpStream,
+    /// The bytes that the host has sent and the program has not taken.
+    waiting: Vec<u8>,
+    /// How many bytes the host still takes.
+    credit: u32,
+    /// Whether the program has sent its last byte.
+    has_ended: bool,
+    /// Whether the host has.
+    host_has_ended: bool,
+    /// Whether it is over once all has been written.
+    is_closing: bool,
+}
+
+impl Stream {
+    /// Takes the connection of a program, which does not block from now on.
+    pub(super) fn new(number: u32, socket: TcpStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        // It is half of a connection: the other half decides how bytes are put together.
+        socket.set_nodelay(true)?;
+        let (waiting, credit) = (Vec::new(), STREAM_WINDOW);
+        let (has_ended, host_has_ended, is_closing) = (false, false, false);
+        Ok(Self { number, socket, waiting, credit, has_ended, host_has_ended, is_closing })
+    }
+
+    /// Returns the connection and what it is waited for, if it is for anything.
+    pub(super) fn wanted(&self) -> Option<(BorrowedFd<'_>, PollFlags)> {
+        let mut wanted = PollFlags::empty();
+        wanted.set(PollFlags::POLLIN, !self.has_ended && !self.is_closing && self.credit > 0);
+        wanted.set(PollFlags::POLLOUT, !self.waiting.is_empty());
+        (!wanted.is_empty()).then(|| (self.socket.as_fd(), wanted))
+    }
+
+    /// Returns whether it is over in both directions.
+    pub(super) const fn is_over(&self) -> bool {
+        let is_done = self.has_ended && self.host_has_ended;
+        self.waiting.is_empty() && (is_done || self.is_closing)
+    }
+
+    /// Reads what the program has sent; returns what the host is to be told.
+    pub(super) fn read(&mut self) -> Option<GuestNetwork> {
+        let length = MAX_STREAM_DATA.min(self.credit as usize);
+        let mut data = vec![0; length];
+        match self.socket.read(&mut data) {
+            Ok(0) => {
+                self.has_ended = true;
+                Some(GuestNetwork::End(self.id()))
+            }
+            Ok(length) => {
+                data.truncate(length);
+                self.credit -= u32::try_from(length).unwrap_or(self.credit);
+                Some(GuestNetwork::Data(StreamData { stream: self.number, data }))
+            }
+            Err(error) if is_temporary(&error) => None,
+            Err(_) => Some(self.break_off()),
+        }
+    }
+
+    /// Writes what the program takes; returns what the host is to be told.
+    pub(super) fn write(&mut self) -> Option<GuestNetwork> {
+        let written = match self.socket.write(&self.waiting) {
+            Ok(length) => length,
+            Err(error) if is_temporary(&error) => return None,
+            Err(_) => return Some(self.break_off()),
+        };
+        self.waiting.drain(..written);
+        self.pass_end_on();
+        let bytes = u32::try_from(written).unwrap_or(u32::MAX);
+        Some(GuestNetwork::Credit(StreamCredit { stream: self.number, bytes }))
+    }
+
+    /// Takes bytes of the host.
+    pub(super) fn push(&mut self, data: &[u8]) -> Option<GuestNetwork> {
+        self.waiting.extend_from_slice(data);
+        self.write()
+    }
+
+    /// Notes that the host sends no more.
+    pub(super) fn end(&mut self) {
+        self.host_has_ended = true;
+        self.pass_end_on();
+    }
+
+    /// Notes that the host has closed it.
+    pub(super) const fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    /// Lets more be sent.
+    pub(super) fn grant(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes).min(STREAM_WINDOW);
+    }
+
+    fn pass_end_on(&self) {
+        if self.host_has_ended && self.waiting.is_empty() {
+            // A program that is gone needs no end.
+            drop(self.socket.shutdown(Shutdown::Write));
+        }
+    }
+
+    /// Drops what is left of a connection that has broken off.
+    fn break_off(&mut self) -> GuestNetwork {
+        self.waiting.clear();
+        self.is_closing = true;
+        GuestNetwork::Close(self.id())
+    }
+
+    const fn id(&self) -> StreamId {
+        StreamId { stream: self.number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    /// Returns a stream, and the program's end of its connection.
+    fn stream() -> (Stream, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let program = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (Stream::new(6, listener.accept().unwrap().0).unwrap(), program)
+    }
+
+    fn wanted(stream: &Stream) -> PollFlags {
+        stream.wanted().map_or(PollFlags::empty(), |it| it.1)
+    }
+
+    /// Reads until the stream has something to say.
+    fn read(stream: &mut Stream) -> GuestNetwork {
+        loop {
+            if let Some(message) = stream.read() {
+                return message;
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_read_than_the_host_takes() {
+        let (mut stream, mut program) = stream();
+        program.write_all(&vec![7; 2 * STREAM_WINDOW as usize]).unwrap();
+        let mut sent = 0;
+        while wanted(&stream).contains(PollFlags::POLLIN) {
+            let GuestNetwork::Data(data) = read(&mut stream) else { panic!() };
+            assert!(data.data.len() <= MAX_STREAM_DATA);
+            sent += data.data.len();
+        }
+        assert_eq!(sent, STREAM_WINDOW as usize);
+        stream.grant(5);
+        let GuestNetwork::Data(data) = read(&mut stream) else { panic!() };
+        assert_eq!(data.data, [7; 5]);
+        stream.grant(u32::MAX);
+        assert_eq!(stream.credit, STREAM_WINDOW, "a window is never wider");
+    }
+
+    #[test]
+    fn ends_are_passed_on_after_all_bytes_and_by_themselves() {
+        let (mut stream, mut program) = stream();
+        let sent = vec![9; STREAM_WINDOW as usize];
+        let granted = stream.push(&sent);
+        let all = StreamCredit { stream: 6, bytes: STREAM_WINDOW };
+        assert_eq!(granted, Some(GuestNetwork::Credit(all)), "a socket holds as much");
+        stream.end();
+        let mut got = Vec::new();
+        program.read_to_end(&mut got).unwrap();
+        assert_eq!(got, sent);
+        assert!(!stream.is_over(), "the program may still send");
+        program.write_all(b"rest").unwrap();
+        let GuestNetwork::Data(data) = read(&mut stream) else { panic!() };
+        assert_eq!(data.data, b"rest");
+        drop(program);
+        assert_eq!(read(&mut stream), GuestNetwork::End(StreamId { stream: 6 }));
+        assert!(stream.is_over());
+    }
+
+    #[test]
+    fn what_the_program_does_not_take_waits_and_a_close_waits_for_it() {
+        let (mut stream, mut program) = stream();
+        let mut pushed = 0;
+        while stream.waiting.is_empty() {
+            stream.push(&[3; MAX_STREAM_DATA]);
+            pushed += MAX_STREAM_DATA;
+        }
+        stream.close();
+        assert_eq!(wanted(&stream), PollFlags::POLLOUT);
+        assert!(!stream.is_over());
+        let reader = std::thread::spawn(move || {
+            let mut got = Vec::new();
+            program.read_to_end(&mut got).map(|_| got.len())
+        });
+        while !stream.is_over() {
+            stream.write();
+        }
+        drop(stream);
+        assert_eq!(reader.join().unwrap().unwrap(), pushed);
+    }
+
+    #[test]
+    fn a_connection_that_breaks_off_is_closed() {
+        let (mut stream, program) = stream();
+        drop(program);
+        let mut said = stream.push(b"to nobody");
+        while !matches!(said, Some(GuestNetwork::Close(_))) {
+            said = stream.push(b"to nobody");
+        }
+        assert!(stream.is_over() && wanted(&stream).is_empty());
+    }
+}
