@@ -6,6 +6,7 @@
 //! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
+//! <state>/boxes/NAME/network.log   what the box's filter has decided
 //! ```
 //!
 //! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
@@ -107,6 +108,11 @@ impl Boxes {
         let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();
         records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
         Ok(records)
+    }
+
+    /// Returns what the filter of a box has decided, from its beginning.
+    pub fn network_log(&self, name: &str) -> LogReader {
+        LogReader::of_network(&self.directory.join(name))
     }
 
     /// Returns the record of the box with this name.

@@ -9,10 +9,11 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use box_image::ComponentName;
 use box_image::wire::{
-    self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Exec, Exited, Failed, Follow,
-    Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, Resize,
-    Shutdown, Signal, TerminalSize, Usage,
+    self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed,
+    Follow, Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL,
+    Resize, Rules, Shutdown, Signal, TerminalSize, Usage,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -48,6 +49,16 @@ pub struct Client<'a> {
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
     business: Option<BusinessEnds<'a>>,
+    denials: Option<Denials<'a>>,
+}
+
+/// Gets the component and the text of each thing that the box's filter has denied.
+struct Denials<'a>(&'a dyn Fn(ComponentName, &str));
+
+impl fmt::Debug for Denials<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Denials(…)")
+    }
 }
 
 /// Gets the box's name and the exit status whenever the business application's own program has ended.
@@ -109,6 +120,7 @@ impl<'a> Client<'a> {
             deadline: None,
             agent_status: None,
             business: None,
+            denials: None,
         };
         let mut greeting = Vec::new();
         let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
@@ -121,6 +133,12 @@ impl<'a> Client<'a> {
     #[must_use]
     pub fn on_business_end(self, told: &'a dyn Fn(&str, u8)) -> Self {
         Self { business: Some(BusinessEnds(told)), ..self }
+    }
+
+    /// Tells `told` whose attempt the box's filter has denied, and what it was; each thing once.
+    #[must_use]
+    pub fn on_denial(self, told: &'a dyn Fn(ComponentName, &str)) -> Self {
+        Self { denials: Some(Denials(told)), ..self }
     }
 
     /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
@@ -151,6 +169,19 @@ impl<'a> Client<'a> {
     /// Waits no longer than so much in all from now on: [`LaunchError::NoAnswer`] then.
     pub fn give_up_after(&mut self, patience: Duration) {
         self.deadline = Some(Instant::now() + patience);
+    }
+
+    /// Replaces the rules of the box's filter, as the last thing of this client.
+    ///
+    /// # Errors
+    /// [`LaunchError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
+    pub fn set_rules(mut self, rules: Rules) -> Result<(), LaunchError> {
+        let mut frame = Vec::new();
+        let written = ClientMessage::Rules(rules).write(&mut frame);
+        written.map_err(LaunchError::system("send rules to the supervisor"))?;
+        self.write(&frame)?;
+        self.give_up_after(PATIENCE);
+        self.finish()
     }
 
     /// Asks for the resources that the box uses, as the last thing of this client.
@@ -318,6 +349,10 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {
                 self.business.iter().for_each(|it| (it.0)(&self.name, exit.status));
+                Ok(())
+            }
+            GuestMessage::Denied(Denied { component, what }) => {
+                self.denials.iter().for_each(|it| (it.0)(component, &what));
                 Ok(())
             }
             GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),

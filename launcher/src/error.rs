@@ -1,6 +1,7 @@
 //! Errors from opening, verifying and running a box.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
@@ -10,11 +11,13 @@ use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, SkillMode, Unsupported, signals};
 use box_layout::OpenError;
 use box_skill::SkillError;
+use egress_rules::PeerError;
 use serde::Serialize;
 
 use crate::host::kvm_error::KvmError;
 use crate::jail::Missing;
 use crate::krun::KrunError;
+use crate::network::Published;
 use crate::output::Route;
 use crate::volumes::VolumeError;
 
@@ -81,6 +84,19 @@ pub enum LaunchError {
     /// A Unix socket's path does not fit its address.
     #[error("the socket path {} is longer than {limit} bytes", path.display())]
     SocketPath { path: PathBuf, limit: usize },
+    /// A port of the host cannot be published at.
+    #[error("cannot publish a port at {at}: {source}")]
+    Port {
+        at: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    /// A port of a component that the box does not have.
+    #[error("cannot publish {published}: the box has no {} component", published.component.name())]
+    NoSuchPort { published: Published },
+    /// The plan of a box names hosts in a malformed form.
+    #[error("the box's network: {0}")]
+    Peer(#[from] PeerError),
     /// A call of the operating system failed.
     #[error("cannot {action}: {source}")]
     System {

@@ -29,6 +29,7 @@ pub mod input;
 pub mod jail;
 pub mod krun;
 pub mod machine;
+pub mod network;
 mod open;
 pub mod output;
 mod own;

@@ -55,17 +55,16 @@ impl RuntimeDir {
         checked_socket_path(self.path.join(name))
     }
 
-    /// Gives the VMM's directory and a socket in it to the user that the VMM process is.
+    /// Gives the VMM's directory, and the sockets in it, to the user that the VMM process is.
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn give_away(
-        &self,
-        socket: &str,
-        (uid, gid): (u32, u32),
-    ) -> Result<(), LaunchError> {
+    pub(crate) fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), LaunchError> {
         let directory = self.path.join(VMM);
-        for path in [directory.join(socket), directory] {
+        let sockets = fs::read_dir(&directory).map_err(LaunchError::file("read", &directory))?;
+        let sockets = sockets.map(|it| it.map(|it| it.path())).collect::<io::Result<Vec<_>>>();
+        let sockets = sockets.map_err(LaunchError::file("read", &directory))?;
+        for path in sockets.into_iter().chain([directory.clone()]) {
             lchown(&path, Some(uid), Some(gid))
                 .map_err(LaunchError::file("change the owner of", &path))?;
         }

@@ -12,7 +12,8 @@
 mod clients;
 mod programs;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::future::pending;
 use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{self, JoinHandle};
@@ -20,11 +21,13 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
-    Shutdown, Signal,
+    AGENT_ID, BUSINESS_ID, Denied, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime,
+    Output, Rules, Shutdown, Signal,
 };
+use egress_proxy::{Decision, LOOKUPS};
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::Receiver;
 
 use crate::boxes::Entry;
 use crate::control::watched;
@@ -41,6 +44,8 @@ use programs::{AGENT, BUSINESS, Programs};
 pub const SOCKET: &str = "supervisor.sock";
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
+/// How much clients are told that the filter has denied.
+const MAX_TOLD: usize = 100;
 /// How many answers of the guest may be waited for.
 const MAX_MEASURED: usize = 64;
 /// The step that a supervisor names where its machine has failed.
@@ -63,11 +68,18 @@ impl Started {
     /// # Errors
     /// Those of [`Machine::start`].
     pub fn new(setup: Setup<'_>) -> Result<Self, RunFailure> {
-        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime =
+            Builder::new_current_thread().enable_all().max_blocking_threads(LOOKUPS).build();
         let runtime = runtime.map_err(LaunchError::system("make the supervisor's runtime"))?;
         let listener = listen(&setup.runtime)?;
-        let machine = runtime.block_on(Machine::start(setup))?;
-        Ok(Self { runtime, listener, machine })
+        match runtime.block_on(Machine::start(setup)) {
+            Ok(machine) => Ok(Self { runtime, listener, machine }),
+            Err(error) => {
+                // Nobody waits for the answer of a resolver any more.
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
     }
 
     /// Serves the box on a thread of its own; returns that, and a connection to it.
@@ -107,7 +119,7 @@ impl Started {
         first: Option<UnixStream>,
     ) -> Result<(), RunFailure> {
         let Self { runtime, listener, mut machine } = self;
-        runtime.block_on(async {
+        let served = runtime.block_on(async {
             let signals = signals.map(WatchedSignals::new).transpose()?;
             let mut clients = Clients::new(listener)?;
             if let Some(first) = first {
@@ -127,9 +139,12 @@ impl Started {
                 status: None,
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
+                told: BTreeSet::new(),
             };
             supervisor.run(signals.as_ref()).await
-        })
+        });
+        runtime.shutdown_background();
+        served
     }
 }
 
@@ -165,6 +180,8 @@ struct Supervisor {
     /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
+    /// The denials that clients know of.
+    told: BTreeSet<(ComponentName, String)>,
 }
 
 /// Whether the box is served any longer.
@@ -217,6 +234,10 @@ impl Supervisor {
             let flow = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
+                denied = next_denied(&mut self.machine.denied) => {
+                    self.tell_denied(&denied);
+                    CONTINUE
+                }
                 granted = self.programs.next_granted() => {
                     self.grant(granted);
                     CONTINUE
@@ -283,6 +304,8 @@ impl Supervisor {
             }
             // The channel lets no second greeting through.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
+            // A guest decides nothing of that.
+            GuestMessage::Denied(_) => {}
         }
         Ok(CONTINUE)
     }
@@ -368,12 +391,42 @@ impl Supervisor {
                     CONTINUE
                 });
             }
+            FromClient::Rules { client, rules } if self.clients.knows(client) => {
+                if let Err(reason) = self.set_rules(rules) {
+                    self.clients.send(client, &failed("change its rules", &reason), None);
+                }
+            }
+            FromClient::Rules { .. } => {}
             FromClient::Misused { client, why } => {
                 self.clients.send(client, &failed("understand its client", &why), None);
             }
             FromClient::Gone { client } => self.part(client),
         }
         CONTINUE
+    }
+
+    /// Replaces the rules of the box's filter.
+    fn set_rules(&mut self, rules: Rules) -> Result<(), String> {
+        let Some(filter) = self.machine.network.as_ref().and_then(|it| it.filter.as_ref()) else {
+            let mode = self.entry.record.network.mode.name();
+            return Err(format!("its network is {mode:?}, which has no rules"));
+        };
+        let plan = rules.of(&self.entry.record.network);
+        filter.reload(egress_rules::Rules::try_from(&plan).map_err(|error| error.to_string())?);
+        let noted = self.entry.update(|record| record.network = plan);
+        noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
+    }
+
+    /// Tells those who follow the agent of something that was denied, once.
+    fn tell_denied(&mut self, decision: &Decision) {
+        let (component, what) = (decision.component, decision.to_string());
+        if self.clients.are_behind() || self.told.len() >= MAX_TOLD {
+            return;
+        }
+        if self.told.insert((component, what.clone())) {
+            let denied = GuestMessage::Denied(Denied { component, what });
+            self.clients.tell(&[Follow::Output], &denied, None);
+        }
     }
 
     /// Ends what belongs to a client that is gone.
@@ -445,6 +498,17 @@ impl Supervisor {
         // Where init is gone already, the machine is about to end, too.
         self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
         CONTINUE
+    }
+}
+
+/// Waits for the next thing that the filter has denied, where there is one.
+async fn next_denied(denied: &mut Option<Receiver<Decision>>) -> Decision {
+    match denied {
+        Some(denied) => match denied.recv().await {
+            Some(decision) => decision,
+            None => pending().await,
+        },
+        None => pending().await,
     }
 }
 

@@ -16,6 +16,7 @@ use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
 use box_image::Vm as VmSize;
+use box_image::network::NETWORK_PORT;
 use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::wire::{
@@ -40,6 +41,7 @@ use crate::jail::process::{self, Process, Program, Started};
 use crate::jail::shares::{self, Shared};
 use crate::jail::{Files, Jail, Missing, Report, Terms, fd_path};
 use crate::krun::{self, DiskMode, PortMode, ShareMode, Vm};
+use crate::network;
 use crate::signals::{self, StopSignals};
 
 /// The hidden subcommand as which the VMM process is started.
@@ -79,6 +81,8 @@ pub(crate) struct VmmConfig {
     pub nonce: Nonce,
     /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`] leads.
     pub agent: Option<u16>,
+    /// Whether the guest reaches its network, at [`network::SOCKET`].
+    pub has_network: bool,
     /// Whether init is told what of the host to mount.
     pub has_mounts: bool,
     /// The supervisor's decisions on the jail.
@@ -307,6 +311,9 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     vm.add_vsock()?;
     let socket = |name| jail.sockets.join(name);
     vm.add_vsock_port(CONTROL_PORT, &socket(CONTROL_SOCKET), PortMode::GuestConnects)?;
+    if config.has_network {
+        vm.add_vsock_port(NETWORK_PORT, &socket(network::SOCKET), PortMode::GuestConnects)?;
+    }
     if let Some(port) = config.agent {
         vm.add_vsock_port(port.into(), &socket(AGENT_SOCKET), PortMode::HostConnects)?;
     }
@@ -523,6 +530,7 @@ mod tests {
             largest_disk: 0,
             nonce: Nonce::random().unwrap(),
             agent: Some(4088),
+            has_network: true,
             has_mounts: true,
             jail: Terms {
                 shares: Vec::new(),

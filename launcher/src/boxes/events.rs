@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use box_digest::Digest;
-use box_image::named_enum;
+use box_image::{NetworkMode, named_enum};
+use egress_proxy::Decision;
 use serde::Serialize;
 
-use super::{Boxes, Record, State, since_epoch};
+use super::{Boxes, LogReader, Record, State, since_epoch};
 use crate::LaunchError;
 
 /// An event of a box.
@@ -25,6 +26,9 @@ pub struct BoxEvent {
     pub status: Option<u8>,
     /// Why the box has ended, where it was neither its agent's end nor asked for.
     pub error: Option<String>,
+    /// The decision of the box's filter, and the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Decision>,
 }
 
 named_enum! {
@@ -36,6 +40,8 @@ named_enum! {
         Start "start",
         /// Its agent is ready.
         Ready "ready",
+        /// It has connected to a host, or was not allowed to: its filter has decided, and the connection has ended.
+        Connection "connection",
         /// The business application's own program has ended with another status than before.
         BusinessEnd "business-end",
         /// It has ended.
@@ -51,6 +57,8 @@ pub struct RecordWatch {
     boxes: Boxes,
     /// The records of the last look, by their names.
     seen: BTreeMap<String, Record>,
+    /// The logs of the filters that boxes have.
+    networks: BTreeMap<String, LogReader>,
 }
 
 impl RecordWatch {
@@ -59,7 +67,7 @@ impl RecordWatch {
     /// # Errors
     /// When the records cannot be read.
     pub fn new(boxes: Boxes, since_ms: u64) -> Result<(Self, Vec<BoxEvent>), LaunchError> {
-        let mut watch = Self { boxes, seen: BTreeMap::new() };
+        let mut watch = Self { boxes, seen: BTreeMap::new(), networks: BTreeMap::new() };
         let mut past = watch.look(true)?;
         past.retain(|event| event.time_ms >= since_ms);
         Ok((watch, past))
@@ -86,15 +94,38 @@ impl RecordWatch {
             self.seen.get(&it.name).is_none_or(|before| before.created_ms != it.created_ms)
         };
         events.extend(now.values().filter(is_new).flat_map(|it| between(None, it)));
+        events.extend(self.connections(&now));
         events.sort_by_key(|event| event.time_ms);
         self.seen = now;
         Ok(events)
     }
 }
 
+impl RecordWatch {
+    /// Returns what the filters of boxes have decided since the last look. A log that cannot be read has nothing.
+    fn connections(&mut self, now: &BTreeMap<String, Record>) -> Vec<BoxEvent> {
+        let is_same = |record: &Record| {
+            self.seen.get(&record.name).is_none_or(|it| it.created_ms == record.created_ms)
+        };
+        self.networks.retain(|name, _| now.get(name).is_some_and(is_same));
+        let filtered = now.values().filter(|it| it.network.mode == NetworkMode::Filtered);
+        let mut events = Vec::new();
+        for record in filtered {
+            let new = || self.boxes.network_log(&record.name);
+            let log = self.networks.entry(record.name.clone()).or_insert_with(new);
+            while let Ok(Some((time_ms, decision))) = log.next_decision() {
+                let connection = Some(decision);
+                events
+                    .push(BoxEvent { connection, ..event(record, EventKind::Connection, time_ms) });
+            }
+        }
+        events
+    }
+}
+
 fn event(record: &Record, event: EventKind, time_ms: u64) -> BoxEvent {
     let (name, digest) = (record.name.clone(), record.digest);
-    BoxEvent { time_ms, event, name, digest, status: None, error: None }
+    BoxEvent { time_ms, event, name, digest, status: None, error: None, connection: None }
 }
 
 /// Returns the events of a box between two of its records; all of them if there was none before.

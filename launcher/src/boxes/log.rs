@@ -8,9 +8,11 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use box_image::ComponentName;
 use box_image::wire::{BUSINESS_ID, Frames, GuestMessage, Output, Stream};
+use egress_proxy::Decision;
 
 use super::{inode, since_epoch};
 use crate::LaunchError;
@@ -19,11 +21,29 @@ use crate::control::CHUNK;
 /// The size of a file from which on the next entry goes to another, in bytes.
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
-/// The logs of a box. Each component has its own, so that neither drives the other's lines out.
+/// The decisions of the box's filter.
+const NETWORK: &str = "network.log";
+
+/// The logs of a box. Each component has its own, so that neither drives the other's lines out; the filter has one for both.
 #[derive(Debug)]
 pub struct Logs {
     agent: Log,
     business: Log,
+    network: NetworkLog,
+}
+
+/// Keeps what the filter of a box has decided, each time as one JSON object.
+#[derive(Debug, Clone)]
+pub(crate) struct NetworkLog(Arc<Mutex<Log>>);
+
+impl NetworkLog {
+    /// Keeps a decision.
+    pub(crate) fn note(&self, decision: &Decision) {
+        let Ok(data) = serde_json::to_vec(decision) else { return };
+        let output = Output { id: 0, stream: Stream::Stdout, data };
+        // Nobody panics while holding it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&output);
+    }
 }
 
 impl Logs {
@@ -31,15 +51,12 @@ impl Logs {
     pub(super) fn create(directory: &Path) -> Result<Self, LaunchError> {
         let path = current(directory, ComponentName::Agent);
         let file = Some(new_file(&path).map_err(LaunchError::file("make", &path))?);
-        let log = |component, file| Log {
-            path: current(directory, component),
-            file,
-            size: 0,
-            failed: None,
-        };
+        let log = |path, file| Log { path, file, size: 0, failed: None };
+        let network = log(directory.join(NETWORK), None);
         Ok(Self {
-            agent: log(ComponentName::Agent, file),
-            business: log(ComponentName::Business, None),
+            agent: log(path, file),
+            business: log(current(directory, ComponentName::Business), None),
+            network: NetworkLog(Arc::new(Mutex::new(network))),
         })
     }
 
@@ -47,7 +64,13 @@ impl Logs {
     #[cfg(test)]
     pub(crate) fn nowhere() -> Self {
         let log = || Log { path: PathBuf::new(), file: None, size: 0, failed: Some(String::new()) };
-        Self { agent: log(), business: log() }
+        let network = NetworkLog(Arc::new(Mutex::new(log())));
+        Self { agent: log(), business: log(), network }
+    }
+
+    /// Returns where the decisions of the box's filter are kept.
+    pub(crate) fn network(&self) -> NetworkLog {
+        self.network.clone()
     }
 
     /// Keeps an output of the agent or of the business application's own program.
@@ -57,8 +80,9 @@ impl Logs {
     }
 
     /// Returns why a log lacks the last outputs.
-    pub(crate) fn failed(&self) -> Option<&str> {
-        self.agent.failed.as_deref().or(self.business.failed.as_deref())
+    pub(crate) fn failed(&self) -> Option<String> {
+        let network = self.network.0.lock().unwrap_or_else(PoisonError::into_inner).failed.clone();
+        self.agent.failed.clone().or_else(|| self.business.failed.clone()).or(network)
     }
 }
 
@@ -135,7 +159,16 @@ pub struct LogReader {
 
 impl LogReader {
     pub(super) fn new(directory: &Path, component: ComponentName) -> Self {
-        Self { path: current(directory, component), file: None, frames: Frames::default() }
+        Self::at(current(directory, component))
+    }
+
+    /// Reads what the filter of a box has decided.
+    pub(super) fn of_network(directory: &Path) -> Self {
+        Self::at(directory.join(NETWORK))
+    }
+
+    fn at(path: PathBuf) -> Self {
+        Self { path, file: None, frames: Frames::default() }
     }
 
     /// Returns the next entry; `None` at the end, after which there may be more later.
@@ -151,6 +184,16 @@ impl LogReader {
                 return Ok(None);
             }
         }
+    }
+
+    /// Returns the next decision of a box's filter, with its time in milliseconds since 1970; `None` as of
+    /// [`Self::next_entry`].
+    ///
+    /// # Errors
+    /// Those of [`Self::next_entry`].
+    pub fn next_decision(&mut self) -> io::Result<Option<(u64, Decision)>> {
+        let Some(entry) = self.next_entry()? else { return Ok(None) };
+        Ok(Some((entry.time_ms, serde_json::from_slice(&entry.data)?)))
     }
 
     /// Reads more of the file; returns whether there was more.

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use box_image::{ComponentName, Phases, SkillPlan, Vm};
+use box_image::{ComponentName, NetworkPlan, Phases, SkillPlan, Vm};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
 use crate::jail::Missing;
 use crate::machine::Machine;
+use crate::network::Published;
 use crate::shares::Shown;
 use crate::state::since_epoch;
 use crate::volumes::VolumePlace;
@@ -70,6 +71,12 @@ pub struct Record {
     /// The volumes that it has, and where it sees them.
     #[serde(default)]
     pub volumes: Vec<VolumePlace>,
+    /// The rules of its network, as they are now.
+    #[serde(default)]
+    pub network: NetworkPlan,
+    /// Its published ports.
+    #[serde(default)]
+    pub published: Vec<Published>,
     /// The layers of the jail that it runs without.
     #[serde(default)]
     pub jail_missing: Vec<Missing>,
@@ -119,6 +126,8 @@ impl Record {
             oom_killed: Vec::new(),
             shares: Vec::new(),
             volumes: Vec::new(),
+            network: plan.network.clone(),
+            published: Vec::new(),
             jail_missing: Vec::new(),
             error: None,
             remove: false,
@@ -131,6 +140,7 @@ impl Record {
         let ready_ms = machine.facts.is_ready.then(since_epoch);
         let phases_ms = machine.facts.is_ready.then_some(machine.facts.phases);
         let agent_socket = machine.agent_socket().map(Path::to_owned);
+        self.published = machine.published().to_vec();
         let state = State::Running;
         self.jail_missing.clone_from(&machine.facts.jail.missing);
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };

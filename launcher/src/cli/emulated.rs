@@ -3,7 +3,7 @@
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
-use box_image::{ErrorCode, RunPlan, SkillMode};
+use box_image::{ErrorCode, NetworkMode, RunPlan, SkillMode};
 use box_layout::OpenBox;
 use virtual_host::{VirtualHost, kernel, require_qemu};
 
@@ -19,6 +19,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const INTERACTIVE: &str = "--interactive";
 const JAIL: &str = "--jail";
 const VOLUME: &str = "--volume";
+const PUBLISH: &str = "--publish";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -69,12 +70,24 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Comman
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
+/// Refuses a box with a network, which the virtual host does not have.
+pub(super) fn refuse_network(plan: &RunPlan) -> Result<(), CommandError> {
+    if plan.network.mode == NetworkMode::None {
+        return Ok(());
+    }
+    let help = "start it on a machine with KVM; or put `network` into a profile, and build a box without that";
+    let message =
+        "a box with a network cannot be started with --emulated: the emulated machine has none";
+    Err(CommandError::new((ErrorCode::Usage, help), message))
+}
+
 /// Refuses the options that lead out of the virtual host.
 fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = [
         ("--agent-socket", args.agent_socket.is_some()),
         ("--console", args.console.is_some()),
         (VOLUME, !args.volumes.is_empty()),
+        (PUBLISH, !args.published.is_empty()),
         (JAIL, args.jail.is_some()),
         (INTERACTIVE, args.options.interactive),
     ];
@@ -89,6 +102,8 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let help = if option == JAIL {
         "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
          boxes of strangers so"
+    } else if option == PUBLISH {
+        "start it on a machine with KVM; or leave it out"
     } else if option == VOLUME {
         "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept"
     } else {

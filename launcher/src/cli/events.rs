@@ -19,7 +19,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Shows what happens to boxes, until it is stopped.
 ///
 /// A box is started (`start`), its agent is ready (`ready`), its business application's own program ends with
-/// another status than before (`business-end`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
+/// another status than before (`business-end`), a connection through its filter has ended or was denied (`connection`), it ends (`end`), and its record is removed (`remove`). The records are looked at ten times a second.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch events
@@ -29,7 +29,7 @@ pub(crate) struct EventsArgs {
     /// since 1970.
     #[arg(long, value_name = "TIME", value_parser = since, allow_hyphen_values = true)]
     since: Option<Since>,
-    /// Print one JSON object for each event: time_ms, event, name, box, status and error.
+    /// Print one JSON object for each event: time_ms, event, name, box, status and error; of a connection, that too.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -60,5 +60,12 @@ fn line(event: &BoxEvent) -> String {
     let (seconds, kind) = (event.time_ms / 1000, event.event.name());
     let status = event.status.map(|status| format!(" with {status}")).unwrap_or_default();
     let error = event.error.as_ref().map(|why| format!(": {}", shown(why))).unwrap_or_default();
-    format!("{seconds}.{:03} {kind} {}{status}{error}\n", event.time_ms % 1000, event.name)
+    let connection = event.connection.as_ref();
+    let connection = connection.map(|it| shown(&format!(" {} {it}", it.component.name())));
+    let connection = connection.unwrap_or_default();
+    format!(
+        "{seconds}.{:03} {kind} {}{status}{error}{connection}\n",
+        event.time_ms % 1000,
+        event.name
+    )
 }

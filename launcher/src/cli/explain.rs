@@ -42,7 +42,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
             BoxUnsupported
         }
-        LaunchError::NoComponent(_) => ComponentNotFound,
+        LaunchError::NoComponent(_) | LaunchError::NoSuchPort { .. } => ComponentNotFound,
         LaunchError::NoBox(_) => NameNotFound,
         LaunchError::NotRunning(_) | LaunchError::StillStarting(_) => NotRunning,
         LaunchError::NoHealthCheck(_) | LaunchError::NoPort(_) => NotDeclared,
@@ -57,7 +57,9 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
             OutputExists
         }
+        LaunchError::Peer(_) => BoxMalformed,
         LaunchError::File { .. }
+        | LaunchError::Port { .. }
         | LaunchError::Input(_)
         | LaunchError::Output(_)
         | LaunchError::Copy(_)
@@ -123,6 +125,14 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::Share(reason) if reason.contains(Errno::EACCES.desc()) => NOT_YOURS,
         LaunchError::Gone(_) => "it was removed, or built again, while it started: start it again",
+        LaunchError::Port { source, .. } if source.kind() == ErrorKind::AddrInUse => {
+            "another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows"
+        }
+        LaunchError::Port { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            "ports below 1024 are root's on this host: publish at one above"
+        }
+        LaunchError::Port { .. } => "publish at an address of this host, such as 127.0.0.1",
+        LaunchError::NoSuchPort { .. } => "`boxlaunch inspect BOX` shows its components",
         LaunchError::Share(_) => "share another directory, or one above it",
         LaunchError::ShareHost(_) => "`boxlaunch doctor` says what this host gives, and what to do",
         LaunchError::SharedOwners => {

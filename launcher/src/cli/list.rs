@@ -3,6 +3,7 @@
 use box_image::text::shown;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
+use boxlaunch::network::Published;
 use boxlaunch::volumes::VolumePlace;
 
 use super::error::CommandError;
@@ -27,9 +28,9 @@ pub(crate) struct PsArgs {
     pub(crate) json: bool,
 }
 
-/// Shows where the agent's port of a box is.
+/// Shows where the ports of a box are.
 ///
-/// It is a Unix socket of this host.
+/// The agent's is a Unix socket of this host; those of `run --publish` are TCP ports.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch port hello
@@ -42,8 +43,13 @@ pub(crate) struct PortArgs {
 
 pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    let published: String = record.published.iter().map(published).collect();
+    if !is_quiet() {
+        print(&published)?;
+    }
     let Some(socket) = &record.agent_socket else {
         return Err(match record.state {
+            State::Running if !published.is_empty() => return Ok(0),
             State::Starting => LaunchError::StillStarting(record.name),
             State::Running => LaunchError::NoPort(record.name),
             State::Ended => LaunchError::NotRunning(record.name),
@@ -56,6 +62,11 @@ pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
         _ => format!("{socket}\n"),
     })?;
     Ok(0)
+}
+
+/// Returns what a person reads of a published port.
+fn published(port: &Published) -> String {
+    format!("{}/tcp of {} -> {}\n", port.guest, port.component.name(), port.host)
 }
 
 pub(crate) fn ps(args: &PsArgs) -> Result<u8, CommandError> {

@@ -68,7 +68,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     }
 }
 
-fn read_error(source: io::Error) -> LaunchError {
+pub(super) fn read_error(source: io::Error) -> LaunchError {
     LaunchError::System { action: "read the log", source }
 }
 

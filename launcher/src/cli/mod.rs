@@ -15,6 +15,7 @@ mod inspect;
 mod lifecycle;
 mod list;
 mod logs;
+mod network;
 mod notify;
 mod paths;
 mod progress;
@@ -75,6 +76,7 @@ enum Command {
     Cp(copy::CopyArgs),
     Health(health::HealthArgs),
     Skills(skills::SkillsArgs),
+    Network(network::NetworkArgs),
     Stats(stats::StatsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
@@ -113,6 +115,7 @@ impl Command {
             Self::Cp(args) => (copy::copy(args), false),
             Self::Health(args) => (health::health(args), args.json),
             Self::Skills(args) => (skills::skills(args), args.json),
+            Self::Network(args) => (network::network(args), args.json),
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),

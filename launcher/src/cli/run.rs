@@ -50,6 +50,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         let opened = args.open()?;
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
+        emulated::refuse_network(opened.plan())?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
@@ -112,6 +113,7 @@ fn boot(
             volumes: volumes::take(args, &state, &entry.record.name, &watch)?,
             secrets,
             shares,
+            published: args.published.clone(),
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
             logs: entry.logs()?,
@@ -163,6 +165,9 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
     let has = |name| opened.plan().component(name).is_some();
+    if let Some(absent) = args.published.iter().find(|it| !has(it.component)) {
+        return Err(LaunchError::NoSuchPort { published: *absent }.into());
+    }
     Ok(component(args.component, has)?)
 }
 

@@ -17,7 +17,7 @@ use crate::jail::shares::Shared;
 use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
-use crate::vmm::{CONTROL_SOCKET, Vmm};
+use crate::vmm::Vmm;
 
 /// Decides on the jail of a VMM process that has no configuration yet.
 ///
@@ -44,7 +44,7 @@ pub(crate) fn terms<'a>(
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
             disks.iter().try_for_each(own).map_err(LaunchError::system("give a disk away"))?;
-            runtime.give_away(CONTROL_SOCKET, (ids.uid, ids.gid))
+            runtime.give_away((ids.uid, ids.gid))
         });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
     });

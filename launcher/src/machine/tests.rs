@@ -35,6 +35,8 @@ fn machine(made: &TestBox) -> Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         _volumes: Vec::new(),
         agent_socket: None,
+        network: None,
+        denied: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
         has_check: true,
@@ -121,7 +123,7 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
 #[test]
 fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     let mut config = config();
-    config.plan.network.mode = box_image::NetworkMode::Shared;
+    config.plan.network.mode = box_image::NetworkMode::CapOnly;
     let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
     let (opened, receipts) =
         (crate::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
@@ -139,6 +141,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         shares: Vec::new(),
         disks: Vec::new(),
         volumes: Vec::new(),
+        published: Vec::new(),
         agent_socket: None,
         console: None,
         logs: Logs::nowhere(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_image::wire::{
-    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
+    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage, Rules,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -48,6 +48,8 @@ pub(super) enum FromClient {
     Greeted { client: u64, follow: Follow },
     /// It has sent a message.
     Asked { client: u64, message: HostMessage },
+    /// It has sent other rules for the box's filter.
+    Rules { client: u64, rules: Rules },
     /// It has sent something that no client sends.
     Misused { client: u64, why: String },
     /// It has hung up.
@@ -275,10 +277,25 @@ async fn pass_on(
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     to.send(FromClient::Greeted { client, follow: greeting.agent }).await.map_err(gone)?;
-    while let Some(message) = next(stream, &mut frames, |rest| HostMessage::read(rest)).await? {
-        to.send(FromClient::Asked { client, message }).await.map_err(gone)?;
+    while let Some(message) = next(stream, &mut frames, |rest| asked(client, rest)).await? {
+        to.send(message).await.map_err(gone)?;
     }
     Ok(())
+}
+
+/// Reads a message that follows the greeting: one for init, or one for the supervisor alone.
+fn asked(client: u64, rest: &mut &[u8]) -> io::Result<Option<FromClient>> {
+    let mut own = *rest;
+    match ClientMessage::read(&mut own) {
+        Ok(Some(ClientMessage::Rules(rules))) => {
+            *rest = own;
+            Ok(Some(FromClient::Rules { client, rules }))
+        }
+        _ => {
+            let message = HostMessage::read(rest)?;
+            Ok(message.map(|message| FromClient::Asked { client, message }))
+        }
+    }
 }
 
 /// Reads the next message; `None` where the client has hung up.

@@ -50,7 +50,7 @@ fn demanding() -> BoxConfig {
 
 const LINES: &str = r#"  agent tools: not supported yet
   agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
-  network "cap-only": not supported yet; boxes only have loopback
+  network "cap-only": not supported yet
   task: not supported yet
   logs: not supported yet
   cap "payments": not supported yet
@@ -98,7 +98,7 @@ fn inspect_shows_what_is_not_enforced() {
     assert_eq!(
         declared[2],
         serde_json::json!(
-            {"declaration": "network \"cap-only\"", "lacks": "not supported yet; boxes only have loopback"}
+            {"declaration": "network \"cap-only\"", "lacks": "not supported yet"}
         )
     );
 }
@@ -125,7 +125,7 @@ fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let ended = scene.run(&["run"]);
     assert_eq!(
         ended.stderr,
-        "error: the box's init speaks protocol 5, but this boxlaunch speaks 2 to 4\n  \
+        "error: the box's init speaks protocol 6, but this boxlaunch speaks 2 to 5\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );

@@ -108,6 +108,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         shares: share.iter().cloned().collect(),
         volumes: Vec::new(),
         disks: Vec::new(),
+        published: Vec::new(),
         agent_socket: None,
         console: None,
         logs: entry.logs()?,

@@ -10,6 +10,7 @@ use box_layout::OpenBox;
 use boxlaunch::LaunchError;
 use boxlaunch::host::policy::Most;
 use boxlaunch::jail::Policy;
+use boxlaunch::network::Published;
 use boxlaunch::volumes::VolumePlace;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -92,6 +93,10 @@ pub(crate) struct RunArgs {
     /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH")]
     pub(in crate::cli) volumes: Vec<VolumePlace>,
+    /// Let clients on this host connect to a TCP port of a component: HOST:GUEST, or ADDRESS:HOST:GUEST where that shall not
+    /// be 127.0.0.1, with /business after it for that component; 0 for a free port of the host. May be repeated.
+    #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
+    pub(in crate::cli) published: Vec<Published>,
     /// Create the Unix socket for the agent's port at this path.
     #[arg(long, value_name = "PATH")]
     pub(in crate::cli) agent_socket: Option<PathBuf>,
@@ -151,6 +156,7 @@ impl RunArgs {
             shares: _,
             skills: _,
             volumes: _,
+            published: _,
             emulated: _,
             host_kernel: _,
             nested: _,
@@ -254,6 +260,7 @@ Examples:
   boxlaunch run ./NAME.box -v ./project:/a3s/workspace:rw -- git -C /a3s/workspace status
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
+  boxlaunch run ./hello.box -p 8080:80/business
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use box_image::text::shown;
 use box_image::wire::Follow;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
@@ -82,7 +83,8 @@ impl Run<'_> {
         let (stream, thread) = started.serve_beside(entry, terms)?;
         let business_ended = |name: &str, status: u8| self.say_business_ended(name, status);
         let client = Client::new(stream, box_of, Follow::Output, self.signals)?;
-        let mut client = client.on_business_end(&business_ended);
+        let denied = |component: ComponentName, what: &str| self.say_denied(component, what);
+        let mut client = client.on_business_end(&business_ended).on_denial(&denied);
         let ending = match over {
             Some(problem) => Ok(Ending::OverBudget(problem)),
             None => self.work(&mut client, &record, &facts, &mut agent_output),
@@ -204,6 +206,16 @@ impl Run<'_> {
         self.screen.notice(&format!(
             "boxlaunch: the business application has ended with status {status}{again}{output}\n"
         ));
+    }
+
+    /// Says what the box's filter has denied, and what would allow it.
+    fn say_denied(&self, component: ComponentName, what: &str) {
+        // A terminal is the command's alone.
+        if self.args.json || is_quiet() || self.args.options.tty {
+            return;
+        }
+        let (component, what) = (component.name(), shown(what));
+        self.screen.notice(&format!("boxlaunch: the {component} component: {what}\n"));
     }
 
     /// Says that the agent can be used, and where.

@@ -59,6 +59,7 @@ fn start(
         shares: Vec::new(),
         volumes: Vec::new(),
         disks: Vec::new(),
+        published: Vec::new(),
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),
         logs: entry.logs()?,

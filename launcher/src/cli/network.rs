@@ -1,0 +1,242 @@
+//! `boxlaunch network`: what a box may connect to, and what it was denied.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use box_image::text::readable;
+use box_image::wire::{Follow, Rules};
+use box_image::{NetworkLimits, NetworkMode, PeerPlan, exit};
+use boxlaunch::LaunchError;
+use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::client::Client;
+use boxlaunch::signals::StopSignals;
+use clap::Subcommand;
+use egress_proxy::Verdict;
+use egress_rules::Peer;
+use serde::Serialize;
+use serde_json::json;
+
+use super::error::CommandError;
+use super::logs::read_error;
+use super::paths;
+use super::terminal::{json_line, print};
+
+/// How many targets that were denied are shown, the last ones.
+const MOST_SHOWN: usize = 20;
+
+/// Shows what a box may connect to and what it was denied, and changes the rules while it runs.
+///
+/// A change holds at once, until the box ends: a connection that is not allowed any more is closed. The box itself stays as
+/// it was built.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "boxlaunch network [OPTIONS] <NAME> [allow <PEER>...|deny <PEER>...|reload <BOX>]"
+)]
+#[command(after_help = "Examples:
+  boxlaunch network assistant
+  boxlaunch network assistant allow pypi.org files.pythonhosted.org db.example.com:5432
+  boxlaunch network assistant deny api.example.com
+  boxbuild build && boxlaunch network assistant reload ./assistant.box
+  boxlaunch network assistant --json | jq '.denied'")]
+pub(crate) struct NetworkArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print one JSON object.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Shows the rules, as without a command.
+    #[command(hide = true)]
+    Show,
+    /// Allows hosts. One that is denied stays denied.
+    Allow {
+        /// Domains, all below one (`*.example.com`), addresses or networks; with `:PORT` after it at that port, without at 80
+        /// and 443.
+        #[arg(value_name = "PEER", required = true, value_parser = peer)]
+        peers: Vec<PeerPlan>,
+    },
+    /// Denies hosts, whatever is allowed.
+    Deny {
+        /// As of `allow`; without a port at all ports.
+        #[arg(value_name = "PEER", required = true, value_parser = peer)]
+        peers: Vec<PeerPlan>,
+    },
+    /// Takes the rules of a box, such as this one after its Boxfile was changed and it was built again.
+    Reload {
+        /// The box's directory.
+        #[arg(value_name = "BOX")]
+        directory: PathBuf,
+    },
+}
+
+pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    let record = boxes.find(&args.name)?;
+    let rules = match &args.action {
+        None | Some(Action::Show) => return show(&boxes, &record, args.json),
+        Some(Action::Allow { peers }) => further(peers, &[]),
+        Some(Action::Deny { peers }) => further(&[], peers),
+        Some(Action::Reload { directory }) => {
+            let network = &boxlaunch::open(directory)?.config.plan.network;
+            Rules { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
+        }
+    };
+    if record.state == State::Ended {
+        return Err(LaunchError::NotRunning(record.name).into());
+    }
+    let signals = StopSignals::block()?;
+    Client::connect(&record, Follow::Nothing, &signals)?.set_rules(rules)?;
+    show(&boxes, &boxes.find(&args.name)?, args.json)
+}
+
+/// Returns rules that come to those of a box.
+fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> Rules {
+    Rules { allow: allow.to_vec(), deny: deny.to_vec(), replace: false }
+}
+
+/// Reads a host, and a port after it.
+fn peer(text: &str) -> Result<PeerPlan, String> {
+    let plan = |peer: Peer, port| PeerPlan { peer: peer.to_string(), port };
+    if let Some(peer) = Peer::parse(text) {
+        return Ok(plan(peer, None));
+    }
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
+    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+    let port = port.parse().ok().filter(|it| *it > 0);
+    match (Peer::parse(bare), port) {
+        (Some(peer), Some(port)) => Ok(plan(peer, Some(port))),
+        _ => Err("write a domain, all below one, an address or a network, and :PORT after it where that is neither 80 nor 443"
+            .to_owned()),
+    }
+}
+
+/// Something that was denied, and how often.
+#[derive(Debug, Serialize)]
+struct Denied {
+    host: Option<String>,
+    port: Option<u16>,
+    reason: String,
+    /// The line that a Boxfile needs to allow it.
+    allow: Option<String>,
+    count: u64,
+}
+
+/// Returns what a box was denied, in the order of the last times.
+fn denied(boxes: &Boxes, name: &str) -> Result<Vec<Denied>, LaunchError> {
+    let mut log = boxes.network_log(name);
+    let (mut order, mut found) = (0_u64, BTreeMap::new());
+    while let Some((_, decision)) = log.next_decision().map_err(read_error)? {
+        let Verdict::Denied { reason, allow } = decision.verdict else { continue };
+        order += 1;
+        let one = found.entry((decision.host, decision.port, reason)).or_insert((0, 0, allow));
+        *one = (order, one.1 + 1, one.2.take());
+    }
+    let mut denied: Vec<_> = found.into_iter().collect();
+    denied.sort_by_key(|(_, (order, ..))| *order);
+    let denied = denied.into_iter().map(|((host, port, reason), (_, count, allow))| Denied {
+        host,
+        port,
+        reason,
+        allow,
+        count,
+    });
+    Ok(denied.collect())
+}
+
+impl Denied {
+    /// Returns what a person reads of it.
+    fn line(&self) -> String {
+        let host = self.host.as_deref().unwrap_or("a request");
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let times = if self.count > 1 { format!(", {} times", self.count) } else { String::new() };
+        let line = self.allow.as_ref().map(|line| format!("; to allow it: {line}"));
+        format!("{host}{port}: {}{times}{}\n", self.reason, line.unwrap_or_default())
+    }
+}
+
+fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, CommandError> {
+    let denied = denied(boxes, &record.name)?;
+    let shown = &denied[denied.len().saturating_sub(MOST_SHOWN)..];
+    print(&if as_json {
+        json_line(&json!({
+            "name": record.name,
+            "network": record.network,
+            "published": record.published,
+            "denied": denied,
+        }))?
+    } else {
+        text(record, shown)
+    })?;
+    Ok(exit::DONE)
+}
+
+/// Returns what a person reads: the rules as a Boxfile has them, and what was denied.
+fn text(record: &Record, denied: &[Denied]) -> String {
+    let network = &record.network;
+    let mut text = format!("network \"{}\"", network.mode.name());
+    if network.mode == NetworkMode::Filtered {
+        text.push_str(" {\n");
+        let lists = [("allow", &network.allow), ("deny", &network.deny)];
+        for (name, peer) in
+            lists.iter().flat_map(|(name, list)| list.iter().map(move |it| (name, it)))
+        {
+            text.push_str(&format!("    {name} {peer}\n"));
+        }
+        text.push('}');
+    }
+    text.push('\n');
+    if network.mode == NetworkMode::Filtered {
+        text.push_str(&limits(network.limits));
+    }
+    for port in &record.published {
+        text.push_str(&format!("published: {port}\n"));
+    }
+    if !denied.is_empty() {
+        text.push_str("denied:\n");
+        denied.iter().for_each(|it| text.push_str(&format!("    {}", it.line())));
+    }
+    text
+}
+
+fn limits(limits: NetworkLimits) -> String {
+    let NetworkLimits { connections, bytes_per_second, names_per_minute } = limits;
+    let rate = readable(bytes_per_second);
+    format!(
+        "at most {connections} connections at once, {rate} in a second, {names_per_minute} names in a minute\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_have_ports_or_not() {
+        for (text, expected) in [
+            ("example.org", r#""example.org""#),
+            ("*.Example.org:8443", r#""*.example.org" port=8443"#),
+            ("10.0.0.0/8:5432", r#""10.0.0.0/8" port=5432"#),
+            ("::1", r#""::1""#),
+            ("[2001:db8::1]:443", r#""2001:db8::1" port=443"#),
+        ] {
+            assert_eq!(peer(text).unwrap().to_string(), expected);
+        }
+        for text in [
+            "",
+            "localhost",
+            "example.org:",
+            "example.org:0",
+            "example.org:70000",
+            "https://example.org",
+            "[::1",
+        ] {
+            assert!(peer(text).unwrap_err().contains("write a domain"), "{text}");
+        }
+    }
+}

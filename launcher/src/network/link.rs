@@ -1,0 +1,252 @@
+//! The host's end of a component's connection: its streams, and its questions for names.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use box_image::ComponentName;
+use box_image::pace::Pace;
+use box_image::rules::{MOST_CONNECTIONS, MOST_OPENED, MOST_PORTS};
+use box_image::wire::{
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId,
+    Way as Wanted,
+};
+use egress_proxy::{Filter, Way};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::stream::{Inlet, stream};
+use crate::control::CHUNK;
+
+/// How long a component may take to say whose connection it is.
+const HELLO: Duration = Duration::from_secs(10);
+/// How many frames of streams wait for a component that does not take them; each has at most
+/// [`MAX_STREAM_DATA`](box_image::wire::MAX_STREAM_DATA) bytes.
+const MAX_FRAMES: usize = 32;
+/// How many short answers do: a guest of ours waits for the answer to each of its few questions.
+const MAX_ANSWERS: usize = 4096;
+/// How much a stream's bytes may pile up on their way to what serves it.
+const BUFFER: usize = 16 << 10;
+/// Most streams that a component opens: more than its init lets programs open, since it may know sooner that one is over.
+const MAX_STREAMS: usize = 2 * MOST_CONNECTIONS as usize;
+/// Most clients of a component's published ports.
+const MAX_VISITORS: usize = 256;
+/// How long they wait for it, where its end of the network is not there yet.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Most bytes of all streams on their way to the host: as much as an init of ours sends.
+const MAX_HELD: usize = (MOST_CONNECTIONS as usize + MAX_VISITORS) * STREAM_WINDOW as usize;
+
+/// A client of a published port.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    /// Its connection.
+    pub(super) client: TcpStream,
+    /// The port in the component.
+    pub(super) port: u16,
+    /// When it came.
+    pub(super) since: Instant,
+}
+
+/// The connection of a component.
+#[derive(Debug)]
+struct Link {
+    component: ComponentName,
+    filter: Option<Arc<Filter>>,
+    streams: BTreeMap<u32, Inlet>,
+    carriers: JoinSet<u32>,
+    out: Sender<HostNetwork>,
+    answers: Sender<HostNetwork>,
+    /// How many of their bytes are on their way to the host.
+    held: Arc<AtomicUsize>,
+    /// How fast the component may open streams and ask for names: twice as fast as its init lets programs open them.
+    pace: Pace,
+    /// The number of the last stream that the component has opened.
+    last: Option<u32>,
+    /// That of the next stream of a client.
+    next: u32,
+}
+
+/// Waits until a component says that a connection is its own.
+pub(super) async fn greeting(stream: &mut UnixStream) -> io::Result<(ComponentName, Frames)> {
+    let (mut frames, mut chunk) = (Frames::default(), [0; CHUNK]);
+    let read = async {
+        loop {
+            let length = stream.read(&mut chunk).await?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            frames.push(&chunk[..length]);
+            match frames.next(|rest| GuestNetwork::read(rest))? {
+                Some(GuestNetwork::Hello(hello)) => return Ok(hello.component),
+                Some(_) => return Err(misuse("another message before the greeting")),
+                None => {}
+            }
+        }
+    };
+    let component = timeout(HELLO, read).await??;
+    Ok((component, frames))
+}
+
+/// Serves a component until it hangs up, or sends what no init of ours sends.
+pub(super) async fn serve(
+    stream: UnixStream,
+    (component, mut frames): (ComponentName, Frames),
+    filter: Option<Arc<Filter>>,
+    visitors: &mut Receiver<Visitor>,
+) -> io::Result<()> {
+    let (mut reader, writer) = stream.into_split();
+    let (out, frames_out) = channel(MAX_FRAMES);
+    let (answers, answers_out) = channel(MAX_ANSWERS);
+    let mut writing = JoinSet::new();
+    writing.spawn(write_all(writer, frames_out, answers_out));
+    let (streams, carriers) = (BTreeMap::new(), JoinSet::new());
+    let pace = Pace::new(2 * MOST_OPENED, Instant::now());
+    let (held, last, next) = (Arc::default(), None, 1);
+    let mut link =
+        Link { component, filter, streams, carriers, out, answers, held, pace, last, next };
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        while let Some(message) = frames.next(|rest| GuestNetwork::read(rest))? {
+            link.take(message)?;
+        }
+        tokio::select! {
+            length = reader.read(&mut chunk) => match length? {
+                0 => return Ok(()),
+                length => frames.push(&chunk[..length]),
+            },
+            Some(visitor) = visitors.recv() => link.let_in(visitor)?,
+            Some(Ok(number)) = link.carriers.join_next() => drop(link.streams.remove(&number)),
+            _ = writing.join_next() => return Ok(()),
+        }
+    }
+}
+
+impl Link {
+    /// Handles a message. Nothing here waits: a component that reads nothing is read nevertheless.
+    fn take(&mut self, message: GuestNetwork) -> io::Result<()> {
+        match message {
+            GuestNetwork::Hello(_) => return Err(misuse("a second greeting")),
+            GuestNetwork::Open(open) => return self.open(open),
+            GuestNetwork::LookUp(asked) => return self.look_up(asked),
+            GuestNetwork::Data(data) => {
+                let inlet = self.streams.get(&data.stream);
+                let is_sound = inlet.is_none_or(|it| it.push(&data.data));
+                if !is_sound || self.held.load(Ordering::Relaxed) > MAX_HELD {
+                    return Err(misuse("more bytes than it may send"));
+                }
+            }
+            GuestNetwork::Credit(credit) => {
+                let inlet = self.streams.get(&credit.stream);
+                if inlet.is_some_and(|it| !it.grant(credit.bytes)) {
+                    return Err(misuse("more credit than a window has"));
+                }
+            }
+            GuestNetwork::End(StreamId { stream }) => {
+                if self.streams.get(&stream).is_some_and(|it| !it.end()) {
+                    return Err(misuse("a second end of a stream"));
+                }
+            }
+            GuestNetwork::Close(StreamId { stream }) => {
+                self.streams.get(&stream).into_iter().for_each(Inlet::close);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a stream to the filter.
+    fn open(&mut self, OpenOut { stream: number, way }: OpenOut) -> io::Result<()> {
+        if number % 2 != 0 || self.last.is_some_and(|last| number <= last) {
+            return Err(misuse("a stream's number that is not the next"));
+        }
+        self.last = Some(number);
+        let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
+        let has_room = own < MAX_STREAMS && self.pace.take(Instant::now());
+        let filter = self.filter.clone().filter(|_| has_room);
+        let (Some(filter), Some(way)) = (filter, way_of(way)) else {
+            return self.answer(HostNetwork::Close(StreamId { stream: number }));
+        };
+        let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
+        self.streams.insert(number, inlet);
+        let component = self.component;
+        self.carriers.spawn(async move {
+            let (near, far) = duplex(BUFFER);
+            carrier.carry(near, filter.serve(component, way, far)).await;
+            number
+        });
+        Ok(())
+    }
+
+    /// Opens a stream to a published port.
+    fn let_in(&mut self, visitor: Visitor) -> io::Result<()> {
+        let visitors = self.streams.keys().filter(|number| *number % 2 == 1).count();
+        // One too many is hung up on, and one that has waited for too long.
+        if visitors >= MAX_VISITORS || visitor.since.elapsed() > PATIENCE {
+            return Ok(());
+        }
+        let number = self.next;
+        self.next = self.next.checked_add(2).ok_or_else(|| misuse("no number for a stream"))?;
+        self.answer(HostNetwork::Open(OpenIn { stream: number, port: visitor.port }))?;
+        let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
+        self.streams.insert(number, inlet);
+        self.carriers.spawn(async move {
+            carrier.carry(visitor.client, std::future::pending()).await;
+            number
+        });
+        Ok(())
+    }
+
+    fn look_up(&mut self, LookUp { id, name }: LookUp) -> io::Result<()> {
+        let filter = self.filter.as_ref().filter(|_| self.pace.take(Instant::now()));
+        let ports = filter.and_then(|it| it.look_up(self.component, &name).ok());
+        let mut ports = ports.unwrap_or_default();
+        ports.truncate(MOST_PORTS);
+        self.answer(HostNetwork::Found(Found { id, ports }))
+    }
+
+    fn answer(&self, message: HostNetwork) -> io::Result<()> {
+        self.answers
+            .try_send(message)
+            .map_err(|_| misuse("questions whose answers it does not read"))
+    }
+}
+
+/// Returns the way that the filter knows; `None` for a name that no host has.
+fn way_of(wanted: Wanted) -> Option<Way> {
+    Some(match wanted {
+        Wanted::Http => Way::Http,
+        Wanted::Socks => Way::Socks,
+        Wanted::Direct { name, port } => {
+            Way::Direct(egress_rules::Target { host: egress_rules::Host::parse(&name).ok()?, port })
+        }
+    })
+}
+
+/// Writes the frames for a component, short answers first: an order to open a stream comes before its bytes.
+async fn write_all(
+    mut writer: OwnedWriteHalf,
+    mut frames: Receiver<HostNetwork>,
+    mut answers: Receiver<HostNetwork>,
+) {
+    loop {
+        let message = tokio::select! {
+            biased;
+            Some(answer) = answers.recv() => answer,
+            Some(frame) = frames.recv() => frame,
+            else => return,
+        };
+        let mut bytes = Vec::new();
+        if message.write(&mut bytes).is_err() || writer.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn misuse(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the guest sent {what}"))
+}

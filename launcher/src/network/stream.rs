@@ -1,0 +1,234 @@
+//! One stream between a component and something on the host.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use box_image::wire::{
+    HostNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
+};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf, split,
+};
+use tokio::sync::mpsc::Sender;
+use tokio::sync::{Notify, Semaphore, TryAcquireError};
+
+/// The part of a stream that the component's frames are handed to.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    upward: Arc<Upward>,
+    /// One permit for each byte that it still takes.
+    credit: Arc<Semaphore>,
+    closed: Arc<Notify>,
+}
+
+/// The bytes of a component on their way to the host: never more than a window.
+#[derive(Debug)]
+struct Upward {
+    state: Mutex<State>,
+    /// Is notified of bytes and of the end.
+    ready: Notify,
+    /// How many bytes the component may still send.
+    window: AtomicU32,
+    /// How many bytes of all its streams are on their way.
+    held: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    has_ended: bool,
+}
+
+/// The part that carries the bytes.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    number: u32,
+    upward: Arc<Upward>,
+    credit: Arc<Semaphore>,
+    closed: Arc<Notify>,
+    out: Sender<HostNetwork>,
+}
+
+/// Makes a stream with this number, whose frames for the component go to `out`, and whose bytes count in `held`.
+pub(super) fn stream(
+    number: u32,
+    out: Sender<HostNetwork>,
+    held: &Arc<AtomicUsize>,
+) -> (Inlet, Carrier) {
+    let upward = Arc::new(Upward {
+        state: Mutex::default(),
+        ready: Notify::new(),
+        window: AtomicU32::new(STREAM_WINDOW),
+        held: Arc::clone(held),
+    });
+    let credit = Arc::new(Semaphore::new(STREAM_WINDOW as usize));
+    let closed = Arc::new(Notify::new());
+    let carrier = Carrier {
+        number,
+        upward: Arc::clone(&upward),
+        credit: Arc::clone(&credit),
+        closed: Arc::clone(&closed),
+        out,
+    };
+    (Inlet { upward, credit, closed }, carrier)
+}
+
+impl Inlet {
+    /// Takes bytes; returns `false` where the component sends more than it may, or after its end.
+    pub(super) fn push(&self, data: &[u8]) -> bool {
+        let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        let taken = self.upward.window.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(length).filter(|_| length > 0)
+        });
+        if taken.is_err() {
+            return false;
+        }
+        self.upward.held.fetch_add(data.len(), Ordering::Relaxed);
+        let mut state = self.upward.lock();
+        state.bytes.extend_from_slice(data);
+        self.upward.ready.notify_one();
+        !state.has_ended
+    }
+
+    /// Notes that the component sends no more; returns `false` where it had said so before.
+    pub(super) fn end(&self) -> bool {
+        let before = std::mem::replace(&mut self.upward.lock().has_ended, true);
+        self.upward.ready.notify_one();
+        !before
+    }
+
+    /// Notes that it has broken off in the component.
+    pub(super) fn close(&self) {
+        self.closed.notify_one();
+    }
+
+    /// Lets more be sent; returns `false` where that is more than a window.
+    pub(super) fn grant(&self, bytes: u32) -> bool {
+        let most = STREAM_WINDOW as usize;
+        let is_sound = self.credit.available_permits() + bytes as usize <= most;
+        if is_sound {
+            self.credit.add_permits(bytes as usize);
+        }
+        is_sound
+    }
+}
+
+impl Upward {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nobody panics while holding it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for bytes; returns `None` at their end.
+    async fn next(&self) -> Option<Vec<u8>> {
+        loop {
+            {
+                let mut state = self.lock();
+                if !state.bytes.is_empty() {
+                    return Some(std::mem::take(&mut state.bytes));
+                }
+                if state.has_ended {
+                    return None;
+                }
+            }
+            self.ready.notified().await;
+        }
+    }
+
+    /// Notes that bytes were passed on; returns for how many the component may send others.
+    fn passed(&self, length: usize) -> u32 {
+        let bytes = u32::try_from(length).unwrap_or(u32::MAX);
+        self.held.fetch_sub(length, Ordering::Relaxed);
+        self.window.fetch_add(bytes, Ordering::Relaxed);
+        bytes
+    }
+}
+
+impl Drop for Upward {
+    fn drop(&mut self) {
+        let left = STREAM_WINDOW - self.window.load(Ordering::Relaxed);
+        self.held.fetch_sub(left as usize, Ordering::Relaxed);
+    }
+}
+
+impl Carrier {
+    /// Carries bytes between the component and `io`, until both have ended, it has broken off, or `work`, which is at the
+    /// other end of `io`, is done and the component has got all that it has left.
+    pub(super) async fn carry(
+        self,
+        io: impl AsyncRead + AsyncWrite,
+        work: impl Future<Output = ()>,
+    ) {
+        let Self { number, upward, credit, closed, out } = self;
+        let (reader, writer) = split(io);
+        let mut upwards = pin!(pass_up(&upward, writer, (number, &out)));
+        let mut downwards = pin!(pass_down(reader, (number, &out, &credit)));
+        let mut work = pin!(work);
+        let (mut is_up_done, mut is_down_done, mut is_work_done) = (false, false, false);
+        while !(is_down_done && (is_up_done || is_work_done)) {
+            tokio::select! {
+                () = &mut upwards, if !is_up_done => is_up_done = true,
+                () = &mut downwards, if !is_down_done => is_down_done = true,
+                () = &mut work, if !is_work_done => is_work_done = true,
+                () = closed.notified() => break,
+            }
+        }
+        // A component that is gone needs no end.
+        drop(out.send(HostNetwork::Close(StreamId { stream: number })).await);
+    }
+}
+
+/// Passes on what the component sends.
+async fn pass_up(
+    upward: &Upward,
+    mut writer: WriteHalf<impl AsyncWrite>,
+    (stream, out): (u32, &Sender<HostNetwork>),
+) {
+    while let Some(data) = upward.next().await {
+        if writer.write_all(&data).await.is_err() {
+            return;
+        }
+        let bytes = upward.passed(data.len());
+        let credit = HostNetwork::Credit(StreamCredit { stream, bytes });
+        if out.send(credit).await.is_err() {
+            return;
+        }
+    }
+    // Whoever is gone needs no end.
+    drop(writer.shutdown().await);
+}
+
+/// Passes on what there is for the component, as far as it takes it.
+async fn pass_down(
+    mut reader: ReadHalf<impl AsyncRead>,
+    (stream, out, credit): (u32, &Sender<HostNetwork>, &Semaphore),
+) {
+    let mut chunk = vec![0; MAX_STREAM_DATA];
+    loop {
+        let Some(most) = taken(credit).await else { return };
+        let length = reader.read(&mut chunk[..most]).await.unwrap_or(0);
+        credit.add_permits(most - length);
+        let message = match length {
+            0 => HostNetwork::End(StreamId { stream }),
+            _ => HostNetwork::Data(StreamData { stream, data: chunk[..length].to_vec() }),
+        };
+        if out.send(message).await.is_err() || length == 0 {
+            return;
+        }
+    }
+}
+
+/// Waits until the component takes some bytes; returns how many are to be read for it.
+async fn taken(credit: &Semaphore) -> Option<usize> {
+    credit.acquire().await.ok()?.forget();
+    let more = credit.available_permits().min(MAX_STREAM_DATA - 1);
+    match credit.try_acquire_many(u32::try_from(more).ok()?) {
+        Ok(permits) => permits.forget(),
+        // Nobody else takes any.
+        Err(TryAcquireError::NoPermits) => return Some(1),
+        Err(TryAcquireError::Closed) => return None,
+    }
+    Some(more + 1)
+}
