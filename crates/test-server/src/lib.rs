@@ -5,7 +5,7 @@
 mod reply;
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -57,7 +57,7 @@ impl Request {
 #[derive(Debug)]
 pub struct Server {
     scheme: &'static str,
-    port: u16,
+    address: SocketAddr,
     stop: Arc<AtomicBool>,
     log: Arc<Mutex<Vec<Request>>>,
 }
@@ -68,16 +68,28 @@ impl<T: Read + Write> Stream for T {}
 type Handler = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
 
 impl Server {
-    /// Starts a server. `handler` gets its port, and returns what answers each request.
+    /// Starts a server at a free port of 127.0.0.1. `handler` gets its port, and returns what answers each request.
     pub fn start<H>(identity: Identity, handler: impl FnOnce(u16) -> H) -> Self
     where
         H: Fn(&Request) -> Reply + Send + Sync + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let handler: Arc<Handler> = Arc::new(Box::new(handler(port)));
+        Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), identity, handler)
+    }
+
+    /// Starts a server at an address.
+    pub fn start_at<H>(
+        address: SocketAddr,
+        identity: Identity,
+        handler: impl FnOnce(u16) -> H,
+    ) -> Self
+    where
+        H: Fn(&Request) -> Reply + Send + Sync + 'static,
+    {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let handler: Arc<Handler> = Arc::new(Box::new(handler(address.port())));
         let (stop, log) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let server = Self { scheme: scheme(identity), port, stop, log };
+        let server = Self { scheme: scheme(identity), address, stop, log };
         let (stop, log) = (Arc::clone(&server.stop), Arc::clone(&server.log));
         let tls = tls(identity);
         thread::spawn(move || {
@@ -100,7 +112,7 @@ impl Server {
 
     /// Returns the server's host and port.
     pub fn host(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        self.address.to_string()
     }
 
     /// Returns what came so far.
@@ -113,7 +125,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // Wakes the server, which waits for the next connection.
-        drop(TcpStream::connect(("127.0.0.1", self.port)));
+        drop(TcpStream::connect(self.address));
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Artefacts {
     pub keeper: PathBuf,
     /// A program that watches a directory; static.
     pub watcher: PathBuf,
+    /// A resolver and servers to which boxes connect, and a program of a box that tries to; static.
+    pub peers: PathBuf,
     /// A machine without the jail; static.
     pub unjailed: PathBuf,
     /// A hostile kernel, which runs on a machine.
@@ -94,6 +96,7 @@ impl Artefacts {
             red_team: anywhere("red-team"),
             keeper: anywhere("keeper"),
             watcher: anywhere("watcher"),
+            peers: anywhere("peers"),
             unjailed: anywhere("unjailed"),
             hostile_kernel: workspace.target(&format!("{BARE}/release/{HOSTILE_KERNEL}")),
         }

@@ -10,7 +10,9 @@ share "docs" guest="/docs" component="agent"
 scratch "cache" guest="/var/cache" size="2GiB" component="business"
 network "filtered" {
     allow "api.example.com" "10.1.0.0/16"
+    allow "db.example.com" port=5432
     deny "uploads.example.com"
+    limits connections=64
 }
 secret "API_KEY" path="/run/secrets/api-key" component="agent"
 secret "TOKEN"
@@ -38,7 +40,7 @@ fn everything_is_in_the_plan() {
     checkout.write("Boxfile", format!("{BOXFILE}{LATER}"));
     let plan = checkout.built_plan();
     let notes = checkout.notes(&["build"]);
-    for declared in ["network \"filtered\"", "task", "sandbox"] {
+    for declared in ["task", "sandbox"] {
         let warning = format!("warning: boxlaunch will not start this box: {declared}: ");
         assert!(notes.contains(&warning), "{notes}");
     }
@@ -50,12 +52,27 @@ fn everything_is_in_the_plan() {
     {
       "network": {
         "allow": [
-          "10.1.0.0/16",
-          "api.example.com"
+          {
+            "peer": "10.1.0.0/16"
+          },
+          {
+            "peer": "api.example.com"
+          },
+          {
+            "peer": "db.example.com",
+            "port": 5432
+          }
         ],
         "deny": [
-          "uploads.example.com"
+          {
+            "peer": "uploads.example.com"
+          }
         ],
+        "limits": {
+          "bytes-per-second": 67108864,
+          "connections": 64,
+          "names-per-minute": 300
+        },
         "mode": "filtered"
       },
       "scratch": [

@@ -9,10 +9,11 @@ use crate::images::{Compression, Config, Image};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "3";
-const PACKAGES: &str = "apt,git,nodejs,npm,python3-numpy,python3-venv,sqlite3,strace";
+const RECIPE: &str = "4";
+const PACKAGES: &str = "apt,ca-certificates,curl,git,nodejs,npm,python3-httpx,python3-numpy,python3-requests,python3-venv,sqlite3,strace";
 
-/// The OCI image layout of Debian with apt, git, Node.js and npm, Python with numpy and venv, SQLite and strace.
+/// The OCI image layout of Debian with apt, curl, git, Node.js and npm, Python with httpx, numpy, requests and venv, SQLite
+/// and strace.
 #[derive(Debug, Clone)]
 pub struct WorkloadImage(pub PathBuf);
 

@@ -1,0 +1,164 @@
+//! Real clients, in an image of Debian's packages, and the filter of their box.
+
+use std::fs;
+
+use testkit::debian::WorkloadImage;
+
+use crate::scenario::{Scenario, Step, bake, tools};
+
+/// Makes a repository, a package index and a package server, as files.
+const CONTENT: &str = r#"cd /w && echo outside >index.html && mkdir -p simple/answer apt && git init -q src && cd src && echo 42 >answer && git add . \
+&& git -c user.name=a -c user.email=a@b commit -qm one && git clone -q --bare . ../repo.git && cd ../repo.git && git update-server-info && cd .. && python3 -c '
+import zipfile, base64, hashlib
+name, info = "answer-1.0-py3-none-any.whl", "answer-1.0.dist-info/"
+files = {"answer.py": "value = 42\n", info + "METADATA": "Metadata-Version: 2.1\nName: answer\nVersion: 1.0\n",
+  info + "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+digest = lambda it: base64.urlsafe_b64encode(hashlib.sha256(it.encode()).digest()).rstrip(b"=").decode()
+record = "".join(f"{path},sha256={digest(it)},{len(it)}\n" for path, it in files.items()) + info + "RECORD,,\n"
+with zipfile.ZipFile("simple/answer/" + name, "w") as wheel:
+    for path, it in {**files, info + "RECORD": record}.items(): wheel.writestr(path, it)
+open("simple/answer/index.html", "w").write(f"<!DOCTYPE html><html><body><a href=\"{name}\">{name}</a></body></html>")' \
+&& mkdir -p deb/DEBIAN deb/usr/bin && printf 'Package: answer\nVersion: 1.0\nArchitecture: all\nMaintainer: a <a@b>\nDescription: the answer\n' >deb/DEBIAN/control \
+&& printf '#!/bin/sh\necho 42\n' >deb/usr/bin/answer && chmod 755 deb/usr/bin/answer && chmod -R g-s deb && dpkg-deb --root-owner-group -b deb apt/answer.deb >/dev/null \
+&& { cat deb/DEBIAN/control; stat -c 'Filename: ./answer.deb
+Size: %s' apt/answer.deb; echo "SHA256: $(sha256sum apt/answer.deb | cut -d' ' -f1)"; } >apt/Packages && echo made"#;
+
+/// Clients, each a script, and the end of what it prints. The certificate of the tests' servers is one that nobody has signed.
+const CLIENTS: [(&str, &str, &str); 15] = [
+    ("curl", "curl -sS http://a.test.example/ && curl -sSk https://a.test.example/", "outside\noutside\n"),
+    (
+        "curl-direct",
+        "curl -sS --noproxy '*' http://b.test.example/ && curl -sSk --noproxy '*' https://b.test.example/",
+        "outside\noutside\n",
+    ),
+    ("curl-socks", "curl -sSk --proxy socks5h://198.19.0.1:1080 https://a.test.example/", "outside\n"),
+    (
+        "curl-denied",
+        "curl -sS http://evil.example/; curl -sSk https://evil.example/ || echo $?",
+        "To allow it, its user adds to the network of its Boxfile: allow \"evil.example\"\n56\n",
+    ),
+    (
+        "curl-other-name",
+        "curl -sSk --connect-to a.test.example:443:b.test.example:443 https://a.test.example/ || echo ended",
+        "ended\n",
+    ),
+    (
+        "urllib",
+        "python3 -c 'import urllib.request as r, ssl
+it = ssl._create_unverified_context()
+print([r.urlopen(u, context=it).read().decode().strip() for u in (\"http://a.test.example\", \"https://a.test.example\")])'",
+        "['outside', 'outside']\n",
+    ),
+    (
+        "requests",
+        "python3 -W ignore -c 'import requests as r
+print([r.get(u, verify=False).text.strip() for u in (\"http://a.test.example\", \"https://a.test.example\")])
+print(r.post(\"https://a.test.example/echo\", data=\"x\" * 100000, verify=False).text.count(\"x\"))
+print(r.get(\"http://evil.example/\").status_code)'",
+        "['outside', 'outside']\n100000\n403\n",
+    ),
+    (
+        "httpx",
+        "python3 -W ignore -c 'import httpx
+with httpx.Client(verify=False) as it: print([it.get(u).text.strip() for u in (\"http://a.test.example\", \"https://a.test.example\")])'",
+        "['outside', 'outside']\n",
+    ),
+    (
+        "node-fetch",
+        "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e '(async () => {
+for (const it of [\"http\", \"https\"]) console.log((await (await fetch(it + \"://c.test.example/\")).text()).trim());
+await fetch(\"https://evil.example/\").catch(it => console.log(it.cause.code)) })()'",
+        "outside\noutside\nEAI_AGAIN\n",
+    ),
+    (
+        "node-http",
+        "NODE_TLS_REJECT_UNAUTHORIZED=0 NODE_NO_WARNINGS=1 node -e 'for (const it of [\"http\", \"https\"])
+require(it).get(it + \"://d.test.example/\", it => it.on(\"data\", it => console.log(it.toString().trim())))'",
+        "outside\noutside\n",
+    ),
+    (
+        "git",
+        "GIT_SSL_NO_VERIFY=1 git clone -q https://a.test.example/repo.git /tmp/clone && cat /tmp/clone/answer",
+        "42\n",
+    ),
+    (
+        "pip",
+        "python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -q --disable-pip-version-check --trusted-host a.test.example \
+         --index-url https://a.test.example/simple answer && /tmp/venv/bin/python -c 'import answer; print(answer.value)'",
+        "42\n",
+    ),
+    (
+        "apt",
+        "echo 'deb [trusted=yes] http://a.test.example/apt ./' >/etc/apt/sources.list && rm -rf /etc/apt/sources.list.d/* \
+         && apt-get -qq -o APT::Sandbox::User=root update && apt-get -qq -o APT::Sandbox::User=root install answer >/dev/null && answer",
+        "42\n",
+    ),
+    (
+        "redirect",
+        "curl -sSL http://a.test.example/to/127.0.0.1/; curl -sS --noproxy '*' -L http://a.test.example/to/127.0.0.1/ 2>&1 | cut -c1-34",
+        "curl: (7) Failed to connect to 127\n",
+    ),
+    (
+        "many-at-once",
+        "for i in $(seq 40); do curl -sSk https://m$i.test.example/bytes/100000 | wc -c & done | sort | uniq -c | tr -s ' '",
+        " 40 100000\n",
+    ),
+];
+
+#[test]
+#[ignore = "takes two minutes, and two more to make its image"]
+fn clients_reach_what_is_allowed_and_nothing_else() {
+    let tools = tools();
+    let mut say = |line: &str| println!("{line}");
+    let image = WorkloadImage::make(&tools.workspace, &mut say).unwrap().0;
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("clients.box"));
+    let component = |name: &str| {
+        let image = image.display();
+        format!(
+            "{name} {{\n    image \"oci:{image}\"\n    entrypoint \"/bin/sleep\" \"9999\"\n    health \"none\"\n    limits memory=\"384MiB\"\n}}\n"
+        )
+    };
+    let rules = "network \"filtered\" {\n    allow \"*.test.example\" \"127.0.0.2\"\n}\n";
+    let text = format!(
+        "box \"clients\"\n{}{}{rules}vm cpus=2 memory=\"1024MiB\"\nbudget total=\"60s\"\n",
+        component("agent"),
+        component("business")
+    );
+    fs::write(&boxfile, text).unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let scripts = CLIENTS.map(|(name, script, _)| (name, script));
+    let content = format!(
+        "mkdir /tmp/www; boxlaunch run -q -v /tmp/www:/w:rw /clients -- sh -c '{}'",
+        CONTENT.replace('\'', "'\\''")
+    );
+    let servers = "ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255; echo nameserver 127.0.0.1 >/etc/resolv.conf
+(peers /tmp/www >/out/peers.log 2>&1 & echo $! >/tmp/peers); until grep -q ready /out/peers.log; do sleep 0.1; done";
+    let (steps, files) = Scenario::default()
+        .script(100, "content", &content)
+        .script(10, "servers", servers)
+        .run_all_within(300, "all", "/clients", &scripts)
+        .script(5, "end", "kill $(cat /tmp/peers)")
+        .start_for_files(
+            &tools
+                .host
+                .clone()
+                .memory(2560)
+                .file(&tools.programs.peers, "/bin/peers")
+                .disk(&bundle, "/clients"),
+        );
+    assert_eq!(steps["content"].stdout, "made\n", "{:?}", steps["content"]);
+    let all: &Step = &steps["all"];
+    assert_eq!(all.status, 0, "{all:?}");
+    let parts = all.parts();
+    let wrong: Vec<_> = CLIENTS
+        .iter()
+        .map(|(name, _, expected)| (name, expected, &parts[*name]))
+        .filter(|(_, expected, part)| !part.stdout.ends_with(*expected))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let log = String::from_utf8_lossy(&files[std::path::Path::new("peers.log")]).into_owned();
+    for own in ["127.0.0.1:80 GET", "127.0.0.1:443 GET", "93.184.216.34:80 GET"] {
+        assert!(!log.lines().any(|line| line.starts_with(own)), "{log}");
+    }
+}

