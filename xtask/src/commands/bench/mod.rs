@@ -1,10 +1,12 @@
 //! `cargo xtask bench`: how long a box of two images of full size takes from a cold store, and how
 //! long other programs take for the like, in one run and in turn; with `--start`, the same of starts; with `--files`,
-//! how long files of the host take in a box.
+//! how long files of the host take in a box; with `--network`, how fast a box gets a file through its filter.
 
 mod files;
 mod measure;
+mod network;
 mod peers;
+mod places;
 mod promised;
 mod report;
 mod start;
@@ -37,6 +39,10 @@ pub(crate) struct Options {
     /// Compare how long files of a shared directory take in a box and on the host, on the virtual host.
     #[arg(long, conflicts_with = "start")]
     files: bool,
+    /// Compare how fast a box gets a file of another host through its filter, with how fast its host gets it, on the virtual
+    /// host.
+    #[arg(long, conflicts_with_all = ["start", "files"])]
+    network: bool,
     /// How many small files there are.
     #[arg(long, default_value_t = 10_000, value_name = "N", requires = "files",
           value_parser = clap::value_parser!(u32).range(1..=500_000))]
@@ -44,9 +50,10 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    match (options.start, options.files) {
-        (true, _) => start::run(options.runs),
-        (_, true) => files::run(options.runs, options.count),
+    match options {
+        Options { start: true, .. } => start::run(options.runs),
+        Options { files: true, .. } => files::run(options.runs, options.count),
+        Options { network: true, .. } => network::run(options.runs),
         _ => builds(options),
     }
 }

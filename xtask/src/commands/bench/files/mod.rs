@@ -6,12 +6,11 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
 use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
 use testkit::{KitError, Result, VirtualHost, Workspace, hello, program};
 
-use super::report::median;
+use super::places::{self, Work};
 use super::{scripted, with_mke2fs};
 use crate::commands::{Outcome, setup};
 use crate::{cargo, say};
@@ -25,7 +24,7 @@ const DISK_MIB: u32 = 2048;
 /// The size of the large file in MiB.
 const LARGE_MIB: u32 = 1000;
 /// The works as the script names them, and for people.
-const WORKS: [(&str, &str); 6] = [
+const WORKS: [Work; 6] = [
     ("write", "write 1000 MiB, and fsync"),
     ("read", "read it"),
     ("make", "make small files"),
@@ -51,10 +50,10 @@ pub(super) fn run(runs: u32, count: u32) -> Outcome {
     let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
     let host = prepare(&workspace, room.path(), count)?;
     let printed = say::step("using files on the virtual host", || scripted(&host, runs))?;
-    let report = report(&printed, &host.machine()?.qemu)?;
+    let report = places::report(&WORKS, &printed, &host.machine()?.qemu)?;
     let path = bench.join("files.json");
     fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
-    say::result(table(&report).trim_end());
+    say::result(places::table(&WORKS, &report).trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -86,59 +85,4 @@ fn prepare(workspace: &Workspace, room: &Path, count: u32) -> Result<VirtualHost
         .file(room.join("script"), "/bench/script")
         .file(room.join("work"), "/bench/work");
     with_busybox(with_mke2fs(host)?, workspace)
-}
-
-/// Makes the report of what the script printed.
-fn report(printed: &str, emulator: &str) -> Result<Value> {
-    let mut works = Map::new();
-    for (work, _) in WORKS {
-        let [host, shared] = ["host", "box"].map(|place| median_ms(printed, place, work));
-        let (host, shared) = (host?, shared?);
-        works.insert(
-            work.to_owned(),
-            json!({ "host_ms": host, "box_ms": shared, "ratio": shared / host }),
-        );
-    }
-    Ok(json!({ "works": works, "emulator": emulator }))
-}
-
-/// Returns the median of what a work took at a place, in milliseconds.
-fn median_ms(printed: &str, place: &str, work: &str) -> Result<f64> {
-    let start = format!("took {place} {work} ");
-    let taken = printed.lines().filter_map(|line| line.strip_prefix(&start)?.parse::<u32>().ok());
-    let taken: Vec<u32> = taken.collect();
-    if taken.is_empty() {
-        return Err(KitError::malformed("the script's output", format!("it has no {start}")));
-    }
-    Ok(f64::from(median(taken)) / 1000.0)
-}
-
-fn table(report: &Value) -> String {
-    let figure = |work: &str, name: &str| report["works"][work][name].as_f64().unwrap_or_default();
-    let line = |(work, about): &(&str, &str)| {
-        let [host, shared, ratio] = ["host_ms", "box_ms", "ratio"].map(|it| figure(work, it));
-        format!("{about:<28}{host:>9.0} ms {shared:>9.0} ms {ratio:>7.1}\n")
-    };
-    let head = format!("{:<28}{:>12} {:>12} {:>7}\n", "", "host", "box", "ratio");
-    head + &WORKS.iter().map(line).collect::<String>()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_medians_of_both_places_are_compared() {
-        let printed: String = WORKS
-            .iter()
-            .flat_map(|(work, _)| {
-                [("host", 1000), ("box", 3000), ("box", 9000), ("box", 1)].map(|it| (it, work))
-            })
-            .map(|((place, taken), work)| format!("took {place} {work} {taken}\n"))
-            .collect();
-        let report = report(&printed, "QEMU").unwrap();
-        assert_eq!(report["works"]["read"], json!({ "host_ms": 1.0, "box_ms": 3.0, "ratio": 3.0 }));
-        assert!(table(&report).contains("read it"), "{}", table(&report));
-        assert!(super::report("", "QEMU").is_err());
-    }
 }
