@@ -6,7 +6,7 @@ use testkit::debian::{DebianImages, WorkloadImage};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// What is run, each a script, and the end of what it prints.
+/// Programs, each as a script, and the end of its output.
 const PROGRAMS: [(&str, &str, &str); 9] = [
     ("cpus", "nproc", "2\n"),
     // Threads that take turns on two CPUs, and vector instructions.
@@ -69,7 +69,7 @@ new Worker(\"require(`worker_threads`).parentPort.postMessage(6 * 7)\", { eval: 
     ),
 ];
 
-/// What is run in a directory of the host, and the end of what it prints.
+/// Scripts that run in a directory of the host, and the end of their output.
 const IN_A_SHARE: [(&str, &str, &str); 4] = [
     (
         "git",

@@ -19,6 +19,8 @@ const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
 /// The program that takes the place of the VMM in the tests of the jail. Compiled after boxlaunch, of whose library it is a
 /// user.
 const INTRUDER_PACKAGES: [&str; 1] = ["intruder"];
+/// The package of the hosts that boxes of tests connect to.
+const PEERS_PACKAGES: [&str; 1] = ["peers"];
 /// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.
 const HOSTILE_KERNEL: &str = "hostile-kernel";
 const FIXED: &str = "-Crelocation-model=static";
@@ -136,8 +138,14 @@ impl Artefacts {
     pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
         builds.push(Self::static_build(workspace, &INTRUDER_PACKAGES));
+        builds.push(Self::peers_build(workspace));
         builds.push(Self::hostile_kernel_build(workspace));
         builds
+    }
+
+    /// Returns the command that builds the hosts that boxes of tests connect to.
+    pub fn peers_build(workspace: &Workspace) -> Command {
+        Self::static_build(workspace, &PEERS_PACKAGES)
     }
 
     /// Returns the command that builds the hostile kernel.
