@@ -1,15 +1,93 @@
 //! The same work on the host and in a box, on the virtual host: what the scripts print, and the figures that come of it.
 
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
 use serde_json::{Map, Value, json};
-use testkit::{KitError, Result};
+use testkit::lean_kernel::GUEST;
+use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
+use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
 
 use super::report::median;
+use super::scripted;
+use crate::commands::{Outcome, setup};
+use crate::{cargo, say};
 
 /// A work as the scripts name it, and for people.
 pub(super) type Work = (&'static str, &'static str);
 
+/// A comparison of the two places.
+#[derive(Debug)]
+pub(super) struct Contest<'a> {
+    /// Its name, that of its box and of its report.
+    pub(super) name: &'a str,
+    /// The works.
+    pub(super) works: &'a [Work],
+    /// The declaration of the box.
+    pub(super) boxfile: &'a str,
+    /// The script of the virtual host, which gets the number of runs.
+    pub(super) script: &'a str,
+    /// The script of the works at a place.
+    pub(super) work: &'a str,
+    /// The amounts in it, by their names there.
+    pub(super) amounts: &'a [(&'a str, u32)],
+    /// The packages that it needs beside the emulator and a shell.
+    pub(super) packages: &'a [Package],
+}
+
+impl Contest<'_> {
+    /// Measures on a virtual host that `equip` makes complete, prints a table and writes `target/bench/NAME.json`.
+    pub(super) fn run(
+        &self,
+        runs: u32,
+        equip: impl FnOnce(VirtualHost, &Workspace, &Artefacts) -> Result<VirtualHost>,
+    ) -> Outcome {
+        let workspace = Workspace::find();
+        let bench = workspace.target("bench");
+        fs::create_dir_all(&bench).map_err(KitError::file("make", &bench))?;
+        let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
+        let (host, programs) = self.prepare(&workspace, room.path())?;
+        let host = equip(host, &workspace, &programs)?;
+        let doing = format!("using {} on the virtual host", self.name);
+        let printed = say::step(&doing, || scripted(&host, runs))?;
+        let report = report(self.works, &printed, &host.machine()?.qemu)?;
+        let path = bench.join(format!("{}.json", self.name));
+        fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
+        say::result(table(self.works, &report).trim_end());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn prepare(&self, workspace: &Workspace, room: &Path) -> Result<(VirtualHost, Artefacts)> {
+        setup::for_demo(workspace)?;
+        let wanted = [&[Package::Qemu, Package::Busybox], self.packages].concat();
+        say::watch(|| packages(&wanted, &mut say::note))?;
+        let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
+        let kernel = say::watch(|| GUEST.build(workspace, &mut say::note))?;
+        let programs = cargo::build_programs(workspace)?;
+        hello::write_images(&programs.hello_agent, &room.join("images"))?;
+        let work = self.amounts.iter().fold(self.work.to_owned(), |text, (name, amount)| {
+            text.replace(name, &amount.to_string())
+        });
+        for (name, text) in [("Boxfile", self.boxfile), ("work", &*work), ("script", self.script)] {
+            let path = room.join(name);
+            fs::write(&path, text).map_err(KitError::file("write", &path))?;
+        }
+        let bundle = format!("{}.box", self.name);
+        let mut build = Command::new(&programs.boxbuild);
+        build.args(["build", "--quiet", "--store", "store", "--output", &bundle]);
+        build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel.elf());
+        program::run(build.current_dir(room))?;
+        let host = VirtualHost::new(&host_kernel, &programs.boxlaunch)
+            .disk(room.join(&bundle), format!("/{bundle}"))
+            .file(room.join("script"), "/bench/script")
+            .file(room.join("work"), "/bench/work");
+        Ok((with_busybox(host, workspace)?, programs))
+    }
+}
+
 /// Makes the report of what the script printed.
-pub(super) fn report(works: &[Work], printed: &str, emulator: &str) -> Result<Value> {
+fn report(works: &[Work], printed: &str, emulator: &str) -> Result<Value> {
     let mut found = Map::new();
     for (work, _) in works {
         let [host, shared] = ["host", "box"].map(|place| median_ms(printed, place, work));
@@ -34,7 +112,7 @@ fn median_ms(printed: &str, place: &str, work: &str) -> Result<f64> {
 }
 
 /// Returns what a person reads of a report.
-pub(super) fn table(works: &[Work], report: &Value) -> String {
+fn table(works: &[Work], report: &Value) -> String {
     let figure = |work: &str, name: &str| report["works"][work][name].as_f64().unwrap_or_default();
     let line = |(work, about): &(&str, &str)| {
         let [host, shared, ratio] = ["host_ms", "box_ms", "ratio"].map(|it| figure(work, it));

@@ -1,19 +1,12 @@
 //! `cargo xtask bench --network`: how fast a box gets files of another host through its filter, and how fast its host gets
 //! them, in one run of the virtual host.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use testkit::lean_kernel::GUEST;
-use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
-use testkit::{KitError, Result, VirtualHost, Workspace, hello, program};
+use testkit::{Artefacts, program};
 
-use super::places::{self, Work};
-use super::scripted;
-use crate::commands::{Outcome, setup};
-use crate::{cargo, say};
+use super::places::{Contest, Work};
+use crate::commands::Outcome;
 
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 2048;
@@ -45,45 +38,18 @@ vm cpus=1 memory=\"256MiB\"
 
 /// Measures, prints a table and writes `target/bench/network.json`.
 pub(super) fn run(runs: u32) -> Outcome {
-    let workspace = Workspace::find();
-    let bench = workspace.target("bench");
-    fs::create_dir_all(&bench).map_err(KitError::file("make", &bench))?;
-    let room = tempfile::tempdir_in(&bench).map_err(KitError::file("make", &bench))?;
-    let host = prepare(&workspace, room.path())?;
-    let printed = say::step("using the network on the virtual host", || scripted(&host, runs))?;
-    let report = places::report(&WORKS, &printed, &host.machine()?.qemu)?;
-    let path = bench.join("network.json");
-    fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
-    say::result(places::table(&WORKS, &report).trim_end());
-    Ok(ExitCode::SUCCESS)
-}
-
-fn prepare(workspace: &Workspace, room: &Path) -> Result<VirtualHost> {
-    setup::for_demo(workspace)?;
-    say::watch(|| packages(&[Package::Qemu, Package::Busybox], &mut say::note))?;
-    let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
-    let kernel = say::watch(|| GUEST.build(workspace, &mut say::note))?;
-    let programs = cargo::build_programs(workspace)?;
-    hello::write_images(&programs.hello_agent, &room.join("images"))?;
-    let work = AMOUNTS.iter().fold(include_str!("work.sh").to_owned(), |text, (name, amount)| {
-        text.replace(name, &amount.to_string())
-    });
-    for (name, text) in
-        [("Boxfile", BOXFILE), ("work", &*work), ("script", include_str!("script.sh"))]
-    {
-        let path = room.join(name);
-        fs::write(&path, text).map_err(KitError::file("write", &path))?;
-    }
-    let mut build = Command::new(&programs.boxbuild);
-    build.args(["build", "--quiet", "--store", "store", "--output", "network.box"]);
-    build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel.elf());
-    program::run(build.current_dir(room))?;
-    let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
-    let host = host.memory(MEMORY_MIB).time_limit(TIME_LIMIT);
-    let host = host
-        .disk(room.join("network.box"), "/network.box")
-        .file(&programs.peers, "/bin/peers")
-        .file(room.join("script"), "/bench/script")
-        .file(room.join("work"), "/bench/work");
-    with_busybox(host, workspace)
+    let contest = Contest {
+        name: "network",
+        works: &WORKS,
+        boxfile: BOXFILE,
+        script: include_str!("script.sh"),
+        work: include_str!("work.sh"),
+        amounts: &AMOUNTS,
+        packages: &[],
+    };
+    contest.run(runs, |host, workspace, programs| {
+        program::run(&mut Artefacts::peers_build(workspace))?;
+        let host = host.memory(MEMORY_MIB).time_limit(TIME_LIMIT);
+        Ok(host.file(&programs.peers, "/bin/peers"))
+    })
 }
