@@ -31,6 +31,7 @@ const BACKLOG: i32 = 64;
 const AFTER_ERROR: Duration = Duration::from_millis(50);
 /// The stack of a connection's threads, in bytes.
 const STACK: usize = 64 * 1024;
+
 /// Starts the bridge of a component that has a port. It listens before this returns.
 ///
 /// # Errors

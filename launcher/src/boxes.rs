@@ -33,6 +33,7 @@ use crate::state::{self, MAX_NAME, absent, names, private_file};
 
 pub use crate::state::{NAME_FORM, check_owner, is_name, since_epoch};
 pub use events::{BoxEvent, EventKind, RecordWatch};
+pub(crate) use log::NetworkLog;
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State};
 

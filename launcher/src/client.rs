@@ -13,7 +13,7 @@ use box_image::ComponentName;
 use box_image::wire::{
     self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed,
     Follow, Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL,
-    Resize, Rules, Shutdown, Signal, TerminalSize, Usage,
+    Resize, RuleChange, Shutdown, Signal, TerminalSize, Usage,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -175,9 +175,9 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// [`LaunchError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
-    pub fn set_rules(mut self, rules: Rules) -> Result<(), LaunchError> {
+    pub fn set_rules(mut self, change: RuleChange) -> Result<(), LaunchError> {
         let mut frame = Vec::new();
-        let written = ClientMessage::Rules(rules).write(&mut frame);
+        let written = ClientMessage::Rules(change).write(&mut frame);
         written.map_err(LaunchError::system("send rules to the supervisor"))?;
         self.write(&frame)?;
         self.give_up_after(PATIENCE);

@@ -11,11 +11,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use box_image::Vm as Size;
-use box_image::pace::Pace;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
@@ -23,8 +21,6 @@ use box_image::wire::{
     Timing, Window,
 };
 use box_layout::OpenBox;
-use egress_proxy::{Decision, Verdict};
-use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::agent_socket::{AgentSocket, places};
 use crate::boxes::Logs;
@@ -51,10 +47,6 @@ use events::{Event, Events, WatchedSignals};
 const LOOK: Duration = Duration::from_secs(1);
 /// How the end of a machine is described that comes before its agent is ready.
 const STARTING: &str = "before the agent was ready";
-/// How many denials are kept in a second: a program that tries more shall not drive out what was kept before.
-const MOST_DENIALS: u32 = 100;
-/// How many denials wait to be told.
-const MAX_DENIED: usize = 64;
 /// Only this much of a guest's message is shown, in bytes.
 const MAX_SHOWN: usize = 4096;
 
@@ -143,8 +135,6 @@ pub struct Machine {
     _volumes: Vec<Volume>,
     agent_socket: Option<AgentSocket>,
     pub(crate) network: Option<Network>,
-    /// The denials of its filter.
-    pub(crate) denied: Option<Receiver<Decision>>,
     _runtime: RuntimeDir,
     agent_argv: Vec<String>,
     /// Whether the agent declares a health check.
@@ -168,7 +158,7 @@ impl Machine {
     pub async fn start(mut setup: Setup<'_>) -> Result<Self, RunFailure> {
         check_enforced(setup.opened)?;
         let prepared = prepare(&mut setup).inspect_err(|_| setup.watch.see(Progress::Ended));
-        let Prepared { verification, events, agent_socket, network, denied, jail } = prepared?;
+        let Prepared { verification, events, agent_socket, network, jail } = prepared?;
         let plan = setup.opened.plan();
         setup.started += verification.hashing;
         let (limits, signals) = (Limits::of(&setup), WatchedSignals::new(setup.signals)?);
@@ -178,7 +168,6 @@ impl Machine {
             _volumes: setup.volumes,
             agent_socket,
             network,
-            denied,
             _runtime: setup.runtime,
             agent_argv: plan.agent.argv.clone(),
             has_check: plan.agent.health.is_some(),
@@ -410,7 +399,6 @@ struct Prepared {
     events: Events,
     agent_socket: Option<AgentSocket>,
     network: Option<Network>,
-    denied: Option<Receiver<Decision>>,
     /// Empty where the process has ended, as the events say.
     jail: Report,
 }
@@ -421,9 +409,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let port = setup.opened.plan().agent.port;
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
-    let path = runtime.vmm_socket(network::SOCKET)?;
-    let plan = &setup.opened.plan().network;
-    let network = network::Sockets::make(path, plan, &setup.published)?;
+    let network = network::Sockets::make(runtime, &setup.opened.plan().network, &setup.published)?;
     mounts(setup, (u32::MAX, u32::MAX))?;
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
@@ -436,24 +422,8 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let (device, policy) = (setup.device, setup.jail);
     let terms = confine::terms(blobs, &disks, device, runtime, policy, shares, &mut vmm)?;
     let nonce = Nonce::random()?;
-    let (log, (denials, denied)) = (setup.logs.network(), channel(MAX_DENIED));
-    let pace = Mutex::new(Pace::new(MOST_DENIALS, Instant::now()));
-    let decided = move |decision: Decision| {
-        let is_denial = matches!(decision.verdict, Verdict::Denied { .. });
-        let mut pace = pace.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_denial && !pace.take(Instant::now()) {
-            return;
-        }
-        log.note(&decision);
-        if is_denial {
-            // Of too many at once, the log has the others.
-            drop(denials.try_send(decision));
-        }
-    };
-    let network = network
-        .map(|it| Network::serve(it, setup.opened.plan(), vmm.pid(), decided))
-        .transpose()?;
-    let denied = network.is_some().then_some(denied);
+    let (plan, log) = (setup.opened.plan(), setup.logs.network());
+    let network = network.map(|it| Network::serve(it, plan, vmm.pid(), log)).transpose()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
         size: setup.size,
@@ -479,15 +449,13 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let console = Console::new(setup.console.take());
     let secrets = std::mem::take(&mut setup.secrets);
     let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
+    let connect = |port: &Published| HostMessage::Connect(Connect { component: port.component });
     let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
     first.extend(mounts(setup, ids)?);
-    first.extend(setup.published.iter().map(|it| {
-        let component = it.component;
-        HostMessage::Connect(Connect { component })
-    }));
+    first.extend(setup.published.iter().map(connect));
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     let jail = jail.unwrap_or_default();
-    Ok(Prepared { verification, events, agent_socket, network, denied, jail })
+    Ok(Prepared { verification, events, agent_socket, network, jail })
 }
 
 /// Returns the message to init about what a machine has of the host, where it has something. It is as such a user and group

@@ -10,10 +10,10 @@
 //! only the program waits whose output is not read.
 
 mod clients;
+mod network;
 mod programs;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::future::pending;
 use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::{self, JoinHandle};
@@ -21,13 +21,12 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    AGENT_ID, BUSINESS_ID, Denied, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime,
-    Output, Rules, Shutdown, Signal,
+    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
+    Shutdown, Signal,
 };
-use egress_proxy::{Decision, LOOKUPS};
+use egress_proxy::LOOKUPS;
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc::Receiver;
 
 use crate::boxes::Entry;
 use crate::control::watched;
@@ -44,8 +43,6 @@ use programs::{AGENT, BUSINESS, Programs};
 pub const SOCKET: &str = "supervisor.sock";
 /// How long a machine may take to power off once its programs have ended.
 const POWER_OFF: Duration = Duration::from_secs(5);
-/// How much clients are told that the filter has denied.
-const MAX_TOLD: usize = 100;
 /// How many answers of the guest may be waited for.
 const MAX_MEASURED: usize = 64;
 /// The step that a supervisor names where its machine has failed.
@@ -234,7 +231,7 @@ impl Supervisor {
             let flow = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
                 message = self.clients.next() => self.serve_client(message),
-                denied = next_denied(&mut self.machine.denied) => {
+                denied = network::next_denied(self.machine.network.as_mut()) => {
                     self.tell_denied(&denied);
                     CONTINUE
                 }
@@ -405,30 +402,6 @@ impl Supervisor {
         CONTINUE
     }
 
-    /// Replaces the rules of the box's filter.
-    fn set_rules(&mut self, rules: Rules) -> Result<(), String> {
-        let Some(filter) = self.machine.network.as_ref().and_then(|it| it.filter.as_ref()) else {
-            let mode = self.entry.record.network.mode.name();
-            return Err(format!("its network is {mode:?}, which has no rules"));
-        };
-        let plan = rules.of(&self.entry.record.network);
-        filter.reload(egress_rules::Rules::try_from(&plan).map_err(|error| error.to_string())?);
-        let noted = self.entry.update(|record| record.network = plan);
-        noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
-    }
-
-    /// Tells those who follow the agent of something that was denied, once.
-    fn tell_denied(&mut self, decision: &Decision) {
-        let (component, what) = (decision.component, decision.to_string());
-        if self.clients.are_behind() || self.told.len() >= MAX_TOLD {
-            return;
-        }
-        if self.told.insert((component, what.clone())) {
-            let denied = GuestMessage::Denied(Denied { component, what });
-            self.clients.tell(&[Follow::Output], &denied, None);
-        }
-    }
-
     /// Ends what belongs to a client that is gone.
     fn part(&mut self, client: u64) {
         self.clients.remove(client);
@@ -498,17 +471,6 @@ impl Supervisor {
         // Where init is gone already, the machine is about to end, too.
         self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
         CONTINUE
-    }
-}
-
-/// Waits for the next thing that the filter has denied, where there is one.
-async fn next_denied(denied: &mut Option<Receiver<Decision>>) -> Decision {
-    match denied {
-        Some(denied) => match denied.recv().await {
-            Some(decision) => decision,
-            None => pending().await,
-        },
-        None => pending().await,
     }
 }
 

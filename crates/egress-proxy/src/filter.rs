@@ -15,7 +15,7 @@ use crate::{http, socks};
 
 /// How a client says where it wants to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Way {
+pub enum ClientKind {
     /// By HTTP/1, as to a proxy: CONNECT, or a request with a whole `http://` URI (RFC 9110, section 9.3.6; RFC 9112, 3.2.2).
     Http,
     /// By SOCKS5 without authentication, CONNECT alone (RFC 1928).
@@ -43,7 +43,7 @@ impl Filter {
     /// Serves a client until it or its server ends the connection.
     ///
     /// Dropping the future ends all that belongs to the client. It has to run on a runtime of tokio.
-    pub async fn serve<S>(self: Arc<Self>, component: ComponentName, way: Way, stream: S)
+    pub async fn serve<S>(self: Arc<Self>, component: ComponentName, way: ClientKind, stream: S)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -54,9 +54,9 @@ impl Filter {
         let stream = Metered::client(stream, Arc::clone(&count));
         let served = async {
             match way {
-                Way::Http => http::serve(&self, component, stream).await,
-                Way::Socks => socks::serve(&self, component, stream).await,
-                Way::Direct(target) => self.carry(component, target, stream).await,
+                ClientKind::Http => http::serve(&self, component, stream).await,
+                ClientKind::Socks => socks::serve(&self, component, stream).await,
+                ClientKind::Direct(target) => self.carry(component, target, stream).await,
             }
         };
         tokio::select! {
@@ -76,14 +76,14 @@ impl Filter {
     }
 
     /// Reports a client that is one too many, before it could say anything.
-    fn turn_away(self: &Arc<Self>, component: ComponentName, way: &Way) {
+    fn turn_away(self: &Arc<Self>, component: ComponentName, way: &ClientKind) {
         let channel = match way {
-            Way::Http => Channel::Http,
-            Way::Socks => Channel::Socks,
-            Way::Direct(_) => Channel::Direct,
+            ClientKind::Http => Channel::Http,
+            ClientKind::Socks => Channel::Socks,
+            ClientKind::Direct(_) => Channel::Direct,
         };
         let mut attempt = Attempt::new(self, component, channel);
-        if let Way::Direct(target) = way {
+        if let ClientKind::Direct(target) = way {
             attempt.asks(&target.host.to_string(), Some(target.port));
         }
         attempt.refuse(&Refusal::Connections(self.limits.connections));

@@ -45,13 +45,13 @@ impl Names {
 /// Bytes are paid for afterwards: a connection waits while more have passed than there was time for. So a read need not know
 /// beforehand what it will get, and the debt is at most one buffer of each connection.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct ByteRate {
     bytes_per_second: u64,
     /// When all that has passed is paid for.
     paid: Mutex<Instant>,
 }
 
-impl Pace {
+impl ByteRate {
     pub(crate) fn new(bytes_per_second: u64) -> Self {
         Self { bytes_per_second: bytes_per_second.max(1), paid: Mutex::new(Instant::now()) }
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn bytes_are_paid_for_afterwards() {
-        let pace = Pace::new(1000);
+        let pace = ByteRate::new(1000);
         assert_eq!(pace.next(), None);
         pace.pass(100);
         // An eighth of a second's bytes is free.
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_pace_of_nothing_is_not_divided_by() {
-        Pace::new(0).pass(1);
-        Pace::new(u64::MAX).pass(usize::MAX);
+        ByteRate::new(0).pass(1);
+        ByteRate::new(u64::MAX).pass(usize::MAX);
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep, sleep_until};
 
-use crate::limits::Pace;
+use crate::limits::ByteRate;
 
 /// How often a connection is looked at before it counts as idle.
 const CHECKS: u32 = 10;
@@ -45,7 +45,7 @@ impl Count {
 pub(crate) struct Metered<S> {
     stream: S,
     count: Arc<Count>,
-    pace: Option<Arc<Pace>>,
+    pace: Option<Arc<ByteRate>>,
     wait: Option<Pin<Box<Sleep>>>,
 }
 
@@ -78,7 +78,7 @@ impl<S> Metered<S> {
 
 impl Metered<TcpStream> {
     /// Returns a server's stream.
-    pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<Pace>) -> Self {
+    pub(crate) fn server(stream: TcpStream, count: Arc<Count>, pace: Arc<ByteRate>) -> Self {
         Self { stream, count, pace: Some(pace), wait: None }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use box_image::PeerPlan;
 use egress_rules::hello::HelloError;
-use egress_rules::{Denial, Host, Peer, Rules, Target, TargetError, USUAL_PORTS};
+use egress_rules::{Denial, Host, Peer, Target, TargetError, USUAL_PORTS};
 use hyper::StatusCode;
 
 use crate::decision::Verdict;
@@ -54,9 +54,7 @@ impl Refusal {
     /// Returns the line that a user adds to the network of a Boxfile to allow this target; `None` where no such line would.
     pub fn allow(&self, target: &Target) -> Option<String> {
         let peer = match (self, &target.host) {
-            (Self::Rules(denial @ Denial::Special(address, _)), _)
-                if Rules::is_sensible(denial) =>
-            {
+            (Self::Rules(denial @ Denial::Special(address, _)), _) if denial.is_worth_a_hint() => {
                 address.to_string()
             }
             (Self::Rules(Denial::NotAllowed | Denial::Port(_)), Host::Name(name)) => name.clone(),

@@ -9,7 +9,7 @@ use egress_rules::{Host, Rules, Target};
 use tokio::sync::{Semaphore, watch};
 
 use crate::decision::Decision;
-use crate::limits::{Names, Pace};
+use crate::limits::{ByteRate, Names};
 use crate::resolver::Resolver;
 
 /// The greatest number of lookups at once: each by getaddrinfo(3) takes a thread of the runtime for blocking work.
@@ -28,7 +28,7 @@ pub struct Filter {
     pub(crate) lookups: Arc<Semaphore>,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) names: Names,
-    pub(crate) pace: Arc<Pace>,
+    pub(crate) pace: Arc<ByteRate>,
     pub(crate) clients: Semaphore,
     decisions: Box<dyn Fn(Decision) + Send + Sync>,
 }
@@ -85,7 +85,7 @@ impl Filter {
             lookups: Arc::new(Semaphore::new(LOOKUPS)),
             connections: Arc::new(Semaphore::new(connections)),
             names: Names::new(limits.names_per_minute),
-            pace: Arc::new(Pace::new(limits.bytes_per_second)),
+            pace: Arc::new(ByteRate::new(limits.bytes_per_second)),
             clients: Semaphore::new(connections + SPARE_CLIENTS),
             decisions: Box::new(decisions),
         })

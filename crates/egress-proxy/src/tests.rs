@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::decision::{Decision, Verdict};
-use crate::filter::Way;
+use crate::filter::ClientKind;
 use crate::resolver::Resolver;
 use crate::state::{Filter, Settings};
 
@@ -223,14 +223,14 @@ impl World {
     }
 
     /// Returns the client's end of a connection.
-    pub(crate) fn open(&self, way: Way) -> DuplexStream {
+    pub(crate) fn open(&self, way: ClientKind) -> DuplexStream {
         let (client, served) = duplex(64 << 10);
         tokio::spawn(Arc::clone(&self.filter).serve(ComponentName::Agent, way, served));
         client
     }
 
     /// Sends something, and returns all that comes back.
-    pub(crate) async fn exchange(&self, way: Way, bytes: &[u8]) -> String {
+    pub(crate) async fn exchange(&self, way: ClientKind, bytes: &[u8]) -> String {
         let mut client = self.open(way);
         // The end may come before all was sent.
         let _ended = timeout(LONG, client.write_all(bytes)).await.expect("the filter reads");
@@ -239,12 +239,12 @@ impl World {
 
     /// Sends a request, with `{port}` and `{decoy}` in it, and returns all that comes back.
     pub(crate) async fn request(&self, request: &str) -> String {
-        self.exchange(Way::Http, self.text(request).as_bytes()).await
+        self.exchange(ClientKind::Http, self.text(request).as_bytes()).await
     }
 
     /// Opens a tunnel by CONNECT.
     pub(crate) async fn tunnel(&self, host: &str) -> DuplexStream {
-        let mut client = self.open(Way::Http);
+        let mut client = self.open(ClientKind::Http);
         let request = format!("CONNECT {host}:{} HTTP/1.1\r\n\r\n", self.port());
         client.write_all(request.as_bytes()).await.unwrap();
         let expected = b"HTTP/1.1 200 OK\r\n\r\n";

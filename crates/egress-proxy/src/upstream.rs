@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use crate::attempt::Attempt;
-use crate::limits::Pace;
+use crate::limits::ByteRate;
 use crate::meter::{Count, Metered};
 use crate::own::check_address;
 use crate::refusal::Refusal;
@@ -64,7 +64,12 @@ impl Watch {
 }
 
 impl Upstream {
-    pub(crate) fn new(stream: TcpStream, count: Arc<Count>, pace: Arc<Pace>, watch: Watch) -> Self {
+    pub(crate) fn new(
+        stream: TcpStream,
+        count: Arc<Count>,
+        pace: Arc<ByteRate>,
+        watch: Watch,
+    ) -> Self {
         // Both ends have gathered what they send; where that fails, the connection is only slower.
         let _unsupported = stream.set_nodelay(true);
         Self { stream: Metered::server(stream, count, pace), watch }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_image::{ComponentName, NetworkLimits};
-use egress_proxy::{Filter, Resolver, Way};
+use egress_proxy::{ClientKind, Filter, Resolver};
 use egress_rules::{Peer, Rule, Rules, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpListener;
@@ -50,7 +50,7 @@ async fn attempts_and_connections_take_little_memory() {
 
     let attempt = async |host: &str| {
         let (mut client, served) = duplex(4096);
-        tokio::spawn(Arc::clone(&filter).serve(ComponentName::Agent, Way::Http, served));
+        tokio::spawn(Arc::clone(&filter).serve(ComponentName::Agent, ClientKind::Http, served));
         let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nConnection: close\r\n\r\n");
         client.write_all(request.as_bytes()).await.unwrap();
         let mut status = [0; 12];
@@ -81,7 +81,7 @@ async fn attempts_and_connections_take_little_memory() {
                 let target = Target::parse(&format!("good.test.example:{port}")).unwrap();
                 tokio::spawn(Arc::clone(&filter).serve(
                     ComponentName::Agent,
-                    Way::Direct(target),
+                    ClientKind::Direct(target),
                     served,
                 ));
                 (client, vec![0; 4000])

@@ -20,6 +20,13 @@ pub struct Rule {
     pub port: Option<u16>,
 }
 
+impl Denial {
+    /// Returns whether its user is told how to allow it: not where that is an address that the host has for itself alone.
+    pub fn is_worth_a_hint(&self) -> bool {
+        !matches!(self, Self::Special(_, purpose) if *purpose != PRIVATE)
+    }
+}
+
 impl TryFrom<&PeerPlan> for Rule {
     type Error = PeerError;
 
@@ -116,11 +123,6 @@ impl Rules {
             self.check_denied(target.port, |rule| rule.peer.has_address(address))?;
             self.check_special(address, target.port)
         })
-    }
-
-    /// Returns whether a user who is denied this is to be told how to allow it: not where it is what a host has for itself.
-    pub fn is_sensible(denial: &Denial) -> bool {
-        !matches!(denial, Denial::Special(_, purpose) if *purpose != PRIVATE)
     }
 
     /// Checks an address that has turned out to be one of this host's own, such as its address on the internet.

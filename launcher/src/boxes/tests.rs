@@ -1,10 +1,12 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use box_image::wire::{Follow, Output, Stream};
+use egress_proxy::{Decision, Verdict};
 use testkit::test_box::{TestBox, config};
 
 use super::*;
 use crate::client::Client;
+use crate::network::decisions::kept;
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
 
@@ -224,4 +226,27 @@ fn another_process_at_a_boxs_socket_is_not_its_supervisor() {
     assert!(connect(&record).is_ok());
     let other = Record { supervisor: 1, ..record };
     assert!(matches!(connect(&other), Err(LaunchError::NotRunning(_))));
+}
+
+#[test]
+fn of_a_flood_of_denials_some_are_kept_and_of_connections_all() {
+    let made = Fixture::new();
+    let entry = made.create("one").unwrap();
+    let (take, mut denied) = kept(entry.logs().unwrap().network());
+    let text = r#"{"component":"agent","way":"dns","host":"h","verdict":"denied","reason":"r","sent":0,"received":0,"milliseconds":0}"#;
+    let denial: Decision = serde_json::from_str(text).unwrap();
+    let connection = Decision { verdict: Verdict::Allowed, ..denial.clone() };
+    for _ in 0..1000 {
+        take(denial.clone());
+    }
+    for _ in 0..1000 {
+        take(connection.clone());
+    }
+    let mut log = made.boxes().network_log("one");
+    let read = std::iter::from_fn(|| log.next_decision().unwrap());
+    let (allowed, denials): (Vec<_>, Vec<_>) =
+        read.map(|(_, it)| it).partition(|it| it.verdict == Verdict::Allowed);
+    assert_eq!(allowed.len(), 1000);
+    assert!((100..1000).contains(&denials.len()), "{}", denials.len());
+    assert_eq!(denied.try_recv().unwrap(), denial);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use box_image::text::readable;
-use box_image::wire::{Follow, Rules};
+use box_image::wire::{Follow, RuleChange};
 use box_image::{NetworkLimits, NetworkMode, PeerPlan, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
@@ -84,7 +84,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         Some(Action::Deny { peers }) => further(&[], peers),
         Some(Action::Reload { directory }) => {
             let network = &boxlaunch::open(directory)?.config.plan.network;
-            Rules { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
+            RuleChange { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
         }
     };
     if record.state == State::Ended {
@@ -96,8 +96,8 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
 }
 
 /// Returns rules that come to those of a box.
-fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> Rules {
-    Rules { allow: allow.to_vec(), deny: deny.to_vec(), replace: false }
+fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> RuleChange {
+    RuleChange { allow: allow.to_vec(), deny: deny.to_vec(), replace: false }
 }
 
 /// Reads a host, and a port after it.

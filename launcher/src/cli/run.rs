@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use box_image::text::readable;
 use box_image::{ComponentName, ErrorCode};
 use box_layout::OpenBox;
-use boxlaunch::boxes::{self, Boxes, Record};
+use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::Setup;
 use boxlaunch::output::{Prefixed, Route};
@@ -90,12 +90,7 @@ fn boot(
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
-    let record = Record::new(&opened, args.size(opened.plan()), runtime.path());
-    let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
-    let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
-    let shown = shares.iter().map(Share::shown).collect();
-    let volumes = args.volumes.clone();
-    let record = Record { remove: args.rm, agent_socket, shares: shown, volumes, ..record };
+    let record = record(args, &opened, &runtime, &shares)?;
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
@@ -131,17 +126,37 @@ fn boot(
     let started = match start() {
         Ok(started) => started,
         Err(failure) => {
-            let status = match failure.error {
-                LaunchError::AgentEnded { status, .. } => Some(status),
-                _ => None,
-            };
-            // Where that fails, the next command finds that nobody holds the lock, and notes the end.
-            drop(entry.end(status, Some(failure.to_string())));
+            note_failure(entry, &failure);
             return Err(failure.into());
         }
     };
     let run = Run { args, opened: &opened, component, signals, screen };
     run.serve(started, entry, agent_output)
+}
+
+/// Returns the record of a box that is about to start as the command line says.
+fn record(
+    args: &RunArgs,
+    opened: &OpenBox,
+    runtime: &RuntimeDir,
+    shares: &[Share],
+) -> Result<Record, LaunchError> {
+    let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
+    let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
+    let shares = shares.iter().map(Share::shown).collect();
+    let volumes = args.volumes.clone();
+    let record = Record::new(opened, args.size(opened.plan()), runtime.path());
+    Ok(Record { remove: args.rm, agent_socket, shares, volumes, ..record })
+}
+
+/// Notes the end of a box that has not started.
+fn note_failure(entry: Entry, failure: &RunFailure) {
+    let status = match failure.error {
+        LaunchError::AgentEnded { status, .. } => Some(status),
+        _ => None,
+    };
+    // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+    drop(entry.end(status, Some(failure.to_string())));
 }
 
 /// Checks that the box can do what the command line asks for, before anything is made on the host.

@@ -36,7 +36,6 @@ fn machine(made: &TestBox) -> Machine {
         _volumes: Vec::new(),
         agent_socket: None,
         network: None,
-        denied: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
         agent_argv: vec!["/agent".to_owned(), "--fast".to_owned()],
         has_check: true,

@@ -10,10 +10,10 @@ use box_image::ComponentName;
 use box_image::pace::Pace;
 use box_image::rules::{MOST_CONNECTIONS, MOST_OPENED, MOST_PORTS};
 use box_image::wire::{
-    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId,
-    Way as Wanted,
+    Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId, Way,
 };
-use egress_proxy::{Filter, Way};
+use egress_proxy::{ClientKind, Filter};
+use egress_rules::{Host, Target};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{TcpStream, UnixStream};
@@ -168,7 +168,7 @@ impl Link {
         let own = self.streams.keys().filter(|number| *number % 2 == 0).count();
         let has_room = own < MAX_STREAMS && self.pace.take(Instant::now());
         let filter = self.filter.clone().filter(|_| has_room);
-        let (Some(filter), Some(way)) = (filter, way_of(way)) else {
+        let (Some(filter), Some(kind)) = (filter, kind_of(way)) else {
             return self.answer(HostNetwork::Close(StreamId { stream: number }));
         };
         let (inlet, carrier) = stream(number, self.out.clone(), &self.held);
@@ -176,7 +176,7 @@ impl Link {
         let component = self.component;
         self.carriers.spawn(async move {
             let (near, far) = duplex(BUFFER);
-            carrier.carry(near, filter.serve(component, way, far)).await;
+            carrier.carry(near, filter.serve(component, kind, far)).await;
             number
         });
         Ok(())
@@ -216,13 +216,13 @@ impl Link {
     }
 }
 
-/// Returns the way that the filter knows; `None` for a name that no host has.
-fn way_of(wanted: Wanted) -> Option<Way> {
-    Some(match wanted {
-        Wanted::Http => Way::Http,
-        Wanted::Socks => Way::Socks,
-        Wanted::Direct { name, port } => {
-            Way::Direct(egress_rules::Target { host: egress_rules::Host::parse(&name).ok()?, port })
+/// Returns the kind of client that the filter serves; `None` for a name that no host has.
+fn kind_of(way: Way) -> Option<ClientKind> {
+    Some(match way {
+        Way::Http => ClientKind::Http,
+        Way::Socks => ClientKind::Socks,
+        Way::Direct { name, port } => {
+            ClientKind::Direct(Target { host: Host::parse(&name).ok()?, port })
         }
     })
 }

@@ -9,11 +9,13 @@
 //! component's connection always read, see [`box_image::wire`]; what no init of ours sends ends the connection,
 //! and an init of ours ends its box then.
 
+pub(crate) mod decisions;
 mod link;
 mod publish;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +33,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::LaunchError;
+use crate::boxes::NetworkLog;
 use crate::control::{Listener, check_peer};
+use crate::runtime_dir::RuntimeDir;
 use link::Visitor;
 
 pub use publish::Published;
@@ -50,6 +54,8 @@ pub(crate) struct Network {
     _listener: Listener,
     /// Decides what components connect to, where they may at all.
     pub(crate) filter: Option<Arc<Filter>>,
+    /// Its denials.
+    denied: Receiver<Decision>,
     /// The published ports, as they are.
     pub(crate) published: Vec<Published>,
     _tasks: JoinSet<()>,
@@ -63,12 +69,12 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Makes the sockets that a box needs, if it needs any: at `path` that of its guest, and those of published ports.
+    /// Makes the sockets that a box needs, if it needs any: that of its guest, and those of published ports.
     ///
     /// # Errors
     /// When one cannot be made, such as where another program has the port.
     pub(crate) fn make(
-        path: std::path::PathBuf,
+        runtime: &RuntimeDir,
         plan: &NetworkPlan,
         published: &[Published],
     ) -> Result<Option<Self>, LaunchError> {
@@ -76,7 +82,7 @@ impl Sockets {
             return Ok(None);
         }
         let ports = published.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Some(Self { listener: Listener::bind(path)?, ports }))
+        Ok(Some(Self { listener: Listener::bind(runtime.vmm_socket(SOCKET)?)?, ports }))
     }
 }
 
@@ -90,8 +96,8 @@ fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), Launch
 }
 
 impl Network {
-    /// Serves a box in the current runtime; only the process `vmm` may connect for its guest. Each decision of its filter
-    /// is handed to `decided`.
+    /// Serves a box in the current runtime; only the process `vmm` may connect for its guest. The decisions of
+    /// its filter are kept in `log`.
     ///
     /// # Errors
     /// When the plan has a malformed rule, or the kernel refuses.
@@ -99,22 +105,23 @@ impl Network {
         Sockets { listener, ports }: Sockets,
         plan: &RunPlan,
         vmm: u32,
-        decided: impl Fn(Decision) + Send + Sync + 'static,
+        log: NetworkLog,
     ) -> Result<Self, LaunchError> {
         raise_limit_of_files();
+        let (take, denied) = decisions::kept(log);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
                 let rules = Rules::try_from(&plan.network).map_err(LaunchError::Peer)?;
-                Some(Filter::new(rules, plan.network.limits, Resolver::host(), decided))
+                Some(Filter::new(rules, plan.network.limits, Resolver::host(), take))
             }
             _ => None,
         };
         let mut tasks = JoinSet::new();
-        let (mut doors, mut inner) = (BTreeMap::new(), BTreeMap::new());
+        let (mut doors, mut visitors) = (BTreeMap::new(), BTreeMap::new());
         for (component, _) in plan.components() {
             let (sender, receiver) = channel(MAX_WAITING);
             doors.insert(component, sender);
-            inner.insert(component, Arc::new(Mutex::new(receiver)));
+            visitors.insert(component, Arc::new(Mutex::new(receiver)));
         }
         let published = ports.iter().map(|(_, published)| *published).collect();
         for (port, published) in ports {
@@ -124,8 +131,16 @@ impl Network {
             tasks.spawn(welcome(port, published.guest, door));
         }
         let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
-        tasks.spawn(accept(watched, vmm, filter.clone(), inner));
-        Ok(Self { _listener: listener, filter, published, _tasks: tasks })
+        tasks.spawn(accept(watched, vmm, filter.clone(), visitors));
+        Ok(Self { _listener: listener, filter, denied, published, _tasks: tasks })
+    }
+
+    /// Waits for the next thing that the filter denies; for ever, where there is no filter.
+    pub(crate) async fn next_denied(&mut self) -> Decision {
+        match self.denied.recv().await {
+            Some(decision) => decision,
+            None => pending().await,
+        }
     }
 }
 

@@ -296,9 +296,9 @@ fn a_port_that_is_taken_is_an_error_before_the_box_starts() {
     let host = taken.local_addr().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let published = Published { host, guest: 80, component: ComponentName::Agent };
-    let path = directory.path().join("network.sock");
+    let runtime = RuntimeDir::create(directory.path()).unwrap();
     let plan = NetworkPlan::default();
-    assert!(Sockets::make(path.clone(), &plan, &[]).unwrap().is_none(), "nothing to do");
-    let error = Sockets::make(path, &plan, &[published]).unwrap_err().to_string();
+    assert!(Sockets::make(&runtime, &plan, &[]).unwrap().is_none(), "nothing to do");
+    let error = Sockets::make(&runtime, &plan, &[published]).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot publish a port at {host}: ")), "{error}");
 }

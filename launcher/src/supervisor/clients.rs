@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_image::wire::{
-    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage, Rules,
+    CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
+    RuleChange,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -49,7 +50,7 @@ pub(super) enum FromClient {
     /// It has sent a message.
     Asked { client: u64, message: HostMessage },
     /// It has sent other rules for the box's filter.
-    Rules { client: u64, rules: Rules },
+    Rules { client: u64, rules: RuleChange },
     /// It has sent something that no client sends.
     Misused { client: u64, why: String },
     /// It has hung up.

@@ -1,7 +1,7 @@
 //! The first message of a client of a running box's supervisor, on the supervisor's Unix socket.
 //!
 //! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
-//! init, or [`Rules`]: at most one command for each connection, whose id the supervisor chooses. The answers are
+//! init, or a [`RuleChange`]: at most one command for each connection, whose id the supervisor chooses. The answers are
 //! [`GuestMessage`](super::GuestMessage)s, which name the agent by [`AGENT_ID`](super::AGENT_ID), the business
 //! application by [`BUSINESS_ID`](super::BUSINESS_ID), and the command by any other id. Output needs no credit: what the client does not read, the supervisor grants to nobody.
 
@@ -21,7 +21,7 @@ messages! {
         /// The first message of a connection.
         129 => Greeting(Greeting),
         /// Change the rules of the box's filter.
-        130 => Rules(Rules),
+        130 => Rules(RuleChange),
     }
 }
 
@@ -38,7 +38,7 @@ pub struct Greeting {
 /// Other rules for what a box may connect to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rules {
+pub struct RuleChange {
     /// As [`NetworkPlan::allow`].
     pub allow: Vec<PeerPlan>,
     /// As [`NetworkPlan::deny`].
@@ -47,7 +47,7 @@ pub struct Rules {
     pub replace: bool,
 }
 
-impl Rules {
+impl RuleChange {
     /// Returns a network with these rules.
     pub fn of(self, network: &NetworkPlan) -> NetworkPlan {
         let all = |old: &[PeerPlan], mut rules: Vec<PeerPlan>| {

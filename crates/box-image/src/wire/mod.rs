@@ -130,7 +130,7 @@ mod network;
 mod secret;
 mod usage;
 
-pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, Rules};
+pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
 pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TerminalSize};
 pub use frame::Frames;
 pub use mounts::{

@@ -27,7 +27,7 @@ async fn a_server_may_end_first() {
     let world = Setup::default().start().await;
     world.filter.reload(rules(listener.local_addr().unwrap().port()));
     let target = format!("{GOOD}:{}", listener.local_addr().unwrap().port());
-    let mut client = world.open(Way::Direct(Target::parse(&target).unwrap()));
+    let mut client = world.open(ClientKind::Direct(Target::parse(&target).unwrap()));
     let accepted = timeout(LONG, listener.accept()).await.expect("a connection");
     let (mut server, _) = accepted.unwrap();
     server.write_all(b"bye").await.unwrap();
@@ -45,7 +45,7 @@ async fn direct_connections_are_those_to_their_target() {
     let world = Setup::default().start().await;
     for host in [GOOD, "127.0.0.1", "a.b.wild.example"] {
         let target = Target::parse(&format!("{host}:{}", world.port())).unwrap();
-        let mut client = world.open(Way::Direct(target));
+        let mut client = world.open(ClientKind::Direct(target));
         echoes(&mut client, b"hello").await;
     }
     let decisions = world.decisions(3).await;
@@ -68,10 +68,10 @@ async fn addresses_of_ipv6_are_connected_to() {
     world.filter.reload(allowed);
     for host in ["[::1]", GOOD] {
         let target = Target::parse(&format!("{host}:{port}")).unwrap();
-        echoes(&mut world.open(Way::Direct(target)), b"hello").await;
+        echoes(&mut world.open(ClientKind::Direct(target)), b"hello").await;
     }
     let request = [&[5, 1, 0, 5, 1, 0, 4][..], &[0; 15], &[1], &port.to_be_bytes()].concat();
-    let mut client = world.open(Way::Socks);
+    let mut client = world.open(ClientKind::Socks);
     client.write_all(&request).await.unwrap();
     let mut answer = [0; 12];
     client.read_exact(&mut answer).await.unwrap();
@@ -82,7 +82,7 @@ async fn addresses_of_ipv6_are_connected_to() {
 #[tokio::test]
 async fn a_request_reaches_its_server_without_what_was_for_the_proxy() {
     let world = Setup::http().start().await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text(
         "GET http://good.test.example:{port}/path?q=1 HTTP/1.1\r\nHost: good.test.example:{port}\r\n\
          Accept: */*\r\nProxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
@@ -151,7 +151,7 @@ async fn old_clients_and_heads_alone_are_served() {
         .await;
     assert!(answer.contains("content-length: 2") && answer.ends_with("\r\n\r\n"), "{answer}");
     assert!(world.server.got().contains("HEAD / HTTP/1.1\r\nhost: good.test.example:"));
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text("CONNECT good.test.example:{port} HTTP/1.0\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     eventually(|| world.server.visits() == 3).await;

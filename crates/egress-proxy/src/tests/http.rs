@@ -90,7 +90,7 @@ async fn a_host_header_may_leave_out_what_is_known() {
     let world = Setup::http().start().await;
     for head in ["Host: good.test.example\r\n", "Host: GOOD.test.example.:{port}\r\n", ""] {
         let request = format!("CONNECT {GOOD}:{{port}} HTTP/1.1\r\n{head}\r\n");
-        let mut client = world.open(Way::Http);
+        let mut client = world.open(ClientKind::Http);
         client.write_all(world.text(&request).as_bytes()).await.unwrap();
         let mut status = [0; 15];
         client.read_exact(&mut status).await.unwrap();
@@ -256,7 +256,7 @@ async fn what_is_in_a_tunnel_is_for_its_server() {
         world.reached_no_decoy(&inner);
         // Also where it comes at once with the first.
         let both = format!("CONNECT {GOOD}:{{port}} HTTP/1.1\r\n\r\n{inner}");
-        let mut client = world.open(Way::Http);
+        let mut client = world.open(ClientKind::Http);
         client.write_all(world.text(&both).as_bytes()).await.unwrap();
         let expected = format!("HTTP/1.1 200 OK\r\n\r\n{inner}");
         let mut answer = vec![0; expected.len()];

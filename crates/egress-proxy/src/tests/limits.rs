@@ -22,10 +22,10 @@ async fn a_box_has_so_many_connections() {
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains(why), "{answer}");
     }
     let target = Target::parse(&format!("{GOOD}:{}", world.port())).unwrap();
-    assert_eq!(world.exchange(Way::Direct(target), b"").await, "");
+    assert_eq!(world.exchange(ClientKind::Direct(target), b"").await, "");
     let port = world.port().to_be_bytes();
     let socks = [&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1][..], &port].concat();
-    assert!(world.exchange(Way::Socks, &socks).await.as_bytes().starts_with(&[5, 0, 5, 1]));
+    assert!(world.exchange(ClientKind::Socks, &socks).await.as_bytes().starts_with(&[5, 0, 5, 1]));
     assert_eq!(world.server.visits(), 2);
     for decision in world.decisions(4).await {
         let denied = Verdict::Denied { reason: why.to_owned(), allow: None };
@@ -41,7 +41,7 @@ async fn a_box_has_so_many_connections() {
 async fn a_request_is_one_of_the_connections() {
     let limits = NetworkLimits { connections: 1, ..NetworkLimits::default() };
     let world = Setup { does: Does::Nothing, ..limited(limits) }.start().await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text("GET http://good.test.example:{port}/ HTTP/1.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     eventually(|| world.server.visits() == 1).await;
@@ -65,9 +65,9 @@ async fn clients_that_ask_for_nothing_are_bounded_too() {
     let mut setup = limited(limits);
     setup.settings.request = LONG;
     let world = setup.start().await;
-    let mut silent: Vec<_> = (0..66).map(|_| world.open(Way::Http)).collect();
+    let mut silent: Vec<_> = (0..66).map(|_| world.open(ClientKind::Http)).collect();
     sleep(Duration::from_millis(50)).await;
-    for way in [Way::Http, Way::Socks] {
+    for way in [ClientKind::Http, ClientKind::Socks] {
         assert_eq!(world.exchange(way, b"").await, "");
     }
     for decision in world.decisions(2).await {
@@ -124,7 +124,7 @@ async fn what_is_denied_is_never_resolved() {
     for numbers in (0..10_000).collect::<Vec<_>>().chunks(100) {
         let requests: String = numbers.iter().map(request).collect();
         // The answers are read, as the filter waits for its client otherwise.
-        let (mut from, mut to) = tokio::io::split(world.open(Way::Http));
+        let (mut from, mut to) = tokio::io::split(world.open(ClientKind::Http));
         let mut answers = Vec::new();
         let (sent, read) =
             tokio::join!(to.write_all(requests.as_bytes()), from.read_to_end(&mut answers));

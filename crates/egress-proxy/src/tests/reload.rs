@@ -45,7 +45,7 @@ async fn so_does_one_to_an_address_that_is_not() {
 #[tokio::test]
 async fn so_does_a_request() {
     let world = Setup::that(Does::Nothing).start().await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request =
         world.text("GET http://good.test.example:{port}/ HTTP/1.1\r\nConnection: close\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
@@ -63,7 +63,7 @@ async fn rules_that_change_while_a_name_is_resolved_count() {
             Ok(vec!["127.0.0.1".parse().unwrap()])
         })
         .await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text("CONNECT good.test.example:{port} HTTP/1.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     eventually(|| world.lookups.load(Ordering::Relaxed) == 1).await;

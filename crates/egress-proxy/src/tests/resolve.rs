@@ -138,7 +138,7 @@ async fn a_resolver_that_hangs_is_waited_for_so_long_and_by_so_many() {
     let world = Setup::default().resolving(|_, _| pending()).await;
     let request =
         world.text("CONNECT good.test.example:{port} HTTP/1.1\r\nConnection: close\r\n\r\n");
-    let mut clients: Vec<_> = (0..40).map(|_| world.open(Way::Http)).collect();
+    let mut clients: Vec<_> = (0..40).map(|_| world.open(ClientKind::Http)).collect();
     for client in &mut clients {
         client.write_all(request.as_bytes()).await.unwrap();
     }
@@ -167,7 +167,9 @@ async fn no_more_than_sixteen_names_are_resolved_at_once() {
     let clients: Vec<_> = (0..40)
         .map(|_| {
             let port = world.port();
-            world.open(Way::Direct(egress_rules::Target::parse(&format!("{GOOD}:{port}")).unwrap()))
+            world.open(ClientKind::Direct(
+                egress_rules::Target::parse(&format!("{GOOD}:{port}")).unwrap(),
+            ))
         })
         .collect();
     world.decisions(40).await;
@@ -181,7 +183,7 @@ async fn no_more_than_sixteen_names_are_resolved_at_once() {
 impl World {
     async fn tunnel_fails(&self) -> DuplexStream {
         let target = format!("{OTHER}:{}", self.port());
-        self.open(Way::Direct(egress_rules::Target::parse(&target).unwrap()))
+        self.open(ClientKind::Direct(egress_rules::Target::parse(&target).unwrap()))
     }
 }
 

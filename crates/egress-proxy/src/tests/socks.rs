@@ -26,7 +26,7 @@ async fn names_and_addresses_are_connected_to() {
         vec![5, 1, 0, 1, 127, 0, 0, 1],
     ] {
         let world = Setup::default().start().await;
-        let mut client = world.open(Way::Socks);
+        let mut client = world.open(ClientKind::Socks);
         client.write_all(&request(&world, &rest)).await.unwrap();
         let mut found = [0; 12];
         client.read_exact(&mut found).await.unwrap();
@@ -62,7 +62,7 @@ async fn what_is_not_allowed_or_not_understood_is_refused() {
         (vec![5, 1, 0, 2, 127, 0, 0, 1], 8, "another kind of address"),
     ] {
         let world = Setup::default().start().await;
-        let found = world.exchange(Way::Socks, &request(&world, &rest)).await;
+        let found = world.exchange(ClientKind::Socks, &request(&world, &rest)).await;
         assert_eq!(found.as_bytes(), answer(code), "{what}");
         world.reached_nobody(what);
     }
@@ -81,7 +81,7 @@ async fn clients_that_do_not_agree_are_left() {
         (&[], &[], "nothing"),
     ] {
         let world = Setup::default().start().await;
-        let mut client = world.open(Way::Socks);
+        let mut client = world.open(ClientKind::Socks);
         client.write_all(bytes).await.unwrap();
         let mut found = Vec::new();
         timeout(LONG, client.read_to_end(&mut found)).await.expect("an end").unwrap();
@@ -94,7 +94,7 @@ async fn clients_that_do_not_agree_are_left() {
 async fn a_port_of_zero_is_none() {
     let world = Setup::default().start().await;
     let bytes = [&[5, 1, 0][..], &named(GOOD), &[0, 0]].concat();
-    assert_eq!(world.exchange(Way::Socks, &bytes).await.as_bytes(), answer(2));
+    assert_eq!(world.exchange(ClientKind::Socks, &bytes).await.as_bytes(), answer(2));
 }
 
 #[tokio::test]
@@ -103,6 +103,6 @@ async fn a_server_that_is_not_there_is_said_to_refuse() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     world.filter.reload(rules(gone));
     let bytes = [&[5, 1, 0][..], &named(GOOD), &gone.to_be_bytes()].concat();
-    assert_eq!(world.exchange(Way::Socks, &bytes).await.as_bytes(), answer(5));
+    assert_eq!(world.exchange(ClientKind::Socks, &bytes).await.as_bytes(), answer(5));
     assert!(matches!(world.decisions(1).await[0].verdict, Verdict::Failed { .. }));
 }

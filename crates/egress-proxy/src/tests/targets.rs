@@ -106,7 +106,7 @@ async fn socks_to_other_hosts_is_refused() {
         let length = u8::try_from(host.len()).unwrap();
         let port = world.port().to_be_bytes();
         let request = [&[5, 1, 0, 5, 1, 0, 3, length], host.as_bytes(), &port].concat();
-        let answer = world.exchange(Way::Socks, &request).await;
+        let answer = world.exchange(ClientKind::Socks, &request).await;
         assert_eq!(answer.as_bytes(), [5, 0, 5, 2, 0, 1, 0, 0, 0, 0, 0, 0], "{host:?}");
         world.reached_nobody(host);
         assert_eq!(world.lookups.load(Ordering::Relaxed), 0, "{host:?}");
@@ -141,7 +141,7 @@ async fn direct_connections_to_other_targets_are_closed() {
     {
         let world = Setup::default().start().await;
         let target = egress_rules::Target::parse(&format!("{host}:{}", world.port())).unwrap();
-        assert_eq!(world.exchange(Way::Direct(target), b"").await, "");
+        assert_eq!(world.exchange(ClientKind::Direct(target), b"").await, "");
         world.denied().await;
         world.reached_nobody(host);
     }

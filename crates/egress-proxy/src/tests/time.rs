@@ -30,11 +30,11 @@ async fn drips(client: DuplexStream, bytes: &[u8]) {
 async fn a_client_has_so_long_to_say_where_it_wants_to_go() {
     let start = format!("GET http://{GOOD}/ HTTP/1.1\r\n");
     for (way, first, drip) in [
-        (Way::Http, "", "x: y\r\n"),
-        (Way::Http, &start, "x: y\r\n"),
-        (Way::Http, "", "a"),
-        (Way::Socks, "", "\u{5}"),
-        (Way::Socks, "\u{5}\u{1}\0\u{5}\u{1}\0\u{3}\u{f0}", "a"),
+        (ClientKind::Http, "", "x: y\r\n"),
+        (ClientKind::Http, &start, "x: y\r\n"),
+        (ClientKind::Http, "", "a"),
+        (ClientKind::Socks, "", "\u{5}"),
+        (ClientKind::Socks, "\u{5}\u{1}\0\u{5}\u{1}\0\u{3}\u{f0}", "a"),
     ] {
         let world = Setup::http().start().await;
         let mut client = world.open(way.clone());
@@ -67,7 +67,7 @@ async fn a_connection_without_a_byte_ends() {
     let world = setup.start().await;
     let mut tunnel = world.tunnel(GOOD).await;
     let mut direct =
-        world.open(Way::Direct(Target::parse(&format!("{GOOD}:{}", world.port())).unwrap()));
+        world.open(ClientKind::Direct(Target::parse(&format!("{GOOD}:{}", world.port())).unwrap()));
     assert_eq!(rest(&mut tunnel).await, "");
     assert_eq!(rest(&mut direct).await, "");
     // Nor does a server that never answers hold a client.
@@ -94,7 +94,7 @@ async fn a_client_that_reads_nothing_is_left_at_last() {
     drop(client);
     let answer = [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b'x'; 4 << 20]].concat();
     let world = Setup { does: Does::Answer("\r\n\r\n", answer), ..idle() }.start().await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text("GET http://good.test.example:{port}/ HTTP/1.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     world.decisions(1).await;
@@ -103,7 +103,7 @@ async fn a_client_that_reads_nothing_is_left_at_last() {
 #[tokio::test]
 async fn a_client_that_leaves_takes_its_connection_with_it() {
     let world = Setup::that(Does::Nothing).start().await;
-    let mut client = world.open(Way::Http);
+    let mut client = world.open(ClientKind::Http);
     let request = world.text("GET http://good.test.example:{port}/ HTTP/1.1\r\n\r\n");
     client.write_all(request.as_bytes()).await.unwrap();
     eventually(|| world.server.visits() == 1).await;

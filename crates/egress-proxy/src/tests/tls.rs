@@ -25,7 +25,7 @@ async fn world() -> World {
 }
 
 fn direct(world: &World, host: &str) -> DuplexStream {
-    world.open(Way::Direct(Target::parse(&format!("{host}:{}", world.port())).unwrap()))
+    world.open(ClientKind::Direct(Target::parse(&format!("{host}:{}", world.port())).unwrap()))
 }
 
 #[tokio::test]
