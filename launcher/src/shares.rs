@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_image::wire::{self, Mount, Mounts};
-use box_image::{Access, Scope};
+use box_image::{Access, NetworkMode, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -195,10 +195,10 @@ pub(crate) fn directories(shares: &[Share]) -> Vec<Shared> {
     shares.iter().map(|it| Shared { kept: kept(it), ..it.directory.clone() }).collect()
 }
 
-/// Returns how many devices a machine has for these, and so many disks.
-pub fn devices(disks: usize, shares: &[Share]) -> usize {
+/// Returns how many devices a machine has for these, so many disks, and its network.
+pub fn devices(disks: usize, shares: &[Share], network: NetworkMode) -> usize {
     let written = shares.iter().filter(|it| it.is_writable()).count();
-    wire::devices(disks, written, written < shares.len())
+    wire::devices(disks, written, written < shares.len(), network)
 }
 
 /// Returns the message to init about them; the VMM process is such a user and group to itself.
@@ -226,9 +226,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let share = |access| Share::new(dir.path(), "/a", access, Scope::Both).unwrap();
         let [ro, rw] = [Access::ReadOnly, Access::ReadWrite].map(share);
-        assert_eq!(devices(2, &[]), 2);
-        assert_eq!(devices(0, &[ro.clone(), ro.clone()]), 1);
-        assert_eq!(devices(1, &[rw.clone(), ro.clone(), rw.clone(), ro.clone()]), 4);
+        assert_eq!(devices(2, &[], NetworkMode::None), 2);
+        assert_eq!(devices(2, &[], NetworkMode::Shared), 3);
+        assert_eq!(devices(0, &[ro.clone(), ro.clone()], NetworkMode::None), 1);
+        assert_eq!(
+            devices(1, &[rw.clone(), ro.clone(), rw.clone(), ro.clone()], NetworkMode::None),
+            4
+        );
         let sources = mounts(&[rw.clone(), ro.clone(), rw, ro], (0, 0)).unwrap().mounts;
         let sources: Vec<_> = sources.into_iter().map(|it| it.source).collect();
         use wire::MountSource::{ReadOnly, Writable};

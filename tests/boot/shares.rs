@@ -246,8 +246,8 @@ fn devices_run_out_and_what_is_missing_is_named() {
     Read-only file system
     ");
     insta::assert_snapshot!(STEPS["devices"].stderr, @r#"
-    error: a machine has at most 4 disks and devices for directories, and this one would have 5
-      = help: each scratch disk and each volume is one; so is each directory to be written to, and all others are one together
+    error: a machine has at most 4 disks and devices for directories and a shared network, and this one would have 5
+      = help: each scratch disk and each volume is one; so is each directory to be written to, all others are one together, and a shared network is one
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
     error: the box wants its skill hot from a directory

@@ -132,6 +132,7 @@ error_codes! {
     BoxWritable "box-writable" "Another user could change the box while it runs",
     BoxUnsupported "box-unsupported" "The box needs what this version of boxlaunch cannot do",
     KvmUnavailable "kvm-unavailable" "The host's KVM cannot be used, or cannot run the guest",
+    NetworkUnavailable "network-unavailable" "The host cannot give the network that the box shares with it",
     JailIncomplete "jail-incomplete" "The host does not give all layers of the jail, and `--jail require` asks for them",
     HostPolicy "host-policy" "The box asks for more of the host than it may take",
     VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",

@@ -1,4 +1,4 @@
-//! Where components find the filter of their box.
+//! Where components find the filter of their box, or the network that it shares with the host.
 //!
 //! Each has addresses of its own on the guest's loopback, so that the filter knows whose connection it is, and so that
 //! nothing is in the way of what listens at 127.0.0.1. They are of 198.18.0.0/15, which no host of the internet has
@@ -18,6 +18,30 @@ pub const SOCKS_PORT: u16 = 1080;
 pub const DNS_PORT: u16 = 53;
 /// How many of the first bits of a component's addresses are the same.
 pub const PREFIX: u8 = 16;
+
+/// The first three bytes of the addresses in a shared network: they are of 198.18.0.0/15, too, so that none that the host
+/// reaches is hidden.
+const SHARED: [u8; 3] = [198, 19, 255];
+/// How many of the first bits of the addresses in a shared network are the same.
+pub const SHARED_PREFIX: u8 = 24;
+/// The address of a box in a shared network.
+pub const SHARED_GUEST: Ipv4Addr = shared(2);
+/// That of its gateway, at which nothing answers.
+pub const SHARED_GATEWAY: Ipv4Addr = shared(1);
+/// That of its resolver: questions to it are put to the host's.
+pub const SHARED_RESOLVER: Ipv4Addr = shared(53);
+/// The device of a shared network in the guest.
+pub const SHARED_DEVICE: &str = "eth0";
+
+const fn shared(last: u8) -> Ipv4Addr {
+    let [first, second, third] = SHARED;
+    Ipv4Addr::new(first, second, third, last)
+}
+
+/// Returns whether an address is one of a shared network itself, and no host's beyond it.
+pub fn is_in_shared(address: Ipv4Addr) -> bool {
+    address.octets()[..3] == SHARED
+}
 
 /// Returns the address of a component's proxies and of its resolver.
 pub const fn own_address(component: ComponentName) -> Ipv4Addr {
@@ -48,6 +72,15 @@ const NO_PROXY: &str = "localhost,127.0.0.1,::1,agent,business";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_addresses_of_a_shared_network_are_in_it() {
+        assert_eq!(usize::from(SHARED_PREFIX), 8 * SHARED.len());
+        for address in [SHARED_GUEST, SHARED_GATEWAY, SHARED_RESOLVER] {
+            assert!(is_in_shared(address), "{address}");
+        }
+        assert!(!is_in_shared(Ipv4Addr::new(198, 19, 254, 2)));
+    }
 
     #[test]
     fn each_component_has_its_own_proxy_in_both_spellings() {

@@ -199,13 +199,14 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
     let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
-    let devices = devices(plan.scratch.len() + args.volumes.len(), &shares);
+    let devices = devices(plan.scratch.len() + args.volumes.len(), &shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
-            "a machine has at most {MAX_DEVICES} disks and devices for directories, and this one would have {devices}"
+            "a machine has at most {MAX_DEVICES} disks and devices for directories and a shared network, and this one would \
+             have {devices}"
         );
-        let help = "each scratch disk and each volume is one; so is each directory to be written to, and all others are one \
-                    together";
+        let help = "each scratch disk and each volume is one; so is each directory to be written to, all others are one \
+                    together, and a shared network is one";
         return Err(usage(&message, help));
     }
     Ok(shares)

@@ -86,8 +86,8 @@ pub enum PlanError {
     },
     /// The machine has no place for what is mounted; holds how many devices that would be.
     #[error(
-        "its scratch disks and shares take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one for \
-         each share that is written to, and one for all others together"
+        "its scratch disks, shares and network take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one \
+         for each share that is written to, one for all others together, and one for `network \"shared\"`"
     )]
     Devices(usize),
     /// A component asks for what the kernel, or init, always refuses.
@@ -177,7 +177,7 @@ impl RunPlan {
         let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
         let is_read = written < self.shares.len()
             || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-        let devices = devices(self.scratch.len(), written, is_read);
+        let devices = devices(self.scratch.len(), written, is_read, self.network.mode);
         (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Scope;
+use crate::{NetworkMode, Scope};
 
 /// The byte after the nonce, in its file, of a boot in which [`Mounts`] come.
 pub const MOUNTS_FOLLOW: u8 = b'+';
@@ -10,14 +10,13 @@ pub const MOUNTS_FOLLOW: u8 = b'+';
 pub const NO_MOUNTS: u8 = b'-';
 /// The tag of the virtio-fs device with all read-only shares, each a directory named by its number.
 pub const READ_ONLY_TAG: &str = "shares";
-/// The virtio-fs devices and disks that a machine can have beside those of the box, of its eleven interrupt lines: one
-/// is left.
+/// The devices that a machine can have beside those of every box, of its eleven interrupt lines: one is left.
 pub const MAX_DEVICES: usize = 4;
 
-/// Returns how many of them a box takes: one for each disk, one for each share that is written to, and one for all others
-/// together, mounted skills included.
-pub const fn devices(disks: usize, written: usize, are_read: bool) -> usize {
-    disks + written + are_read as usize
+/// Returns how many of them a box takes: one for each disk, one for each share that is written to, one for all others
+/// together, mounted skills included, and one for a network that it shares with the host.
+pub const fn devices(disks: usize, written: usize, are_read: bool, mode: NetworkMode) -> usize {
+    disks + written + are_read as usize + matches!(mode, NetworkMode::Shared) as usize
 }
 
 /// Returns the tag of the virtio-fs device of a writable share.

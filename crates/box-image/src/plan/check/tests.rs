@@ -1,6 +1,6 @@
 use super::*;
 use crate::plan::tests::{BEFORE, grown};
-use crate::plan::{Scope, ScratchPlan, SecretPlan};
+use crate::plan::{NetworkMode, Scope, ScratchPlan, SecretPlan, SkillMode, SkillPlan};
 
 fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
     let mut plan = grown("{}");
@@ -261,4 +261,8 @@ fn a_scratch_disk_has_a_place_and_a_size() {
     let mut plan = grown("{}");
     plan.scratch = four[..3].to_vec();
     assert_eq!(plan.check(), Ok(()));
+    plan.network.mode = NetworkMode::Shared;
+    assert_eq!(plan.check(), Ok(()));
+    plan.skills = vec![SkillPlan { mode: SkillMode::Mounted, ..SkillPlan::default() }];
+    assert_eq!(plan.check(), Err(PlanError::Devices(5)), "a network is a device, too");
 }
