@@ -14,6 +14,7 @@ use box_skill::SkillError;
 use egress_rules::PeerError;
 use serde::Serialize;
 
+use crate::host::NETWORK;
 use crate::host::kvm_error::KvmError;
 use crate::jail::Missing;
 use crate::krun::KrunError;
@@ -97,6 +98,14 @@ pub enum LaunchError {
     /// The plan of a box names hosts in a malformed form.
     #[error("the box's network: {0}")]
     Peer(#[from] PeerError),
+    /// The box shares the host's network, and what carries that is not installed.
+    #[error(
+        "the box needs {NETWORK} for its network \"shared\", and there is no {NETWORK} in PATH"
+    )]
+    NoPasst,
+    /// What carries the shared network does not; holds its own words.
+    #[error("{NETWORK} carries no network: {0}")]
+    Passt(String),
     /// A call of the operating system failed.
     #[error("cannot {action}: {source}")]
     System {

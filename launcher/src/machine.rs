@@ -9,7 +9,7 @@ mod unready;
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
 use crate::jail::{Missing, Policy, Report};
+use crate::network::passt::{self, Passt};
 use crate::network::{self, Network, Published};
 use crate::open::check_enforced;
 use crate::output::Route;
@@ -133,6 +134,7 @@ pub struct Machine {
     pub(crate) events: Events,
     /// Locked until the machine has ended.
     _volumes: Vec<Volume>,
+    _passt: Option<Passt>,
     agent_socket: Option<AgentSocket>,
     pub(crate) network: Option<Network>,
     _runtime: RuntimeDir,
@@ -158,7 +160,7 @@ impl Machine {
     pub async fn start(mut setup: Setup<'_>) -> Result<Self, RunFailure> {
         check_enforced(setup.opened)?;
         let prepared = prepare(&mut setup).inspect_err(|_| setup.watch.see(Progress::Ended));
-        let Prepared { verification, events, agent_socket, network, jail } = prepared?;
+        let Prepared { verification, events, agent_socket, passt, network, jail } = prepared?;
         let plan = setup.opened.plan();
         setup.started += verification.hashing;
         let (limits, signals) = (Limits::of(&setup), WatchedSignals::new(setup.signals)?);
@@ -166,6 +168,7 @@ impl Machine {
         let mut machine = Self {
             events,
             _volumes: setup.volumes,
+            _passt: passt,
             agent_socket,
             network,
             _runtime: setup.runtime,
@@ -398,6 +401,7 @@ struct Prepared {
     verification: Verification,
     events: Events,
     agent_socket: Option<AgentSocket>,
+    passt: Option<Passt>,
     network: Option<Network>,
     /// Empty where the process has ended, as the events say.
     jail: Report,
@@ -409,14 +413,19 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let port = setup.opened.plan().agent.port;
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
-    let network = network::Sockets::make(runtime, &setup.opened.plan().network, &setup.published)?;
+    let plan = &setup.opened.plan().network;
+    let network = network::Sockets::make(runtime, plan, &setup.published)?;
+    let carrier = passt::find(plan)?;
     mounts(setup, (u32::MAX, u32::MAX))?;
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
     let kept = setup.volumes.iter().map(|it| &it.disk);
     let disks: Vec<_> = setup.disks.iter().chain(kept).collect();
-    let mut vmm = Vmm::spawn(setup.program, setup.opened, &disks)?;
+    let started = carrier.as_deref().map(Passt::start).transpose()?;
+    let (mut passt, device_end) = started.unzip();
+    let socket = device_end.as_ref().map(AsFd::as_fd);
+    let mut vmm = Vmm::spawn(setup.program, setup.opened, &disks, socket)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
     let shares = shares::directories(&setup.shares);
     let (device, policy) = (setup.device, setup.jail);
@@ -433,6 +442,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         largest_disk: largest_disk(setup),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
+        shared_network: socket.map(|it| it.as_raw_fd()),
         has_network: network.is_some(),
         has_mounts: !(setup.shares.is_empty() && setup.volumes.is_empty()),
         jail: terms,
@@ -442,6 +452,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     if let Some(jail) = &jail {
         setup.watch.see(Progress::Confined(&jail.missing));
         setup.volumes.iter().try_for_each(Volume::note_use)?;
+        passt.as_mut().map(Passt::serve).transpose()?;
         vmm.go();
     }
     // The machine alone has them open now.
@@ -455,7 +466,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     first.extend(setup.published.iter().map(connect));
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     let jail = jail.unwrap_or_default();
-    Ok(Prepared { verification, events, agent_socket, network, jail })
+    Ok(Prepared { verification, events, agent_socket, passt, network, jail })
 }
 
 /// Returns the message to init about what a machine has of the host, where it has something. It is as such a user and group

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -41,7 +41,7 @@ use crate::jail::process::{self, Process, Program, Started};
 use crate::jail::shares::{self, Shared};
 use crate::jail::{Files, Jail, Missing, Report, Terms, fd_path};
 use crate::krun::{self, DiskMode, PortMode, ShareMode, Vm};
-use crate::network;
+use crate::network::{self, passt};
 use crate::signals::{self, StopSignals};
 
 /// The hidden subcommand as which the VMM process is started.
@@ -53,6 +53,8 @@ pub(crate) const AGENT_SOCKET: &str = "agent.sock";
 /// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
 /// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
 const STACK: &str = "RUST_MIN_STACK=524288";
+/// The same where there is a network device: libkrun moves it between threads, with its buffers of 128 KiB, in many copies.
+const NETWORK_STACK: &str = "RUST_MIN_STACK=1572864";
 /// The names of scratch disks.
 const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
 /// Those of volumes.
@@ -81,6 +83,8 @@ pub(crate) struct VmmConfig {
     pub nonce: Nonce,
     /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`] leads.
     pub agent: Option<u16>,
+    /// The inherited socket of a network that it shares with the host.
+    pub shared_network: Option<RawFd>,
     /// Whether the guest reaches its network, at [`network::SOCKET`].
     pub has_network: bool,
     /// Whether init is told what of the host to mount.
@@ -126,15 +130,25 @@ pub struct Vmm {
 }
 
 impl Vmm {
-    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs and its disks open.
+    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs, its disks and the socket of a network
+    /// device open.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn spawn(program: &Path, opened: &OpenBox, disks: &[&File]) -> Result<Self, LaunchError> {
+    pub fn spawn(
+        program: &Path,
+        opened: &OpenBox,
+        disks: &[&File],
+        network: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, LaunchError> {
         let blobs = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
         let disks = disks.iter().map(|it| it.as_raw_fd());
-        let files: Vec<_> = blobs.into_iter().chain(disks).collect();
-        Self::spawn_as(program, SUBCOMMAND, &files)
+        let network = network.map(|it| it.as_raw_fd());
+        let stack = if network.is_some() { NETWORK_STACK } else { STACK };
+        let files: Vec<_> = blobs.into_iter().chain(disks).chain(network).collect();
+        let program =
+            Program { path: program, argument: SUBCOMMAND, environment: &[stack], files: &files };
+        Self::start(&program)
     }
 
     /// Starts `program` with an argument, as a process that the jail is put up around, with some files open.
@@ -146,9 +160,12 @@ impl Vmm {
         argument: &str,
         files: &[RawFd],
     ) -> Result<Self, LaunchError> {
-        let program = Program { path: program, argument, environment: &[STACK], files };
+        Self::start(&Program { path: program, argument, environment: &[STACK], files })
+    }
+
+    fn start(program: &Program<'_>) -> Result<Self, LaunchError> {
         let started =
-            process::start(&program).map_err(LaunchError::system("start the VMM process"))?;
+            process::start(program).map_err(LaunchError::system("start the VMM process"))?;
         let Started { process, stdin, stdout, stderr, missing } = started;
         let (stdin, report, log) = (Some(stdin), Some(stdout), Some(stderr));
         Ok(Self { process, group: None, missing, stdin, report, log })
@@ -287,11 +304,17 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let config: VmmConfig = configuration(&mut input)?;
     let BlobFds { kernel, init, rootfs, .. } = config.blobs;
     let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
-    close_all_but(&[&[kernel, init, rootfs], &*disks].concat())?;
+    let network = config.shared_network;
+    close_all_but(&[&[kernel, init, rootfs], &*disks, network.as_slice()].concat())?;
     let init_bytes = map_init(&config.blobs)?;
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
-    let files = Files { blobs: &[kernel, rootfs], disks: &disks, largest: config.largest_disk };
+    let files = Files {
+        blobs: &[kernel, rootfs],
+        disks: &disks,
+        largest: config.largest_disk,
+        has_network: network.is_some(),
+    };
     let shares = config.jail.shares.clone();
     let jail = Jail::enter(config.jail, files)?;
     // After the change of the user, which undoes it.
@@ -307,6 +330,9 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
         vm.add_disk(id, &fd_path(*disk), DiskMode::Kept)?;
     }
     add_shares(&mut vm, &shares)?;
+    if let Some(socket) = network {
+        vm.add_network(socket, passt::GUEST_MAC)?;
+    }
     add_first_root(&mut vm, init_bytes, (config.nonce.text(), config.has_mounts))?;
     vm.add_vsock()?;
     let socket = |name| jail.sockets.join(name);
@@ -491,7 +517,7 @@ mod tests {
         let made = TestBox::new(&config());
         let opened = crate::open(made.path()).unwrap();
         let other = File::open(made.path().join("index.json")).unwrap();
-        let vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[]).unwrap();
+        let vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[], None).unwrap();
         await_exec(&vmm);
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         let inherited = |fd: RawFd| fs::read_link(proc.join(format!("fd/{fd}"))).ok();
@@ -511,7 +537,8 @@ mod tests {
     #[test]
     fn the_process_ends_with_its_handle() {
         let made = TestBox::new(&config());
-        let vmm = Vmm::spawn(Path::new(PATIENT), &crate::open(made.path()).unwrap(), &[]).unwrap();
+        let vmm =
+            Vmm::spawn(Path::new(PATIENT), &crate::open(made.path()).unwrap(), &[], None).unwrap();
         let proc = PathBuf::from(format!("/proc/{}", vmm.pid()));
         assert!(proc.exists());
         drop(vmm);
@@ -530,6 +557,7 @@ mod tests {
             largest_disk: 0,
             nonce: Nonce::random().unwrap(),
             agent: Some(4088),
+            shared_network: Some(9),
             has_network: true,
             has_mounts: true,
             jail: Terms {
@@ -545,7 +573,7 @@ mod tests {
         let read: VmmConfig = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert!(json.contains(sent.nonce.text()));
-        let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[]).unwrap();
+        let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[], None).unwrap();
         vmm.configure(&sent).unwrap();
         vmm.go();
         assert!(vmm.configure(&sent).unwrap_err().to_string().contains("has been started"));

@@ -10,6 +10,7 @@ use box_image::SkillMode;
 use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::NAME_FORM;
+use boxlaunch::host::INSTALL_NETWORK;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use boxlaunch::shares::SHARE;
 use boxlaunch::volumes::VolumeError;
@@ -67,6 +68,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::ShareHost(_)
         | LaunchError::Gone(_)
         | LaunchError::Skills { .. } => Io,
+        LaunchError::NoPasst | LaunchError::Passt(_) => NetworkUnavailable,
         LaunchError::SocketPath { .. }
         | LaunchError::BadName(_)
         | LaunchError::BadDigest(_)
@@ -165,6 +167,11 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
              one that keeps running"
         }
         LaunchError::Volume(error) => return volume_help(error),
+        LaunchError::NoPasst => INSTALL_NETWORK,
+        LaunchError::Passt(_) => {
+            "a box with `network \"shared\"` needs a host with a default route of IPv4, and passt there needs user \
+             namespaces; `boxlaunch doctor` shows what this host offers"
+        }
         LaunchError::Timeout { .. } => {
             "look at the agent's output and its health check; --console FILE keeps all that the \
              machine said, and --startup-timeout gives it more time"

@@ -24,8 +24,11 @@ pub use virtual_host::{EMULATOR, is_supported};
 
 use crate::jail::Report;
 
-/// The program that carries a box's network, in a later version.
+/// The program that carries the network of a box which shares its host's.
 pub const NETWORK: &str = "passt";
+/// The commands that install it, for people.
+pub const INSTALL_NETWORK: &str =
+    "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
 
 /// The facts about this host.
 #[derive(Debug)]

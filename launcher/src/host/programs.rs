@@ -27,11 +27,16 @@ pub struct Tool {
 
 /// Finds a program in the directories of a `PATH`, as a shell does, and asks it for its version.
 pub fn find(name: &str, path: &OsStr) -> Option<Tool> {
-    let path = split_paths(path)
+    let path = locate(name, path)?;
+    Some(Tool { version: version(&path), path })
+}
+
+/// Finds a program in the directories of a `PATH`, as a shell does.
+pub(crate) fn locate(name: &str, path: &OsStr) -> Option<PathBuf> {
+    split_paths(path)
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join(name))
-        .find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())?;
-    Some(Tool { version: version(&path), path })
+        .find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
 fn version(path: &Path) -> Option<String> {

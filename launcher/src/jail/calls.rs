@@ -209,6 +209,10 @@ pub(super) const WRITABLE_SHARE_CALLS: &[(c_long, Rule)] = &[
     (libc::SYS_setresgid, Any),
 ];
 
+/// The call that a machine makes beside them which has a network device: it makes room for what the device sends.
+pub(super) const NETWORK_CALLS: &[(c_long, Rule)] =
+    &[(libc::SYS_setsockopt, OneOf(2, &[libc::SO_SNDBUF.cast_unsigned()]))];
+
 /// The calls that succeed and do nothing: whoever of the guest makes a file, and to whomever it is given there, it
 /// belongs to the one user that this process is.
 pub(super) const IDLE_CALLS: &[c_long] =
@@ -253,7 +257,8 @@ mod tests {
             .chain([
                 format!("{} more where a box has scratch disks", DISK_CALLS.len()),
                 format!("{} more where it is shown directories", SHARE_CALLS.len()),
-                format!("and {writing} where it may write to them"),
+                format!("{writing} where it may write to them"),
+                format!("and {} where it shares the host's network", NETWORK_CALLS.len()),
             ])
         {
             assert!(document.contains(&text), "{text}");

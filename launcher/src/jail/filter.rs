@@ -11,8 +11,8 @@ use seccompiler::{
 };
 
 use super::calls::{
-    CALLS, DISK_CALLS, IDLE_CALLS, MODE_CALLS, MODE_FLAGS, Rule, SELF, SET_ID_BITS, SHARE_CALLS,
-    WRITABLE_SHARE_CALLS,
+    CALLS, DISK_CALLS, IDLE_CALLS, MODE_CALLS, MODE_FLAGS, NETWORK_CALLS, Rule, SELF, SET_ID_BITS,
+    SHARE_CALLS, WRITABLE_SHARE_CALLS,
 };
 use super::{Needs, trace};
 
@@ -35,6 +35,7 @@ impl Filter {
             (needs.disks, DISK_CALLS),
             (needs.shares, SHARE_CALLS),
             (needs.writable_shares, WRITABLE_SHARE_CALLS),
+            (needs.network, NETWORK_CALLS),
         ];
         let more = more.into_iter().filter(|(is_needed, _)| *is_needed).flat_map(|(_, it)| it);
         let rules = CALLS.iter().chain(more).map(|(call, rule)| Ok((*call, conditions(*rule)?)));
@@ -141,16 +142,19 @@ mod tests {
 
     /// Makes a call under the filter, or without it, in a process of its own.
     fn made(call: c_long, arguments: [u64; 4], filtered: bool) -> WaitStatus {
+        made_with(filtered.then(Needs::default), call, arguments)
+    }
+
+    /// Makes a call under the filter of a machine with such needs.
+    fn made_with(needs: Option<Needs>, call: c_long, arguments: [u64; 4]) -> WaitStatus {
         // SAFETY: the child makes system calls only, with memory that was made before.
         match unsafe { fork() }.unwrap() {
             ForkResult::Parent { child } => waitpid(child, None).unwrap(),
             ForkResult::Child => {
                 // The process's own id is in it.
-                let filter = Filter::new(false, Needs::default()).unwrap();
+                let filter = needs.map(|needs| Filter::new(false, needs).unwrap());
                 nix::sys::prctl::set_no_new_privs().ok();
-                if filtered {
-                    filter.install().ok();
-                }
+                filter.map(|it| it.install().ok());
                 let [a, b, c, d] = arguments;
                 // SAFETY: what the call does is the process's alone, and it ends.
                 let result = unsafe { libc::syscall(call, a, b, c, d, 0, 0) };
@@ -194,7 +198,7 @@ mod tests {
             (libc::SYS_openat, [here, new, create, 0o644], 0),
             (libc::SYS_fchmodat, [here, new, 0o6644, 0], libc::EPERM),
         ];
-        let needs = Needs { disks: false, shares: true, writable_shares: true };
+        let needs = Needs { shares: true, writable_shares: true, ..Needs::default() };
         // SAFETY: the child makes system calls only, with memory that was made before.
         match unsafe { fork() }.unwrap() {
             ForkResult::Parent { child } => {
@@ -218,6 +222,18 @@ mod tests {
                 unsafe { libc::_exit(code) }
             }
         }
+    }
+
+    #[test]
+    fn a_network_device_sets_the_size_of_its_buffer_alone() {
+        let is_killed = |network, option: i32| {
+            let needs = Needs { network, ..Needs::default() };
+            let arguments = [u64::MAX, 1, u64::from(option.cast_unsigned()), 0];
+            let status = made_with(Some(needs), libc::SYS_setsockopt, arguments);
+            matches!(status, WaitStatus::Signaled(_, Signal::SIGSYS, _))
+        };
+        assert!(!is_killed(true, libc::SO_SNDBUF));
+        assert!(is_killed(true, libc::SO_ATTACH_FILTER) && is_killed(false, libc::SO_SNDBUF));
     }
 
     #[test]

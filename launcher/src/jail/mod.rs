@@ -72,7 +72,7 @@ pub(crate) struct Terms {
     pub(crate) missing: Vec<Missing>,
 }
 
-/// The files that the process opens again in its jail, by their descriptors.
+/// The files of the process: those that it opens again in its jail, by their descriptors, and a socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Files<'a> {
     /// Those of the box, to read.
@@ -81,6 +81,8 @@ pub(crate) struct Files<'a> {
     pub(crate) disks: &'a [RawFd],
     /// The size of the largest disk, in bytes.
     pub(crate) largest: u64,
+    /// Whether it has the socket of a network device.
+    pub(crate) has_network: bool,
 }
 
 /// The tasks of a machine that most do not have.
@@ -92,6 +94,8 @@ struct Needs {
     shares: bool,
     /// Some of them can be written.
     writable_shares: bool,
+    /// It has a network device.
+    network: bool,
 }
 
 /// Returns why directories cannot be served.
@@ -134,6 +138,7 @@ impl Jail {
             disks: !files.disks.is_empty(),
             shares: !shares.is_empty(),
             writable_shares: shares.iter().any(|it| it.is_writable),
+            network: files.has_network,
         };
         let (began, sockets) = (Instant::now(), PathBuf::new());
         let mut jail = Self { began, policy: terms.policy, report, needs, sockets };

@@ -29,11 +29,12 @@ fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
 fn machine(made: &TestBox) -> Machine {
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
     let opened = crate::open(made.path()).unwrap();
-    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened, &[]).unwrap();
+    let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened, &[], None).unwrap();
     let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         _volumes: Vec::new(),
+        _passt: None,
         agent_socket: None,
         network: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),

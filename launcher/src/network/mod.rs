@@ -11,6 +11,7 @@
 
 pub(crate) mod decisions;
 mod link;
+pub(crate) mod passt;
 mod publish;
 mod stream;
 

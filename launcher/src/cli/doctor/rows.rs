@@ -6,24 +6,24 @@ use crate::cli::explain::kvm_help;
 use box_image::text::shown;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::programs::Tool;
-use boxlaunch::host::{EMULATOR, Facts, NETWORK, is_supported};
+use boxlaunch::host::{EMULATOR, Facts, INSTALL_NETWORK, NETWORK, is_supported};
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
-const NETWORKS: &str = "for the networks of a later version; no box needs it today";
+const NETWORKS: &str = "to start boxes with `network \"shared\"`; no other box needs it";
 
 /// Judges the facts, those first without which no box starts.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let qemu = "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install \
                 qemu-system-x86` (Fedora)";
-    let passt =
-        "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
     let mut rows = vec![
         kvm(&facts.kvm).row("kvm", "KVM", STARTS),
         emulator(facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
     ];
     rows.extend(jail::of(facts));
-    rows.push(tool(NETWORK, facts.network.as_ref(), passt).row("passt", "passt", NETWORKS));
+    rows.push(
+        tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK).row("passt", "passt", NETWORKS),
+    );
     rows
 }
 

@@ -1,0 +1,208 @@
+//! The network that a box shares with its host: passt carries what the guest sends in sockets of the host.
+//!
+//! ```text
+//! guest ── virtio-net ── VMM process ══ relay ══ passt ── whatever the host reaches
+//! ```
+//!
+//! passt runs beside the VMM process, outside of that one's jail, which has no network. It confines itself: it becomes
+//! nobody where root starts it, takes namespaces of its own with an empty root, and filters its system calls. The relay
+//! is in the supervisor, and keeps the host's own loopback out of the guest's reach, see [`relay`]. passt ends when its
+//! socket is hung up, as it is in whatever way the supervisor ends. A signal at the death of the parent would be lost:
+//! the kernel forgets it when a process changes its user or its capabilities.
+
+mod relay;
+
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
+use box_image::text::shown;
+use box_image::{NetworkMode, NetworkPlan};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+
+use crate::LaunchError;
+use crate::host::{NETWORK, programs};
+
+/// The hardware address of the guest's device: any that somebody assigns (its second bit) will do, nobody else sees it.
+pub(crate) const GUEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
+/// The one at which passt answers for every other address. By itself it takes that of the host's device, which need not
+/// have one.
+const PASST_MAC: &str = "02:00:00:00:00:01";
+/// How long passt may take to answer. It needs some milliseconds.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Only this much of what it says is read, in bytes.
+const MAX_SAID: usize = 4096;
+
+/// A running passt; ended when dropped.
+#[derive(Debug)]
+pub(crate) struct Passt {
+    child: Child,
+    /// What it says, which nobody has to read.
+    stderr: PipeReader,
+    /// The relay's ends of the sockets.
+    machine: UnixStream,
+    passt: UnixStream,
+    relay: Vec<JoinHandle<()>>,
+}
+
+/// Finds passt, where a box needs it.
+///
+/// # Errors
+/// [`LaunchError::NoPasst`] where it is not installed.
+pub(crate) fn find(plan: &NetworkPlan) -> Result<Option<PathBuf>, LaunchError> {
+    if plan.mode != NetworkMode::Shared {
+        return Ok(None);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    programs::locate(NETWORK, &path).map(Some).ok_or(LaunchError::NoPasst)
+}
+
+impl Passt {
+    /// Starts it; returns it and the socket of the guest's device.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn start(program: &Path) -> Result<(Self, UnixStream), LaunchError> {
+        let action = "start passt";
+        let system = || LaunchError::system::<io::Error>(action);
+        let (machine, device) = UnixStream::pair().map_err(system())?;
+        let (mut passt, own) = UnixStream::pair().map_err(system())?;
+        let (stderr, says) = io::pipe().map_err(system())?;
+        // It shall not wait for somebody to read what it says, nor be ended because nobody can.
+        fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+            .map_err(LaunchError::system(action))?;
+        let child = command(program)
+            .stdin(OwnedFd::from(own))
+            .stdout(Stdio::null())
+            .stderr(says)
+            .spawn()
+            .map_err(LaunchError::file("start", program))?;
+        let asked = passt.write_all(&relay::question(GUEST_MAC, SHARED_GUEST, SHARED_GATEWAY));
+        let started = Self { child, stderr, machine, passt, relay: Vec::new() };
+        // Where it has ended already, the wait for an answer says why.
+        drop(asked);
+        Ok((started, device))
+    }
+
+    /// Waits until it carries a network, and lets the guest reach that.
+    ///
+    /// # Errors
+    /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
+    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+        if let Err(error) = self.answer() {
+            return Err(LaunchError::Passt(self.why().unwrap_or_else(|| error.to_string())));
+        }
+        let start = || -> io::Result<_> {
+            Ok([
+                relay::start("to passt", &self.machine, &self.passt, relay::to_host)?,
+                relay::start("from passt", &self.passt, &self.machine, relay::to_guest)?,
+            ])
+        };
+        self.relay = start().map_err(LaunchError::system("carry the network"))?.into();
+        Ok(())
+    }
+
+    /// Waits for the answer to the question that it was asked.
+    fn answer(&mut self) -> io::Result<()> {
+        self.passt.set_read_timeout(Some(LIMIT))?;
+        let mut length = [0; relay::LENGTH];
+        self.passt.read_exact(&mut length)?;
+        let length = u32::from_be_bytes(length).into();
+        let read = io::copy(&mut (&self.passt).take(length), &mut io::sink())?;
+        self.passt.set_read_timeout(None)?;
+        if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Returns the last line that it has said, once it has ended, safe for a terminal.
+    fn why(&mut self) -> Option<String> {
+        self.child.kill().ok()?;
+        let mut said = [0; MAX_SAID];
+        let length = self.stderr.read(&mut said).ok()?;
+        let said = String::from_utf8_lossy(&said[..length]).into_owned();
+        said.lines().rfind(|line| !line.trim().is_empty()).map(|line| shown(line.trim()))
+    }
+}
+
+impl Drop for Passt {
+    fn drop(&mut self) {
+        // These fail only where it has ended already, or the kernel does.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
+        self.relay.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Returns the command that starts passt with its socket as standard input.
+///
+/// It has IPv4 alone, as the guest's addresses are. It answers nobody who asks for addresses, since init knows them; it
+/// listens at no port of the host; and the gateway is not another name of the host.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let [guest, gateway, resolver]: [String; 3] =
+        [SHARED_GUEST, SHARED_GATEWAY, SHARED_RESOLVER].map(|it: Ipv4Addr| it.to_string());
+    command
+        .args(["--foreground", "--quiet", "--fd", "0", "--ipv4-only"])
+        .args(["--address", &guest, "--netmask", &SHARED_PREFIX.to_string()])
+        .args(["--gateway", &gateway, "--mac-addr", PASST_MAC, "--dns-forward", &resolver])
+        .args(["--no-map-gw", "--tcp-ports", "none", "--udp-ports", "none"])
+        .args(["--no-dhcp", "--no-ndp", "--no-dhcpv6", "--no-ra"])
+        .env_clear()
+        .current_dir("/")
+        // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
+        .process_group(0);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A program in the place of passt, in a directory of its own.
+    fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(NETWORK);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn what_passt_says_last_is_why_there_is_no_network() {
+        let (_directory, path) = program("echo first >&2; echo 'no \u{1b}route' >&2");
+        let (mut passt, _device) = Passt::start(&path).unwrap();
+        let error = passt.serve().unwrap_err().to_string();
+        assert_eq!(error, "passt carries no network: no \u{fffd}route");
+    }
+
+    #[test]
+    fn passt_ends_with_its_handle() {
+        let (_directory, path) = program("exec sleep 1000");
+        let (passt, _device) = Passt::start(&path).unwrap();
+        let proc = PathBuf::from(format!("/proc/{}", passt.child.id()));
+        assert!(proc.exists());
+        drop(passt);
+        assert!(!proc.exists());
+    }
+
+    #[test]
+    fn what_comes_from_passt_reaches_the_device() {
+        // The answer to the question, and a frame of five bytes.
+        let (_directory, path) =
+            program(r"printf '\0\0\0\02ok\0\0\0\05hello' >&0; exec sleep 1000");
+        let (mut passt, mut device) = Passt::start(&path).unwrap();
+        passt.serve().unwrap();
+        let mut frame = [0; 9];
+        device.read_exact(&mut frame).unwrap();
+        assert_eq!(&frame, b"\0\0\0\x05hello");
+    }
+}
