@@ -144,6 +144,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::forbid_user_namespaces()?;
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
+    network::shared::set_up(&plan.network)?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let setup = Setup { run: &plan, secrets, host };

@@ -11,6 +11,7 @@
 mod dns;
 mod names;
 mod server;
+pub(crate) mod shared;
 mod stream;
 
 use std::fs::File;

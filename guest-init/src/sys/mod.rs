@@ -202,10 +202,18 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<(usize,
 /// # Errors
 /// The kernel's.
 pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
+    device_up(socket, "lo")
+}
+
+/// Brings a device of the current network namespace up.
+///
+/// # Errors
+/// The kernel's; `ENODEV` where there is none of this name.
+pub fn device_up(socket: BorrowedFd<'_>, device: &str) -> nix::Result<()> {
     let up =
         libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::ERANGE)?;
     let flags = libc::__c_anonymous_ifr_ifru { ifru_flags: up };
-    set_interface(socket, b"lo", libc::SIOCSIFFLAGS, flags)
+    set_interface(socket, device.as_bytes(), libc::SIOCSIFFLAGS, flags)
 }
 
 /// Gives the loopback device of the current network namespace a further address, as its alias with a number: all
@@ -218,15 +226,43 @@ pub fn add_loopback_address(
     alias: u8,
     (address, prefix): (Ipv4Addr, u8),
 ) -> nix::Result<()> {
-    let name = format!("lo:{alias}");
+    set_address(socket, &format!("lo:{alias}"), (address, prefix))
+}
+
+/// Gives a device of the current network namespace its address, and says how many of its first bits all addresses have that
+/// it reaches.
+///
+/// # Errors
+/// The kernel's; `ENODEV` where there is none of this name.
+pub fn set_address(
+    socket: BorrowedFd<'_>,
+    device: &str,
+    (address, prefix): (Ipv4Addr, u8),
+) -> nix::Result<()> {
     let mask = u32::MAX.checked_shl(32_u32.saturating_sub(prefix.into())).unwrap_or(0);
     for (request, address) in
         [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, Ipv4Addr::from_bits(mask))]
     {
         let address = libc::__c_anonymous_ifr_ifru { ifru_addr: socket_address(address) };
-        set_interface(socket, name.as_bytes(), request, address)?;
+        set_interface(socket, device.as_bytes(), request, address)?;
     }
     Ok(())
+}
+
+/// Sends what is for no network that the current namespace knows to a gateway, which it reaches.
+///
+/// # Errors
+/// The kernel's.
+pub fn add_default_route(socket: BorrowedFd<'_>, gateway: Ipv4Addr) -> nix::Result<()> {
+    // SAFETY: it is made of numbers, addresses of families and null pointers, for which zeros stand.
+    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+    route.rt_dst = socket_address(Ipv4Addr::UNSPECIFIED);
+    route.rt_genmask = socket_address(Ipv4Addr::UNSPECIFIED);
+    route.rt_gateway = socket_address(gateway);
+    route.rt_flags = libc::RTF_UP | libc::RTF_GATEWAY;
+    // SAFETY: the request reads a whole `rtentry`, which `route` is, and no name of a device where that is null.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCADDRT as _, &raw const route) };
+    Errno::result(result).map(drop)
 }
 
 /// Returns an address in the form of `struct sockaddr_in`, without a port.

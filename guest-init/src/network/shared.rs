@@ -1,0 +1,27 @@
+//! The network that a box shares with its host: one device, which all components see that have no network of their own.
+//!
+//! Its addresses are always the same, so nobody is asked for them: the start waits for nothing but the kernel.
+
+use std::os::fd::AsFd as _;
+
+use box_image::network::{SHARED_DEVICE, SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX};
+use box_image::{NetworkMode, NetworkPlan};
+
+use crate::error::{InitError, Step as _};
+use crate::{boot, sys};
+
+/// Sets the device of the current network namespace up, where the box has one.
+///
+/// # Errors
+/// The kernel's, such as where the machine has no such device.
+pub(crate) fn set_up(plan: &NetworkPlan) -> Result<(), InitError> {
+    if plan.mode != NetworkMode::Shared {
+        return Ok(());
+    }
+    let socket = boot::network_socket().step("make a socket")?;
+    let socket = socket.as_fd();
+    sys::set_address(socket, SHARED_DEVICE, (SHARED_GUEST, SHARED_PREFIX))
+        .and_then(|()| sys::device_up(socket, SHARED_DEVICE))
+        .step_with(|| format!("bring {SHARED_DEVICE} up"))?;
+    sys::add_default_route(socket, SHARED_GATEWAY).step("lead what the box sends to its host")
+}
