@@ -171,7 +171,11 @@ fn resolver(component: ComponentName, plan: &RunPlan) -> String {
                 "# Names are looked up by the box's filter.\nnameserver {server}\noptions attempts:1 timeout:5\n"
             )
         }
-        NetworkMode::None | NetworkMode::Shared | NetworkMode::CapOnly => RESOLVER.to_owned(),
+        NetworkMode::Shared => {
+            let server = network::SHARED_RESOLVER;
+            format!("# Names are looked up by the host's resolver.\nnameserver {server}\n")
+        }
+        NetworkMode::None | NetworkMode::CapOnly => RESOLVER.to_owned(),
     }
 }
 
@@ -273,7 +277,9 @@ mod tests {
                  options attempts:1 timeout:5\n"
             );
             assert_eq!(resolver(component, NetworkMode::Filtered), text);
-            for mode in [NetworkMode::None, NetworkMode::Shared, NetworkMode::CapOnly] {
+            let text = "# Names are looked up by the host's resolver.\nnameserver 198.19.255.53\n";
+            assert_eq!(resolver(component, NetworkMode::Shared), text);
+            for mode in [NetworkMode::None, NetworkMode::CapOnly] {
                 let text = "# The box has no network: names are those of /etc/hosts.\n\
                             options attempts:1 timeout:1\n";
                 assert_eq!(resolver(component, mode), text, "of each digest until now");

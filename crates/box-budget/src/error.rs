@@ -17,6 +17,11 @@ pub enum MeasureError {
     /// The virtual host could not be made or started, or stopped without a result.
     #[error(transparent)]
     Host(#[from] virtual_host::HostError),
+    /// The box shares the network of its host.
+    #[error(
+        "a box that shares its host's network cannot be measured on the virtual host, which has none"
+    )]
+    Network,
     /// `boxlaunch` refused the box or its start failed, with these words.
     #[error("the box does not start on the virtual host: {message}")]
     Refused {

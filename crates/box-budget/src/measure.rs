@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use box_digest::Digest;
-use box_image::{ErrorCode, Phase, Phases};
+use box_image::{ErrorCode, NetworkMode, Phase, Phases};
 use box_layout::OpenBox;
 use serde::Deserialize;
 use virtual_host::{Ended, VirtualHost};
@@ -58,6 +58,9 @@ struct Refused {
 pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measurement> {
     let opened = OpenBox::open(bundle)?;
     let plan = opened.plan();
+    if plan.network.mode == NetworkMode::Shared {
+        return Err(MeasureError::Network);
+    }
     let host = host.for_guest(plan.vm.memory_mib).disk_of(bundle, opened.files(), BOX);
     let host = host.time_limit(TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;

@@ -355,6 +355,10 @@ impl Explain for box_budget::MeasureError {
                     format!("{of}{it}").into()
                 }),
             },
+            Self::Network => help(
+                Usage,
+                "put `network \"shared\"` into a profile, and measure a box without that",
+            ),
             _ => VirtualHostFailed.into(),
         }
     }
