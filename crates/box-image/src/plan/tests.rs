@@ -152,6 +152,22 @@ fn capabilities_are_roots() {
 }
 
 #[test]
+fn a_network_of_its_own_is_not_the_shared_one() {
+    let mut plan = grown(r#"{"network": {"mode": "shared"}}"#);
+    assert_eq!(plan.unsupported(), []);
+    plan.business.as_mut().unwrap().namespaces.net = true;
+    assert_eq!(
+        plan.unsupported()[0].to_string(),
+        "business namespaces net=true: the network \"shared\" does not reach a network namespace of its own; remove \
+         it, or use `network \"filtered\"`"
+    );
+    plan.network.mode = NetworkMode::None;
+    assert_eq!(plan.unsupported(), []);
+    let allow = r#"{"network": {"mode": "shared", "allow": [{"peer": "example.org"}]}}"#;
+    assert_eq!(declared(&grown(allow)), ["network \"shared\""], "nothing filters it");
+}
+
+#[test]
 fn the_kernel_does_not_hold_root_to_a_number_of_processes() {
     let mut plan = grown("{}");
     let business = plan.business.as_mut().unwrap();

@@ -45,6 +45,7 @@ impl RunPlan {
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
         found.extend(reached(network));
+        found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unshared(name)));
         found.extend(one(task.is_some(), "task", NOT_YET));
         found.extend(one(logs.is_some(), "logs", NOT_YET));
         found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
@@ -77,6 +78,19 @@ impl RunPlan {
     }
 }
 
+impl RunPlan {
+    /// Names the network namespace of a component that the network shared with the host would not reach: the one device is
+    /// init's.
+    fn unshared(&self, name: ComponentName) -> Option<Unsupported> {
+        let plan = self.component(name)?;
+        (self.network.mode == NetworkMode::Shared && plan.namespaces.net).then(|| Unsupported {
+            declaration: format!("{} namespaces net=true", name.name()),
+            lacks: "the network \"shared\" does not reach a network namespace of its own; remove it, or use \
+                    `network \"filtered\"`",
+        })
+    }
+}
+
 /// Quotes a name, so that whatever it holds is safe for a terminal.
 fn named(declaration: &str, name: &str, lacks: &'static str) -> Unsupported {
     Unsupported { declaration: format!("{declaration} {name:?}"), lacks }
@@ -88,8 +102,8 @@ fn reached(network: &NetworkPlan) -> Option<Unsupported> {
     let is_bare = *network == NetworkPlan { mode: *mode, ..NetworkPlan::default() };
     match mode {
         NetworkMode::Filtered => None,
-        NetworkMode::None if is_bare => None,
-        NetworkMode::None => named("it has rules, and no filter for them"),
-        NetworkMode::Shared | NetworkMode::CapOnly => named(NOT_YET),
+        NetworkMode::None | NetworkMode::Shared if is_bare => None,
+        NetworkMode::None | NetworkMode::Shared => named("it has rules, and no filter for them"),
+        NetworkMode::CapOnly => named(NOT_YET),
     }
 }
