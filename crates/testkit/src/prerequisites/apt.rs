@@ -42,6 +42,8 @@ pub enum Package {
     Bindfs,
     /// Connects to an agent through its socket on the host.
     Curl,
+    /// Carries the network that a box shares with its host.
+    Passt,
     /// Makes a file system for the benchmark of starts, and checks ours.
     E2fs,
     /// Compiles kernels.
@@ -93,6 +95,7 @@ impl Package {
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
+            Self::Passt => "passt",
             Self::E2fs => "e2fsprogs",
             Self::Gcc => "gcc",
             Self::Make => "make",
@@ -123,6 +126,7 @@ impl Package {
             Self::Python => "python3",
             Self::Bindfs => "bindfs",
             Self::Curl => "curl",
+            Self::Passt => "passt",
             Self::E2fs => "mke2fs",
             Self::Gcc => "gcc",
             Self::Make => "make",
