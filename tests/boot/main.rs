@@ -37,6 +37,7 @@ mod scenario;
 mod schema;
 mod scratch;
 mod secrets;
+mod shared_network;
 mod shares;
 mod skills;
 mod tutorial;

@@ -1,0 +1,110 @@
+//! A network that a box shares with its host: what it reaches, what it does not, and what is left of it afterwards.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use testkit::prerequisites::{Package, packages, with_program};
+
+use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
+
+const PASST: &str = "/usr/bin/passt";
+/// Gives the host a network, a server there, and a resolver and a server on loopback, which the box must not reach. passt
+/// wants a default route, a user to become, and leave to ping (icmp(7)).
+const HOST: &str = r#"
+ifconfig lo 127.0.0.1 up; ifconfig lo:1 192.0.2.1 up; route add default dev lo
+echo 'nobody:x:65534:65534::/:/bin/false' >>/etc/passwd; echo nameserver 127.0.0.1 >/etc/resolv.conf
+echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range
+mkdir /tmp/far /tmp/own; echo far >/tmp/far/index.html; echo the host itself >/tmp/own/index.html
+httpd -p 192.0.2.1:80 -h /tmp/far; peers /tmp/own >/tmp/peers 2>&1 </dev/null &
+until grep -q ready /tmp/peers; do sleep 0.1; done; wget -qO- http://127.0.0.1/; : >/tmp/peers
+"#;
+/// The same for root and for an ordinary user. The supervisor is killed in the end.
+const SESSION: &str = r#"
+boxlaunch run -q -d $jail --name shared /net
+ps -o user,args | grep '[/]passt ' | cut -d' ' -f1
+boxlaunch exec --in business shared -- sh -c 'grep name /etc/resolv.conf; wget -qO- http://192.0.2.1/
+nslookup a.test.example | grep -A1 Name; ping -c1 -W2 192.0.2.1 | grep -o "1 packets received"
+for at in 127.0.0.1 127.0.0.2 0.0.0.0 198.19.255.1 198.19.255.53; do
+    timeout 3 wget -qO- http://$at/ 2>/dev/null || echo "not $at"; done
+ifconfig eth0 192.0.2.99 2>&1 | grep -o "not permitted"'
+boxlaunch exec --in agent shared -- wget -qO- http://192.0.2.1/
+kill -9 $(boxlaunch inspect --json shared | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1; ps | grep -c '[/]passt '
+boxlaunch run -q --rm /net -- wget -qO- http://192.0.2.1/; ps | grep -c '[/]passt '
+"#;
+/// Hosts that cannot give the network: without passt, without a route, and without user namespaces for an ordinary user.
+const REFUSED: &str = r#"
+PATH=/none /bin/boxlaunch run /net -- true; boxlaunch run --emulated /net -- true
+route del default; boxlaunch run -q /net -- true; route add default dev lo
+namespaces=/proc/sys/user/max_user_namespaces; before=$(cat $namespaces); echo 0 >$namespaces
+su me -c 'HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home; export HOME XDG_RUNTIME_DIR; cd; boxlaunch run -q --jail best-effort /net -- true' 2>&1 | grep passt
+echo $before >$namespaces; ps | grep -c '[/]passt '
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    packages(&[Package::Passt], &mut |line| println!("{line}")).unwrap();
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("net.box"));
+    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    // To ping is root's.
+    let text = sleeping("net").replace("user \"1001:1002\"", "capabilities add=\"NET_RAW\"");
+    fs::write(&boxfile, text + "network \"shared\"\n").unwrap();
+    bake(&boxfile, &tools.programs.box_init, &bundle);
+    let peers = tools.programs.keeper.with_file_name("peers");
+    let host = tools.host.clone().file(peers, "/bin/peers").file(&bundle, "/net");
+    let host = with_program(host, Path::new(PASST), PASST).unwrap();
+    Scenario::default()
+        .script(10, "host", HOST)
+        .script(40, "root", &format!("jail='--jail require'; {SESSION}"))
+        .script(40, "user", &as_user(SESSION))
+        .script(30, "refused", REFUSED)
+        .script(5, "asked", "cat /tmp/peers; killall peers httpd")
+        .start(&host)
+});
+
+/// What a session shows, after the line with the user that passt is.
+const SHOWN: &str = "nameserver 198.19.255.53
+far
+Name:	a.test.example
+Address: 127.0.0.2
+1 packets received
+not 127.0.0.1
+not 127.0.0.2
+not 0.0.0.0
+not 198.19.255.1
+not 198.19.255.53
+not permitted
+far
+0
+far
+0
+";
+
+#[test]
+fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
+    assert_eq!(STEPS["host"].stdout, "the host itself\n", "{:?}", STEPS["host"]);
+    for (name, passt) in [("root", "nobody"), ("user", "me")] {
+        let step = &STEPS[name];
+        assert_eq!(step.stdout, format!("shared\n{passt}\n{SHOWN}"), "{step:?}");
+    }
+    let asked = &STEPS["asked"].stdout;
+    assert_eq!(asked.matches("asked for a.test.example\n").count(), 2, "{asked}");
+    assert!(!asked.contains("GET"), "a server on the host's loopback was reached: {asked}");
+}
+
+#[test]
+fn a_host_without_such_a_network_starts_nothing() {
+    insta::assert_snapshot!(STEPS["refused"].stderr, @r#"
+    error: the box needs passt for its network "shared", and there is no passt in PATH
+      = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+    error: a box that shares the network of this host cannot be started with --emulated, where there is none
+      = help: start it on a machine with KVM; or put `network "shared"` into a profile, and build a box without that
+    error: passt carries no network: External interface not usable
+      = help: a box with `network "shared"` needs a host with a default route of IPv4, and passt there needs user namespaces; `boxlaunch doctor` shows what this host offers
+    "#);
+    let expected = "error: passt carries no network: Couldn't create user namespace: No space left on device\n";
+    let shown = &STEPS["refused"].stdout;
+    assert!(shown.starts_with(expected) && shown.ends_with("\n0\n"), "{shown}");
+}
