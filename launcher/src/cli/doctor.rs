@@ -184,7 +184,7 @@ mod tests {
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              ok       put up, with all of its 13 layers; Landlock's ABI is version 7
 
-        for the networks of a later version; no box needs it today:
+        to start boxes with a shared network; no other box needs it:
           passt             ok       passt 0.0~git20250503, at /usr/bin/passt
 
         boxes start on this host: `boxlaunch run BOX`
@@ -216,7 +216,7 @@ mod tests {
           user-id           missing  EPERM: Operation not permitted
                                = help: open the device to a group: `sudo chgrp kvm /dev/kvm`, `sudo chmod 660 /dev/kvm`
 
-        for the networks of a later version; no box needs it today:
+        to start boxes with a shared network; no other box needs it:
           passt             missing  there is no passt in PATH
                                = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
@@ -259,7 +259,7 @@ mod tests {
           jail              missing  not tried: there is no /dev/kvm
                                = help: mend KVM first
 
-        for the networks of a later version; no box needs it today:
+        to start boxes with a shared network; no other box needs it:
           passt             missing  there is no passt in PATH
                                = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
@@ -318,7 +318,7 @@ mod tests {
               "state": "ok",
               "fact": "passt 0.0~git20250503, at /usr/bin/passt",
               "help": null,
-              "needed_for": "for the networks of a later version; no box needs it today"
+              "needed_for": "to start boxes with a shared network; no other box needs it"
             }
           ]
         }
@@ -381,7 +381,7 @@ mod tests {
               "state": "missing",
               "fact": "there is no passt in PATH",
               "help": "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)",
-              "needed_for": "for the networks of a later version; no box needs it today"
+              "needed_for": "to start boxes with a shared network; no other box needs it"
             }
           ],
           "errors": [

@@ -10,7 +10,7 @@ use boxlaunch::host::{EMULATOR, Facts, INSTALL_NETWORK, NETWORK, is_supported};
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
-const NETWORKS: &str = "to start boxes with `network \"shared\"`; no other box needs it";
+const NETWORKS: &str = "to start boxes with a shared network; no other box needs it";
 
 /// Judges the facts, those first without which no box starts.
 pub(super) fn of(facts: &Facts) -> Vec<Row> {
