@@ -7,6 +7,7 @@ pub(crate) mod confine;
 pub(crate) mod events;
 mod unready;
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -60,6 +61,8 @@ pub struct Setup<'a> {
     pub size: Size,
     /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
     pub program: &'a Path,
+    /// The directories in which passt is looked for, as in a `PATH`, where the box shares the network of its host.
+    pub programs: &'a OsStr,
     /// The device of KVM, whose group the VMM process is to be in.
     pub device: &'a Path,
     /// The receipts of earlier verifications.
@@ -415,7 +418,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
     let plan = &setup.opened.plan().network;
     let network = network::Sockets::make(runtime, plan, &setup.published)?;
-    let carrier = passt::find(plan)?;
+    let carrier = passt::find(plan, setup.programs)?;
     mounts(setup, (u32::MAX, u32::MAX))?;
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.

@@ -99,8 +99,8 @@ fn a_host_without_such_a_network_starts_nothing() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @r#"
     error: the box needs passt for its network "shared", and there is no passt in PATH
       = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
-    error: a box that shares the network of this host cannot be started with --emulated, where there is none
-      = help: start it on a machine with KVM; or put `network "shared"` into a profile, and build a box without that
+    error: a box with a network cannot be started with --emulated: the emulated machine has none
+      = help: start it on a machine with KVM; or put `network` into a profile, and build a box without that
     error: passt carries no network: External interface not usable
       = help: a box with `network "shared"` needs a host with a default route of IPv4, and passt there needs user namespaces; `boxlaunch doctor` shows what this host offers
     "#);

@@ -100,6 +100,7 @@ fn boot(
             opened: &opened,
             size: entry.record.vm,
             program: Path::new(SELF),
+            programs: &paths::programs(),
             device: Path::new(DEVICE),
             receipts: &receipts,
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },

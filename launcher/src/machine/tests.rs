@@ -133,6 +133,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         opened: &opened,
         size: opened.plan().vm,
         program: Path::new("/nowhere"),
+        programs: OsStr::new(""),
         device: Path::new("/nowhere"),
         receipts: &receipts,
         trust: Trust::Nothing,

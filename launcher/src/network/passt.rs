@@ -12,6 +12,7 @@
 
 mod relay;
 
+use std::ffi::OsStr;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -52,16 +53,15 @@ pub(crate) struct Passt {
     relay: Vec<JoinHandle<()>>,
 }
 
-/// Finds passt, where a box needs it.
+/// Finds passt in the directories of a `PATH`, where a box needs it.
 ///
 /// # Errors
 /// [`LaunchError::NoPasst`] where it is not installed.
-pub(crate) fn find(plan: &NetworkPlan) -> Result<Option<PathBuf>, LaunchError> {
+pub(crate) fn find(plan: &NetworkPlan, path: &OsStr) -> Result<Option<PathBuf>, LaunchError> {
     if plan.mode != NetworkMode::Shared {
         return Ok(None);
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    programs::locate(NETWORK, &path).map(Some).ok_or(LaunchError::NoPasst)
+    programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
 }
 
 impl Passt {

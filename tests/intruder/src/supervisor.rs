@@ -1,5 +1,6 @@
 //! The supervisor of the attempts: one machine, which never starts, for each.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -100,6 +101,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         opened: &opened,
         size: opened.plan().vm,
         program,
+        programs: OsStr::new(""),
         device: Path::new(DEVICE),
         receipts: &Receipts::new(state),
         trust: Trust::Receipts,

@@ -1,5 +1,6 @@
 //! The supervisor, as `boxlaunch run --detach` has it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -50,6 +51,7 @@ fn start(
         opened: &opened,
         size: opened.plan().vm,
         program,
+        programs: OsStr::new(""),
         // Nothing is run on it.
         device: Path::new("/dev/null"),
         receipts: &Receipts::new(state),
