@@ -13,7 +13,7 @@ const PASST: &str = "/usr/bin/passt";
 /// Gives the host a network, a server there, and a resolver and a server on loopback, which the box must not reach. passt
 /// wants a default route, a user to become, and leave to ping (icmp(7)).
 const HOST: &str = r#"
-ifconfig lo 127.0.0.1 up; ifconfig lo:1 192.0.2.1 up; route add default dev lo
+ifconfig lo 127.0.0.1 up; ifconfig lo:1 192.0.2.1 up; ifconfig lo:2 93.184.216.34 netmask 255.255.255.255; route add default dev lo
 echo 'nobody:x:65534:65534::/:/bin/false' >>/etc/passwd; echo nameserver 127.0.0.1 >/etc/resolv.conf
 echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range
 mkdir /tmp/far /tmp/own; echo far >/tmp/far/index.html; echo the host itself >/tmp/own/index.html
@@ -52,8 +52,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let text = sleeping("net").replace("user \"1001:1002\"", "capabilities add=\"NET_RAW\"");
     fs::write(&boxfile, text + "network \"shared\"\n").unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
-    let peers = tools.programs.keeper.with_file_name("peers");
-    let host = tools.host.clone().file(peers, "/bin/peers").file(&bundle, "/net");
+    let host = tools.host.clone().file(&tools.programs.peers, "/bin/peers").file(&bundle, "/net");
     let host = with_program(host, Path::new(PASST), PASST).unwrap();
     Scenario::default()
         .script(10, "host", HOST)
