@@ -104,7 +104,7 @@ pub enum LaunchError {
     )]
     NoPasst,
     /// What carries the shared network does not; holds its own words.
-    #[error("{NETWORK} carries no network: {0}")]
+    #[error("{NETWORK} could not start: {0}")]
     Passt(String),
     /// A call of the operating system failed.
     #[error("cannot {action}: {source}")]

@@ -390,7 +390,7 @@ impl Supervisor {
             }
             FromClient::Rules { client, rules } if self.clients.knows(client) => {
                 if let Err(reason) = self.set_rules(rules) {
-                    self.clients.send(client, &failed("change its rules", &reason), None);
+                    self.clients.send(client, &failed("change the box's rules", &reason), None);
                 }
             }
             FromClient::Rules { .. } => {}

@@ -35,7 +35,7 @@ const CLIENTS: [(&str, &str, &str); 15] = [
     (
         "curl-denied",
         "curl -sS http://evil.example/; curl -sSk https://evil.example/ || echo $?",
-        "To allow it, its user adds to the network of its Boxfile: allow \"evil.example\"\n56\n",
+        "To allow it, add this to `network` in the Boxfile: allow \"evil.example\"\n56\n",
     ),
     (
         "curl-other-name",

@@ -162,7 +162,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     content-length: 141
 
     The box cannot connect to evil.example:80: it is not allowed.
-    To allow it, its user adds to the network of its Boxfile: allow "evil.example"
+    To allow it, add this to `network` in the Boxfile: allow "evil.example"
     HTTP/1.1 403 Forbidden
     outside
     nc: can't connect to remote host (127.0.0.2): Connection refused
@@ -178,7 +178,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
         allow "127.0.0.2"
         deny "no.test.example"
     }
-    at most 128 connections at once, 64.0 MiB in a second, 300 names in a minute
+    at most 128 connections at once, 64.0 MiB per second, 300 names per minute
     denied:
         no.test.example: the rules deny no.test.example, 8 times
         evil.example:80: it is not allowed; to allow it: allow "evil.example"
@@ -282,7 +282,7 @@ fn rules_change_while_a_box_runs() {
     error: invalid value 'localhost' for '<PEER>...': write a domain, all below one, an address or a network, and :PORT after it where that is neither 80 nor 443
     network "filtered" {
     }
-    at most 128 connections at once, 64.0 MiB in a second, 300 names in a minute
+    at most 128 connections at once, 64.0 MiB per second, 300 names per minute
     connection live business a.test.example:80 denied: the rules deny a.test.example
     connection live business a.test.example:80 denied: the rules deny a.test.example
     connection live business b.test.example:80 allowed, N bytes sent, N received

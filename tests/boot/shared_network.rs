@@ -100,10 +100,11 @@ fn a_host_without_such_a_network_starts_nothing() {
       = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
     error: a box with a network cannot be started with --emulated: the emulated machine has none
       = help: start it on a machine with KVM; or put `network` into a profile, and build a box without that
-    error: passt carries no network: External interface not usable
+    error: passt could not start: External interface not usable
       = help: a box with `network "shared"` needs a host with a default route of IPv4, and passt there needs user namespaces; `boxlaunch doctor` shows what this host offers
     "#);
-    let expected = "error: passt carries no network: Couldn't create user namespace: No space left on device\n";
+    let expected =
+        "error: passt could not start: Couldn't create user namespace: No space left on device\n";
     let shown = &STEPS["refused"].stdout;
     assert!(shown.starts_with(expected) && shown.ends_with("\n0\n"), "{shown}");
 }

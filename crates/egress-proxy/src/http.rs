@@ -156,7 +156,7 @@ fn refusal(why: &Refusal, target: Option<&Target>) -> Response<Body> {
         None => format!("The box cannot connect: {why}.\n"),
     };
     if let Verdict::Denied { allow: Some(line), .. } = why.verdict(target) {
-        text += &format!("To allow it, its user adds to the network of its Boxfile: {line}\n");
+        text += &format!("To allow it, add this to `network` in the Boxfile: {line}\n");
     }
     let mut response = Response::new(Either::Right(Full::from(text)));
     *response.status_mut() = why.status();

@@ -37,7 +37,7 @@ pub enum Refusal {
     #[error("its name has no address")]
     NoAddress,
     /// No address could be connected to.
-    #[error("it could not be connected to: {0}")]
+    #[error("could not connect: {0}")]
     Unreachable(io::Error),
     /// Something took longer than it may.
     #[error("{0} took too long")]
@@ -46,7 +46,7 @@ pub enum Refusal {
     #[error("the server's answer is not HTTP, or too long")]
     Answer,
     /// The client ended the connection before there was an answer.
-    #[error("the client has gone")]
+    #[error("the client disconnected")]
     Gone,
 }
 

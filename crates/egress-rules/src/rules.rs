@@ -63,7 +63,9 @@ pub enum Denial {
     #[error("the rules deny {0}")]
     Denied(Peer),
     /// The address is not that of a host of the internet, and no rule names it.
-    #[error("{0} is not a host of the internet ({1}), and no rule allows the address")]
+    #[error(
+        "{0} is not a host of the internet ({1}), and that address is not allowed at this port"
+    )]
     Special(IpAddr, &'static str),
 }
 
@@ -305,10 +307,9 @@ mod tests {
     #[test]
     fn an_address_in_the_place_of_a_name_is_said_to_be_special() {
         let rules = rules(&[("example.com", 0)], &[]);
-        let why =
-            "127.0.0.1 is not a host of the internet (loopback), and no rule allows the address";
+        let why = "127.0.0.1 is not a host of the internet (loopback), and that address is not allowed at this port";
         assert_eq!(check(&rules, "127.0.0.1:80"), Err(why.to_owned()));
-        let why = "::ffff:127.0.0.1 is not a host of the internet (another spelling of an IPv4 address), and no rule allows the address";
+        let why = "::ffff:127.0.0.1 is not a host of the internet (another spelling of an IPv4 address), and that address is not allowed at this port";
         assert_eq!(check(&rules, "[::ffff:127.0.0.1]:80"), Err(why.to_owned()));
     }
 }

@@ -148,6 +148,7 @@ mod tests {
             cgroups: Cgroups::Unified { controllers, delegated: true },
             forbidden_by: Vec::new(),
             network: tool("passt", "passt 0.0~git20250503"),
+            network_failure: None,
         }
     }
 
@@ -169,6 +170,7 @@ mod tests {
             cgroups: Cgroups::Legacy,
             forbidden_by: vec![switch],
             network: None,
+            network_failure: None,
         }
     }
 

@@ -10,8 +10,8 @@ use box_image::SkillMode;
 use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::NAME_FORM;
-use boxlaunch::host::INSTALL_NETWORK;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
+use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
 use boxlaunch::shares::SHARE;
 use boxlaunch::volumes::VolumeError;
 use error_report::Explanation;
@@ -168,10 +168,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::Volume(error) => return volume_help(error),
         LaunchError::NoPasst => INSTALL_NETWORK,
-        LaunchError::Passt(_) => {
-            "a box with `network \"shared\"` needs a host with a default route of IPv4, and passt there needs user \
-             namespaces; `boxlaunch doctor` shows what this host offers"
-        }
+        LaunchError::Passt(_) => NETWORK_NEEDS,
         LaunchError::Timeout { .. } => {
             "look at the agent's output and its health check; --console FILE keeps all that the \
              machine said, and --startup-timeout gives it more time"

@@ -43,6 +43,9 @@ pub(crate) struct PortArgs {
 
 pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
+    if record.state == State::Ended {
+        return Err(LaunchError::NotRunning(record.name).into());
+    }
     let published: String = record.published.iter().map(published).collect();
     if !is_quiet() {
         print(&published)?;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use box_image::text::readable;
+use box_image::text::{readable, shown};
 use box_image::wire::{Follow, RuleChange};
-use box_image::{NetworkLimits, NetworkMode, PeerPlan, exit};
+use box_image::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
@@ -19,7 +19,7 @@ use serde_json::json;
 use super::error::CommandError;
 use super::logs::read_error;
 use super::paths;
-use super::terminal::{json_line, print};
+use super::terminal::{json_line, notice, print};
 
 /// How many targets that were denied are shown, the last ones.
 const MOST_SHOWN: usize = 20;
@@ -56,8 +56,8 @@ enum Action {
     Show,
     /// Allows hosts. One that is denied stays denied.
     Allow {
-        /// Domains, all below one (`*.example.com`), addresses or networks; with `:PORT` after it at that port, without at 80
-        /// and 443.
+        /// Domains, all subdomains of one (`*.example.com`), addresses or networks; with `:PORT` after it at that port
+        /// (`[2001:db8::1]:8080` for IPv6), without at 80 and 443.
         #[arg(value_name = "PEER", required = true, value_parser = peer)]
         peers: Vec<PeerPlan>,
     },
@@ -84,15 +84,49 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         Some(Action::Deny { peers }) => further(&[], peers),
         Some(Action::Reload { directory }) => {
             let network = &boxlaunch::open(directory)?.config.plan.network;
+            check_filtered(&directory.display().to_string(), network.mode)?;
             RuleChange { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
         }
     };
     if record.state == State::Ended {
         return Err(LaunchError::NotRunning(record.name).into());
     }
+    check_filtered(&record.name, record.network.mode)?;
     let signals = StopSignals::block()?;
     Client::connect(&record, Follow::Nothing, &signals)?.set_rules(rules)?;
-    show(&boxes, &boxes.find(&args.name)?, args.json)
+    let record = boxes.find(&args.name)?;
+    if let Some(Action::Allow { peers }) = &args.action {
+        still_denied(peers, &record).for_each(|line| notice(&line));
+    }
+    show(&boxes, &record, args.json)
+}
+
+/// Checks that a box, running or built, has rules.
+fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), CommandError> {
+    if mode == NetworkMode::Filtered {
+        return Ok(());
+    }
+    let message = format!("the box {} has no rules: its network is {:?}", shown(name), mode.name());
+    let help = "declare `network \"filtered\"` in its Boxfile, build it, and start it again";
+    Err(CommandError::new((ErrorCode::Usage, help), message))
+}
+
+/// Returns a line about each host that was to be allowed, and that a rule of the box denies.
+fn still_denied<'a>(
+    peers: &'a [PeerPlan],
+    record: &'a Record,
+) -> impl Iterator<Item = String> + 'a {
+    let denies = |peer: &PeerPlan| {
+        let mut rules = record.network.deny.iter();
+        rules.any(|rule| rule.peer == peer.peer && rule.port.is_none_or(|it| peer.port == Some(it)))
+    };
+    let line = |it: &PeerPlan| {
+        format!(
+            "{} stays denied: `deny` beats `allow`; `boxlaunch network {} reload BOX` takes all changes back",
+            it.peer, record.name
+        )
+    };
+    peers.iter().filter(move |it| denies(it)).map(line)
 }
 
 /// Returns rules that come to those of a box.
@@ -111,7 +145,8 @@ fn peer(text: &str) -> Result<PeerPlan, String> {
     let port = port.parse().ok().filter(|it| *it > 0);
     match (Peer::parse(bare), port) {
         (Some(peer), Some(port)) => Ok(plan(peer, Some(port))),
-        _ => Err("write a domain, all below one, an address or a network, and :PORT after it where that is neither 80 nor 443"
+        _ => Err("write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without \
+                  a scheme or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)"
             .to_owned()),
     }
 }
@@ -179,7 +214,11 @@ fn show(boxes: &Boxes, record: &Record, as_json: bool) -> Result<u8, CommandErro
 /// Returns what a person reads: the rules as a Boxfile has them, and what was denied.
 fn text(record: &Record, denied: &[Denied]) -> String {
     let network = &record.network;
-    let mut text = format!("network \"{}\"", network.mode.name());
+    let mut text = match record.state {
+        State::Ended => format!("{} has ended; it had\n", record.name),
+        State::Starting | State::Running => String::new(),
+    };
+    text.push_str(&format!("network \"{}\"", network.mode.name()));
     if network.mode == NetworkMode::Filtered {
         text.push_str(" {\n");
         let lists = [("allow", &network.allow), ("deny", &network.deny)];
@@ -198,7 +237,7 @@ fn text(record: &Record, denied: &[Denied]) -> String {
         text.push_str(&format!("published: {port}\n"));
     }
     if !denied.is_empty() {
-        text.push_str("denied:\n");
+        text.push_str("denied so far:\n");
         denied.iter().for_each(|it| text.push_str(&format!("    {}", it.line())));
     }
     text
@@ -208,7 +247,7 @@ fn limits(limits: NetworkLimits) -> String {
     let NetworkLimits { connections, bytes_per_second, names_per_minute } = limits;
     let rate = readable(bytes_per_second);
     format!(
-        "at most {connections} connections at once, {rate} in a second, {names_per_minute} names in a minute\n"
+        "at most {connections} connections at once, {rate} per second, {names_per_minute} names per minute\n"
     )
 }
 

@@ -17,6 +17,7 @@ use box_layout::OpenBox;
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::Setup;
+use boxlaunch::network::Published;
 use boxlaunch::output::{Prefixed, Route};
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
@@ -181,10 +182,24 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
         return Err(CommandError::new((ErrorCode::Usage, help), message));
     }
     let has = |name| opened.plan().component(name).is_some();
-    if let Some(absent) = args.published.iter().find(|it| !has(it.component)) {
+    check_published(&args.published, has)?;
+    Ok(component(args.component, has)?)
+}
+
+/// Checks that each port that is published is one of a component, and no port of the host leads to two.
+fn check_published(
+    published: &[Published],
+    has: impl Fn(ComponentName) -> bool,
+) -> Result<(), CommandError> {
+    if let Some(absent) = published.iter().find(|it| !has(it.component)) {
         return Err(LaunchError::NoSuchPort { published: *absent }.into());
     }
-    Ok(component(args.component, has)?)
+    let hosts = || published.iter().map(|it| it.host).filter(|it| it.port() != 0);
+    let twice =
+        hosts().enumerate().find(|(number, host)| hosts().take(*number).any(|it| it == *host));
+    let Some((_, host)) = twice else { return Ok(()) };
+    let help = "a port of the host leads to one port of one component";
+    Err(CommandError::new((ErrorCode::Usage, help), format!("--publish has {host} twice")))
 }
 
 fn agent_route(args: &RunArgs, screen: &Screen) -> Route {

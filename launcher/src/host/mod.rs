@@ -23,9 +23,13 @@ use programs::Tool;
 pub use virtual_host::{EMULATOR, is_supported};
 
 use crate::jail::Report;
+use crate::network::passt;
 
 /// The program that carries the network of a box which shares its host's.
 pub const NETWORK: &str = "passt";
+/// The things that it needs of a host, for people.
+pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root \
+     a user `nobody`";
 /// The commands that install it, for people.
 pub const INSTALL_NETWORK: &str =
     "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
@@ -47,6 +51,8 @@ pub struct Facts {
     pub forbidden_by: Vec<Switch>,
     /// [`NETWORK`], if it is installed.
     pub network: Option<Tool>,
+    /// Why it carries no network, where it is installed and was tried.
+    pub network_failure: Option<String>,
 }
 
 impl Facts {
@@ -60,10 +66,13 @@ impl Facts {
     /// process of its own; `path` is the `PATH` in which programs are looked for, and `base` is where the directories
     /// of runs are.
     pub fn gather(program: &Path, path: &OsStr, base: &Path) -> Self {
+        let network = programs::find(NETWORK, path);
+        let failure = |tool: &Tool| passt::try_passt(&tool.path).err();
         Self {
+            network_failure: network.as_ref().and_then(failure).map(|it| it.to_string()),
+            network,
             kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
             emulator: programs::find(EMULATOR, path),
-            network: programs::find(NETWORK, path),
             is_root: geteuid().is_root(),
             cgroups: isolation::cgroups(),
             forbidden_by: isolation::forbidden(),

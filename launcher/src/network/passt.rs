@@ -64,6 +64,15 @@ pub(crate) fn find(plan: &NetworkPlan, path: &OsStr) -> Result<Option<PathBuf>, 
     programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
 }
 
+/// Starts passt and waits until it carries a network, which then ends.
+///
+/// # Errors
+/// Those of [`Passt::start`] and [`Passt::serve`].
+pub(crate) fn try_passt(program: &Path) -> Result<(), LaunchError> {
+    let (mut passt, _device) = Passt::start(program)?;
+    passt.check()
+}
+
 impl Passt {
     /// Starts it; returns it and the socket of the guest's device.
     ///
@@ -96,9 +105,7 @@ impl Passt {
     /// # Errors
     /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
     pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
-        if let Err(error) = self.answer() {
-            return Err(LaunchError::Passt(self.why().unwrap_or_else(|| error.to_string())));
-        }
+        self.check()?;
         let start = || -> io::Result<_> {
             Ok([
                 relay::start("to passt", &self.machine, &self.passt, relay::to_host)?,
@@ -107,6 +114,12 @@ impl Passt {
         };
         self.relay = start().map_err(LaunchError::system("carry the network"))?.into();
         Ok(())
+    }
+
+    /// Waits until it carries a network.
+    fn check(&mut self) -> Result<(), LaunchError> {
+        self.answer()
+            .map_err(|error| LaunchError::Passt(self.why().unwrap_or_else(|| error.to_string())))
     }
 
     /// Waits for the answer to the question that it was asked.
@@ -181,7 +194,7 @@ mod tests {
         let (_directory, path) = program("echo first >&2; echo 'no \u{1b}route' >&2");
         let (mut passt, _device) = Passt::start(&path).unwrap();
         let error = passt.serve().unwrap_err().to_string();
-        assert_eq!(error, "passt carries no network: no \u{fffd}route");
+        assert_eq!(error, "passt could not start: no \u{fffd}route");
     }
 
     #[test]

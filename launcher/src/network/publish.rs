@@ -28,12 +28,15 @@ impl FromStr for Published {
             None => (text, ComponentName::Agent),
         };
         let (host, guest) = ports.rsplit_once(':').ok_or_else(usage)?;
-        let guest = port(guest).filter(|it| *it > 0).ok_or_else(usage)?;
+        let guest = port(guest)?;
+        if guest == 0 {
+            return Err("a component has no port 0".to_owned());
+        }
         let (address, host) = match host.rsplit_once(':') {
             Some((address, host)) => (read_address(address)?, host),
             None => (IpAddr::V4(Ipv4Addr::LOCALHOST), host),
         };
-        let host = SocketAddr::new(address, port(host).ok_or_else(usage)?);
+        let host = SocketAddr::new(address, port(host)?);
         Ok(Self { host, guest, component })
     }
 }
@@ -46,7 +49,11 @@ impl Display for Published {
 
 fn component(name: &str) -> Result<ComponentName, String> {
     let found = ComponentName::ALL.into_iter().find(|it| it.name() == name);
-    found.ok_or_else(|| format!("{name:?} is no component; write agent or business"))
+    let why = || match name {
+        "tcp" | "udp" => "leave it out: all published ports are of TCP".to_owned(),
+        _ => "write agent or business".to_owned(),
+    };
+    found.ok_or_else(|| format!("{name:?} is no component; {}", why()))
 }
 
 fn read_address(text: &str) -> Result<IpAddr, String> {
@@ -55,16 +62,23 @@ fn read_address(text: &str) -> Result<IpAddr, String> {
         Some(inner) => inner.parse().map(IpAddr::V6).ok(),
         None => text.parse().map(IpAddr::V4).ok(),
     };
-    address
-        .ok_or_else(|| format!("{text:?} is no address of this host, such as 127.0.0.1 or [::1]"))
+    address.ok_or_else(|| {
+        format!("{text:?} is no address of this host; write one such as 127.0.0.1 or [::1]")
+    })
 }
 
-fn port(text: &str) -> Option<u16> {
-    text.parse().ok().filter(|_| text.bytes().all(|it| it.is_ascii_digit()))
+fn port(text: &str) -> Result<u16, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    match text.parse() {
+        Ok(port) if is_number => Ok(port),
+        _ if is_number => Err(format!("{text} is no port: the largest is 65535")),
+        _ => Err(usage()),
+    }
 }
 
 fn usage() -> String {
-    "write HOST_PORT:GUEST_PORT, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component"
+    "write HOST_PORT:GUEST_PORT, one port each, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the \
+     business component"
         .to_owned()
 }
 
@@ -107,7 +121,8 @@ mod tests {
             "1.2.3:80:80",
         ] {
             let error = text.parse::<Published>().unwrap_err();
-            assert!(error.contains("write") || error.contains("such as"), "{text}: {error}");
+            let says = ["write", "the largest is", "no port 0"].iter().any(|it| error.contains(it));
+            assert!(says, "{text}: {error}");
         }
     }
 }

@@ -123,7 +123,7 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
     let bare = bare.split('/').next().unwrap_or_default();
     let (host, port) = bare.split_once(':').unwrap_or((bare, ""));
     if host == text || Peer::parse(host).is_none() {
-        return "write a domain, all below one, an address or a network: \"api.example.com\", \
+        return "write a domain of at least two parts, all its subdomains, an address or a network: \"api.example.com\", \
                 \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
             .to_owned();
     }

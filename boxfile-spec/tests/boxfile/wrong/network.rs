@@ -100,7 +100,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                          ^^^^^^^^^^^ not a peer
        |
-       = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+       = help: write a domain of at least two parts, all its subdomains, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
 
     error: `*` is neither a domain nor an address
       --> Boxfile:4:70
@@ -108,7 +108,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                                      ^^^ not a peer
        |
-       = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+       = help: write a domain of at least two parts, all its subdomains, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
 
     error: `10.0.0.0/33` is neither a domain nor an address
       --> Boxfile:4:74
@@ -124,7 +124,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                                                        ^^^^^^^^^^^^ not a peer
        |
-       = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+       = help: write a domain of at least two parts, all its subdomains, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
 
     error: `allow` takes a string, not the number 443
       --> Boxfile:4:101
@@ -223,7 +223,7 @@ fn a_port_is_a_number_from_1_to_65535() {
      10 |     deny "g.example:x" "[::1]:22"
         |                        ^^^^^^^^^^ not a peer
         |
-        = help: write a domain, all below one, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+        = help: write a domain of at least two parts, all its subdomains, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
     "#);
     let toml = r#"box = "b"
 agent.image = "oci:i"

@@ -27,7 +27,8 @@ const HOP: [HeaderName; 9] = [
 const PLAIN_PORT: u16 = 80;
 
 const NO_PROXY_REQUEST: &str = "this is a proxy, which needs CONNECT or a URI with a host";
-const OTHER_SCHEME: &str = "a proxy is asked for http:// alone, and for all else by CONNECT";
+const OTHER_SCHEME: &str =
+    "the proxy was asked for another URL than http://; a client asks for https:// by CONNECT";
 const OTHER_HOST: &str = "the request and its Host header name different servers";
 const OTHER_CODING: &str = "the body has a transfer coding other than chunked";
 const BODY: &str = "CONNECT has no body";

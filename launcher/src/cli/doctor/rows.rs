@@ -6,7 +6,7 @@ use crate::cli::explain::kvm_help;
 use box_image::text::shown;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::programs::Tool;
-use boxlaunch::host::{EMULATOR, Facts, INSTALL_NETWORK, NETWORK, is_supported};
+use boxlaunch::host::{EMULATOR, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, is_supported};
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
@@ -21,10 +21,15 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         emulator(facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
     ];
     rows.extend(jail::of(facts));
-    rows.push(
-        tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK).row("passt", "passt", NETWORKS),
-    );
+    rows.push(network(facts).row("passt", "passt", NETWORKS));
     rows
+}
+
+fn network(facts: &Facts) -> Finding {
+    match &facts.network_failure {
+        Some(why) => Finding::missing(why.clone(), NETWORK_NEEDS),
+        None => tool(NETWORK, facts.network.as_ref(), INSTALL_NETWORK),
+    }
 }
 
 fn kvm(found: &Result<(), KvmError>) -> Finding {
