@@ -14,8 +14,8 @@ use box_skill::SkillError;
 use egress_rules::PeerError;
 use serde::Serialize;
 
-use crate::host::NETWORK;
 use crate::host::kvm_error::KvmError;
+use crate::host::programs::NETWORK;
 use crate::jail::Missing;
 use crate::krun::KrunError;
 use crate::network::Published;
@@ -103,7 +103,7 @@ pub enum LaunchError {
         "the box needs {NETWORK} for its network \"shared\", and there is no {NETWORK} in PATH"
     )]
     NoPasst,
-    /// What carries the shared network does not; holds its own words.
+    /// passt could not start; holds its own words.
     #[error("{NETWORK} could not start: {0}")]
     Passt(String),
     /// A call of the operating system failed.
@@ -220,10 +220,7 @@ impl LaunchError {
     }
 
     /// Wraps an I/O error about a file.
-    pub(crate) fn file(
-        action: &'static str,
-        path: impl AsRef<Path>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    pub fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_owned();
         move |source| Self::File { action, path, source }
     }

@@ -16,7 +16,9 @@ const HOST: &str = r#"
 ifconfig lo 127.0.0.1 up; ifconfig lo:1 192.0.2.1 up; ifconfig lo:2 93.184.216.34 netmask 255.255.255.255; route add default dev lo
 echo 'nobody:x:65534:65534::/:/bin/false' >>/etc/passwd; echo nameserver 127.0.0.1 >/etc/resolv.conf
 echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range
-mkdir /tmp/far /tmp/own; echo far >/tmp/far/index.html; echo the host itself >/tmp/own/index.html
+mkdir /tmp/far /tmp/own; echo far >/tmp/far/index.html; head -c 3000000 /dev/urandom >/tmp/far/big
+mkdir /tmp/far/cgi-bin; printf '#!/bin/sh\nprintf "Content-Type: text/plain\\r\\n\\r\\n"; head -c 3000000 | md5sum\n' >/tmp/far/cgi-bin/sum
+chmod 755 /tmp/far/cgi-bin/sum; echo the host itself >/tmp/own/index.html
 httpd -p 192.0.2.1:80 -h /tmp/far; peers /tmp/own >/tmp/peers 2>&1 </dev/null &
 until grep -q ready /tmp/peers; do sleep 0.1; done; wget -qO- http://127.0.0.1/; : >/tmp/peers
 "#;
@@ -30,6 +32,11 @@ for at in 127.0.0.1 127.0.0.2 0.0.0.0 198.19.255.1 198.19.255.53; do
     timeout 3 wget -qO- http://$at/ 2>/dev/null || echo "not $at"; done
 ifconfig eth0 192.0.2.99 2>&1 | grep -o "not permitted"'
 boxlaunch exec --in agent shared -- wget -qO- http://192.0.2.1/
+sum=$(boxlaunch exec --in agent shared -- sh -c '{ printf "POST /cgi-bin/sum HTTP/1.0\r\nContent-Length: 3000000\r\n\r\n"
+wget -qO- http://192.0.2.1/big; sleep 2; } | nc 192.0.2.1 80 | tail -n 1')
+[ "$sum" = "$(md5sum </tmp/far/big)" ] && echo the same
+for to in 127.0.0.1 0.0.0.0 198.19.255.1 198.19.255.53; do
+    boxlaunch exec --in business shared -- /raw eth0 $to raw-$to.test.example; done; sleep 1
 kill -9 $(boxlaunch inspect --json shared | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1; ps | grep -c '[/]passt '
 boxlaunch run -q --rm /net -- wget -qO- http://192.0.2.1/; ps | grep -c '[/]passt '
 "#;
@@ -49,7 +56,9 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("net.box"));
     testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
     // To ping is root's.
-    let text = sleeping("net").replace("user \"1001:1002\"", "capabilities add=\"NET_RAW\"");
+    fs::copy(&tools.programs.raw_question, dir.path().join("raw")).unwrap();
+    let of_root = "capabilities add=\"NET_RAW\"\n    file \"raw\" to=\"/raw\" mode=\"0755\"";
+    let text = sleeping("net").replace("user \"1001:1002\"", of_root);
     fs::write(&boxfile, text + "network \"shared\"\n").unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let host = tools.host.clone().file(&tools.programs.peers, "/bin/peers").file(&bundle, "/net");
@@ -63,7 +72,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .start(&host)
 });
 
-/// What a session shows, after the line with the user that passt is.
+/// The lines that a session shows, after the line with the user that passt is.
 const SHOWN: &str = "nameserver 198.19.255.53
 far
 Name:	a.test.example
@@ -76,6 +85,7 @@ not 198.19.255.1
 not 198.19.255.53
 not permitted
 far
+the same
 0
 far
 0
@@ -90,6 +100,9 @@ fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
     }
     let asked = &STEPS["asked"].stdout;
     assert_eq!(asked.matches("asked for a.test.example\n").count(), 2, "{asked}");
+    // Frames that no honest kernel sends come as far as they may.
+    assert_eq!(asked.matches("asked for raw-").count(), 2, "{asked}");
+    assert_eq!(asked.matches("asked for raw-198.19.255.53.test").count(), 2, "{asked}");
     assert!(!asked.contains("GET"), "a server on the host's loopback was reached: {asked}");
 }
 
@@ -101,7 +114,7 @@ fn a_host_without_such_a_network_starts_nothing() {
     error: a box with a network cannot be started with --emulated: the emulated machine has none
       = help: start it on a machine with KVM; or put `network` into a profile, and build a box without that
     error: passt could not start: External interface not usable
-      = help: a box with `network "shared"` needs a host with a default route of IPv4, and passt there needs user namespaces; `boxlaunch doctor` shows what this host offers
+      = help: a box with `network "shared"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root a user `nobody`
     "#);
     let expected =
         "error: passt could not start: Couldn't create user namespace: No space left on device\n";

@@ -68,6 +68,8 @@ pub struct Artefacts {
     pub red_team: PathBuf,
     /// A program that writes files which must survive a kill, and looks at their disk; static.
     pub keeper: PathBuf,
+    /// A program that sends frames of its own making; static.
+    pub raw_question: PathBuf,
     /// A program that watches a directory; static.
     pub watcher: PathBuf,
     /// A resolver and servers to which boxes connect, and a program of a box that tries to; static.
@@ -97,6 +99,7 @@ impl Artefacts {
             port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
             keeper: anywhere("keeper"),
+            raw_question: anywhere("raw-question"),
             watcher: anywhere("watcher"),
             peers: anywhere("peers"),
             unjailed: anywhere("unjailed"),

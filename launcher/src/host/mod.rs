@@ -19,14 +19,13 @@ use isolation::{Cgroups, Switch};
 use kvm_error::KvmError;
 use memory::Memory;
 use nix::unistd::geteuid;
+pub use programs::NETWORK;
 use programs::Tool;
 pub use virtual_host::{EMULATOR, is_supported};
 
 use crate::jail::Report;
 use crate::network::passt;
 
-/// The program that carries the network of a box which shares its host's.
-pub const NETWORK: &str = "passt";
 /// The things that it needs of a host, for people.
 pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root \
      a user `nobody`";

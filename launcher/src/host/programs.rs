@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use box_image::text::shown;
 use nix::unistd::{AccessFlags, access};
 
+/// The program that carries the network of a box which shares its host's.
+pub const NETWORK: &str = "passt";
 /// How often a running program is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long a program may take to say its version.

@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open};
-use nix::libc::SIGCHLD;
+use nix::libc::{self, SIGCHLD};
 use nix::sched::{CloneFlags, clone};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
@@ -177,6 +177,19 @@ impl<'a> Prepared<'a> {
         }
         execve(&self.path, &self.arguments, &self.environment)
     }
+}
+
+/// Makes all files of this process but its standard streams such that no program which it executes inherits them: whoever
+/// started this process may have left some open.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn close_on_exec() -> nix::Result<()> {
+    // `CLOSE_RANGE_CLOEXEC` of linux/close_range.h.
+    const CLOEXEC: u32 = 1 << 2;
+    // SAFETY: it changes a flag of descriptors alone, and closes none.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOEXEC) };
+    Errno::result(done).map(drop)
 }
 
 fn put(path: &CStr, text: &str) -> nix::Result<()> {

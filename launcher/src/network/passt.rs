@@ -13,6 +13,7 @@
 mod relay;
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,7 +21,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
@@ -29,7 +31,9 @@ use box_image::{NetworkMode, NetworkPlan};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::LaunchError;
-use crate::host::{NETWORK, programs};
+use crate::host::programs::{self, NETWORK};
+use crate::jail::process::close_on_exec;
+use relay::{Flows, MAX_FRAME};
 
 /// The hardware address of the guest's device: any that somebody assigns (its second bit) will do, nobody else sees it.
 pub(crate) const GUEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
@@ -37,15 +41,17 @@ pub(crate) const GUEST_MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 0x02];
 /// have one.
 const PASST_MAC: &str = "02:00:00:00:00:01";
 /// How long passt may take to answer. It needs some milliseconds.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(2);
 /// Only this much of what it says is read, in bytes.
 const MAX_SAID: usize = 4096;
+/// Where passt finds the resolver of this host.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
 
 /// A running passt; ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Passt {
     child: Child,
-    /// What it says, which nobody has to read.
+    /// Its messages, which nobody has to read.
     stderr: PipeReader,
     /// The relay's ends of the sockets.
     machine: UnixStream,
@@ -84,6 +90,8 @@ impl Passt {
         let (machine, device) = UnixStream::pair().map_err(system())?;
         let (mut passt, own) = UnixStream::pair().map_err(system())?;
         let (stderr, says) = io::pipe().map_err(system())?;
+        // It closes nothing that it inherits.
+        close_on_exec().map_err(LaunchError::system(action))?;
         // It shall not wait for somebody to read what it says, nor be ended because nobody can.
         fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
             .map_err(LaunchError::system(action))?;
@@ -106,14 +114,26 @@ impl Passt {
     /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
     pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
         self.check()?;
-        let start = || -> io::Result<_> {
-            Ok([
-                relay::start("to passt", &self.machine, &self.passt, relay::to_host)?,
-                relay::start("from passt", &self.passt, &self.machine, relay::to_guest)?,
-            ])
-        };
-        self.relay = start().map_err(LaunchError::system("carry the network"))?.into();
+        self.relay = self.start_relay().map_err(LaunchError::system("carry the network"))?;
         Ok(())
+    }
+
+    /// Starts the threads of the relay. However one ends, the guest has no network then: the sockets stay open, so that its
+    /// device waits.
+    fn start_relay(&self) -> io::Result<Vec<JoinHandle<()>>> {
+        let (flows, names) = (Arc::new(Flows::default()), has_resolver());
+        let [machine, passt] = [&self.machine, &self.passt];
+        let (from, to, known) = (machine.try_clone()?, passt.try_clone()?, Arc::clone(&flows));
+        let to_host = move || drop(relay::to_host(from, to, &known, names));
+        let ((sender, waiting), from) = (relay::queue(), passt.try_clone()?);
+        let to_guest = move || drop(relay::to_guest(from, &sender, &flows));
+        let to = machine.try_clone()?;
+        let deliver = move || drop(relay::deliver(&waiting, to));
+        Ok(vec![
+            thread::Builder::new().name("to passt".to_owned()).spawn(to_host)?,
+            thread::Builder::new().name("from passt".to_owned()).spawn(to_guest)?,
+            thread::Builder::new().name("to the guest".to_owned()).spawn(deliver)?,
+        ])
     }
 
     /// Waits until it carries a network.
@@ -127,7 +147,10 @@ impl Passt {
         self.passt.set_read_timeout(Some(LIMIT))?;
         let mut length = [0; relay::LENGTH];
         self.passt.read_exact(&mut length)?;
-        let length = u32::from_be_bytes(length).into();
+        let length = u64::from(u32::from_be_bytes(length));
+        if length > MAX_FRAME as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let read = io::copy(&mut (&self.passt).take(length), &mut io::sink())?;
         self.passt.set_read_timeout(None)?;
         if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
@@ -145,12 +168,26 @@ impl Passt {
 
 impl Drop for Passt {
     fn drop(&mut self) {
-        // These fail only where it has ended already, or the kernel does.
+        // These fail only where it has ended already, or the kernel does. Hung up on, it ends by itself, too.
+        drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
         drop(self.child.kill());
         drop(self.child.wait());
-        drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
         self.relay.drain(..).for_each(|thread| drop(thread.join()));
     }
+}
+
+/// Returns whether passt finds a resolver that it can ask: without one, it would ask this host at 127.0.0.1.
+fn has_resolver() -> bool {
+    fs::read_to_string(RESOLV_CONF).is_ok_and(|text| names_resolver(&text))
+}
+
+/// Returns whether a resolv.conf(5) names a resolver by IPv4.
+fn names_resolver(text: &str) -> bool {
+    text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("nameserver")
+            && words.next().is_some_and(|it| it.parse::<Ipv4Addr>().is_ok())
+    })
 }
 
 /// Returns the command that starts passt with its socket as standard input.
@@ -177,7 +214,6 @@ fn command(program: &Path) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     /// A program in the place of passt, in a directory of its own.
@@ -198,6 +234,36 @@ mod tests {
     }
 
     #[test]
+    fn a_resolver_of_ipv4_is_one_that_passt_asks() {
+        assert!(names_resolver("search a\nnameserver fd00::1\n nameserver\t127.0.0.53\n"));
+        for text in ["", "nameserver fd00::53\n", "# nameserver 1.1.1.1\n", "nameserver\n"] {
+            assert!(!names_resolver(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn passt_has_none_of_our_files() {
+        let open = fs::File::open("/etc/hostname").unwrap();
+        let inherited = nix::unistd::dup(&open).unwrap();
+        let (_directory, path) =
+            program(r"ls -l /proc/self/fd | grep -c hostname >&2; exec sleep 1000");
+        let (mut passt, _device) = Passt::start(&path).unwrap();
+        let mut said = [0];
+        passt.stderr.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"0");
+        drop(inherited);
+    }
+
+    #[test]
+    fn the_page_has_the_addresses_of_the_box() {
+        let page = include_str!("../../../docs/network.md");
+        let guest = format!("{SHARED_GUEST}/{SHARED_PREFIX}");
+        for address in [guest, SHARED_GATEWAY.to_string(), SHARED_RESOLVER.to_string()] {
+            assert!(page.contains(&address), "{address}");
+        }
+    }
+
+    #[test]
     fn passt_ends_with_its_handle() {
         let (_directory, path) = program("exec sleep 1000");
         let (passt, _device) = Passt::start(&path).unwrap();
@@ -209,13 +275,13 @@ mod tests {
 
     #[test]
     fn what_comes_from_passt_reaches_the_device() {
-        // The answer to the question, and a frame of five bytes.
+        // The answer to the question, and a frame of ARP.
         let (_directory, path) =
-            program(r"printf '\0\0\0\02ok\0\0\0\05hello' >&0; exec sleep 1000");
+            program(r"printf '\0\0\0\02ok\0\0\0\016aaaaaabbbbbb\010\006' >&0; exec sleep 1000");
         let (mut passt, mut device) = Passt::start(&path).unwrap();
         passt.serve().unwrap();
-        let mut frame = [0; 9];
+        let mut frame = [0; 18];
         device.read_exact(&mut frame).unwrap();
-        assert_eq!(&frame, b"\0\0\0\x05hello");
+        assert_eq!(&frame, b"\0\0\0\x0eaaaaaabbbbbb\x08\x06");
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
         emulator(facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
     ];
     rows.extend(jail::of(facts));
-    rows.push(network(facts).row("passt", "passt", NETWORKS));
+    rows.push(network(facts).row(NETWORK, NETWORK, NETWORKS));
     rows
 }
 

@@ -4,120 +4,195 @@
 //! which Linux takes for the same, that would be a program of the host's own that trusts its loopback. A kernel sends
 //! nothing there by itself, but a guest need not have an honest one, and a program of root may open a raw socket. So
 //! each frame is looked at, and what must not reach passt is dropped.
+//!
+//! passt is not to be relied on for the other way either: it takes datagrams from whoever sends them to a port from which
+//! the guest has sent one, passes on longer ones than the guest's device has room for, and loses its place in either
+//! direction where a socket is full or has half a frame. So it gets each frame by one write, is always read from, and the
+//! guest gets answers alone.
 
-use std::io::{self, Read as _, Write as _};
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::Ipv4Addr;
-use std::os::unix::net::UnixStream;
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
-use box_image::network::{DNS_PORT, SHARED_RESOLVER, is_in_shared};
+use box_image::network::{DNS_PORT, SHARED_GATEWAY, SHARED_RESOLVER, is_in_shared};
 
 /// The size of a frame's length, which is big-endian.
 pub(super) const LENGTH: usize = size_of::<u32>();
-/// The longest frame, in bytes: nothing that IPv4 carries is longer.
-const MAX_FRAME: usize = 65_535 + ETHERNET;
-/// Room for the longest frame and for many ordinary ones.
-const BUFFER: usize = 128 << 10;
 /// The size of the header of Ethernet: two addresses and a type.
 const ETHERNET: usize = 14;
+/// The longest frame that is passed on, in bytes: the device of the guest has room for no more.
+pub(super) const MAX_FRAME: usize = 1_500 + ETHERNET;
+/// The longest one that there is. After another length, nobody knows where the next frame begins.
+const LONGEST: usize = 65_535 + ETHERNET;
+/// How much is read at a time, in bytes.
+const BUFFER: usize = 128 << 10;
+/// How many frames wait for a guest that does not take them, at most; as on any network, further ones are lost.
+const MAX_WAITING: usize = 4096;
+/// How many datagrams' ways are known, the last ones.
+const MAX_FLOWS: usize = 4096;
 /// The type of frames with IPv4.
 const IPV4: [u8; 2] = [0x08, 0x00];
 /// The type of frames with a question for a hardware address, or its answer.
 const ARP: [u8; 2] = [0x08, 0x06];
-/// The protocols with ports.
+/// Protocols of IPv4.
+const ICMP: u8 = 1;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Starts a thread that carries what comes from one socket to another, until one of them is hung up.
-///
-/// # Errors
-/// The kernel's.
-pub(super) fn start(
-    name: &str,
-    from: &UnixStream,
-    to: &UnixStream,
-    carry: fn(UnixStream, UnixStream) -> io::Result<()>,
-) -> io::Result<JoinHandle<()>> {
-    let (from, to) = (from.try_clone()?, to.try_clone()?);
-    // However it ends, the guest has no network then: the sockets stay open, so that its device waits.
-    thread::Builder::new().name(name.to_owned()).spawn(move || drop(carry(from, to)))
+/// A frame with its length.
+type Frame = Vec<u8>;
+
+/// The ways that a guest's datagrams took, on which others may come back.
+#[derive(Debug, Default)]
+pub(super) struct Flows(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    flows: BTreeSet<Flow>,
+    /// The same, the oldest first.
+    order: VecDeque<Flow>,
 }
 
-/// Carries what passt sends.
-pub(super) fn to_guest(mut from: UnixStream, mut to: UnixStream) -> io::Result<()> {
-    let mut buffer = vec![0; BUFFER];
+/// The other host, its port, and the guest's.
+type Flow = (Ipv4Addr, u16, u16);
+
+impl Flows {
+    fn note(&self, flow: Flow) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.flows.insert(flow) {
+            return;
+        }
+        known.order.push_back(flow);
+        if known.order.len() > MAX_FLOWS
+            && let Some(oldest) = known.order.pop_front()
+        {
+            known.flows.remove(&oldest);
+        }
+    }
+
+    fn has(&self, flow: Flow) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).flows.contains(&flow)
+    }
+}
+
+/// Carries those frames of a guest that may leave it, each by one write. Without `names`, the host has no resolver.
+pub(super) fn to_host(
+    from: impl Read,
+    mut to: impl Write,
+    flows: &Flows,
+    names: bool,
+) -> io::Result<()> {
+    let mut from = BufReader::with_capacity(BUFFER, from);
+    while let Some(frame) = next_frame(&mut from)? {
+        if may_leave(&frame[LENGTH..], flows, names) {
+            to.write_all(&frame)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads what passt sends, and puts those frames that may enter the guest where [`deliver`] takes them from.
+pub(super) fn to_guest(from: impl Read, to: &SyncSender<Frame>, flows: &Flows) -> io::Result<()> {
+    let mut from = BufReader::with_capacity(BUFFER, from);
+    while let Some(frame) = next_frame(&mut from)? {
+        if may_enter(&frame[LENGTH..], flows)
+            && let Err(TrySendError::Disconnected(_)) = to.try_send(frame)
+        {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Returns the ends of what waits for a guest.
+pub(super) fn queue() -> (SyncSender<Frame>, Receiver<Frame>) {
+    sync_channel(MAX_WAITING)
+}
+
+/// Writes to the guest what waits for it.
+pub(super) fn deliver(frames: &Receiver<Frame>, mut to: impl Write) -> io::Result<()> {
+    frames.iter().try_for_each(|frame| to.write_all(&frame))
+}
+
+/// Reads the next frame, with its length, that is not too long to be passed on; `None` at the end.
+fn next_frame(from: &mut impl Read) -> io::Result<Option<Frame>> {
     loop {
-        match from.read(&mut buffer)? {
-            0 => return Ok(()),
-            length => to.write_all(&buffer[..length])?,
+        let mut length = [0; LENGTH];
+        match from.read_exact(&mut length) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            read => read?,
+        }
+        let size = u32::from_be_bytes(length) as usize;
+        if size > LONGEST {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let mut frame = vec![0; LENGTH + size];
+        frame[..LENGTH].copy_from_slice(&length);
+        from.read_exact(&mut frame[LENGTH..])?;
+        if size <= MAX_FRAME {
+            return Ok(Some(frame));
         }
     }
 }
 
-/// Carries those frames of a guest that may leave it.
-pub(super) fn to_host(mut from: UnixStream, mut to: UnixStream) -> io::Result<()> {
-    let (mut buffer, mut filled) = (vec![0; BUFFER], 0);
-    loop {
-        match from.read(&mut buffer[filled..])? {
-            0 => return Ok(()),
-            length => filled += length,
-        }
-        let Sorted { kept, read } = sort(&mut buffer[..filled])?;
-        to.write_all(&buffer[..kept])?;
-        buffer.copy_within(read..filled, 0);
-        filled -= read;
+/// Returns the packet of a frame with IPv4, and its header as far as that is always there.
+fn packet(frame: &[u8]) -> Option<(&[u8], &[u8; 20])> {
+    let (header, packet) = frame.split_at_checked(ETHERNET)?;
+    let is_ipv4 = header[12..] == IPV4;
+    is_ipv4.then(|| Some((packet, packet.first_chunk()?))).flatten()
+}
+
+fn is_arp(frame: &[u8]) -> bool {
+    frame.get(12..ETHERNET) == Some(&ARP)
+}
+
+/// Returns the address at a place of a header.
+fn address(header: &[u8; 20], at: usize) -> Ipv4Addr {
+    Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3])
+}
+
+/// Returns the ports of a packet that has some: of whoever sent it, and of whom it is for.
+fn ports(packet: &[u8]) -> Option<(u16, u16)> {
+    let start = usize::from(packet.first()? & 0xf) * 4;
+    let at = |at: usize| Some(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?));
+    Some((at(start)?, at(start + 2)?))
+}
+
+/// Returns whether a frame may leave its guest: for another host, or with a question for the resolver.
+fn may_leave(frame: &[u8], flows: &Flows, names: bool) -> bool {
+    // Only passt itself answers these.
+    let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
+    let to = address(header, 16);
+    // passt takes the resolver's questions by UDP alone.
+    let is_question = || {
+        let port = ports(packet).map(|(_, to)| to);
+        names && header[9] == UDP && port == Some(DNS_PORT)
+    };
+    let may_leave = if is_in_shared(to) {
+        to == SHARED_RESOLVER && is_question()
+    } else {
+        // Not this host as 127.0.0.1 or as 0.0.0.0, and not many hosts at once.
+        to.octets()[0] != 0 && !to.is_loopback() && to.octets()[0] < 224
+    };
+    if let (true, UDP, Some((own, port))) = (may_leave, header[9], ports(packet)) {
+        flows.note((to, port, own));
     }
+    may_leave
 }
 
-/// What of a buffer is to be passed on, and how much of it has been looked at.
-struct Sorted {
-    kept: usize,
-    read: usize,
-}
-
-/// Moves the whole frames that may pass to the start of a buffer.
-fn sort(buffer: &mut [u8]) -> io::Result<Sorted> {
-    let mut done = Sorted { kept: 0, read: 0 };
-    while let Some((length, rest)) = buffer[done.read..].split_first_chunk::<LENGTH>() {
-        let length = u32::from_be_bytes(*length) as usize;
-        if length > MAX_FRAME {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let Some(frame) = rest.get(..length) else { break };
-        let (whole, may_pass) = (LENGTH + length, may_pass(frame));
-        if may_pass {
-            buffer.copy_within(done.read..done.read + whole, done.kept);
-            done.kept += whole;
-        }
-        done.read += whole;
-    }
-    Ok(done)
-}
-
-/// Returns whether a frame may leave its guest.
-fn may_pass(frame: &[u8]) -> bool {
-    let Some((header, packet)) = frame.split_at_checked(ETHERNET) else { return false };
-    match [header[12], header[13]] {
-        // Only passt itself answers these.
-        ARP => true,
-        IPV4 => may_reach(packet),
+/// Returns whether a frame may enter the guest: an answer, and none of this host itself, which passt calls the gateway.
+fn may_enter(frame: &[u8], flows: &Flows) -> bool {
+    let Some((packet, header)) = packet(frame) else { return is_arp(frame) };
+    let from = address(header, 12);
+    match header[9] {
+        _ if from == SHARED_GATEWAY => false,
+        // passt listens at no port, and answers pings.
+        TCP | ICMP => true,
+        UDP => ports(packet).is_some_and(|(port, own)| flows.has((from, port, own))),
         _ => false,
     }
-}
-
-/// Returns whether a packet of IPv4 may leave its guest: to another host, or to the resolver with a question.
-fn may_reach(packet: &[u8]) -> bool {
-    let Some(header) = packet.first_chunk::<20>() else { return false };
-    let [.., a, b, c, d] = *header;
-    let to = Ipv4Addr::new(a, b, c, d);
-    if is_in_shared(to) {
-        let ports = usize::from(header[0] & 0xf) * 4;
-        let port = packet.get(ports + 2..ports + 4);
-        let is_question = port == Some(&DNS_PORT.to_be_bytes()) && matches!(header[9], TCP | UDP);
-        return to == SHARED_RESOLVER && is_question;
-    }
-    // Not this host as 127.0.0.1 or as 0.0.0.0, and not many hosts at once.
-    a != 0 && a != 127 && a < 224
 }
 
 /// Returns the frame, with its length, that asks who has an address.
@@ -132,107 +207,4 @@ pub(super) fn question(hardware: [u8; 6], from: Ipv4Addr, wanted: Ipv4Addr) -> V
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use box_image::network::SHARED_GATEWAY;
-
-    /// Returns a frame of IPv4 to an address and a port.
-    fn packet(to: [u8; 4], protocol: u8, port: u16) -> Vec<u8> {
-        let mut frame = vec![0; ETHERNET + 28];
-        frame[12..14].copy_from_slice(&IPV4);
-        frame[ETHERNET] = 0x45;
-        frame[ETHERNET + 9] = protocol;
-        frame[ETHERNET + 16..ETHERNET + 20].copy_from_slice(&to);
-        frame[ETHERNET + 22..ETHERNET + 24].copy_from_slice(&port.to_be_bytes());
-        frame
-    }
-
-    fn framed(frames: &[&[u8]]) -> Vec<u8> {
-        let one = |frame: &&[u8]| {
-            [&u32::try_from(frame.len()).unwrap().to_be_bytes()[..], frame].concat()
-        };
-        frames.iter().flat_map(one).collect()
-    }
-
-    #[test]
-    fn only_other_hosts_and_the_resolver_are_reached() {
-        for to in
-            [[192, 0, 2, 1], [10, 0, 2, 2], [1, 1, 1, 1], [223, 255, 255, 255], [128, 0, 0, 1]]
-        {
-            assert!(may_pass(&packet(to, TCP, 80)), "{to:?}");
-        }
-        for to in [
-            [127, 0, 0, 1],
-            [127, 255, 255, 254],
-            [0, 0, 0, 0],
-            [0, 1, 2, 3],
-            [224, 0, 0, 251],
-            [255, 255, 255, 255],
-            [198, 19, 255, 1],
-            [198, 19, 255, 2],
-            [198, 19, 255, 53],
-        ] {
-            assert!(!may_pass(&packet(to, TCP, 80)), "{to:?}");
-            assert!(!may_pass(&packet(to, 1, 53)), "{to:?}");
-        }
-        let resolver = SHARED_RESOLVER.octets();
-        assert!(may_pass(&packet(resolver, UDP, 53)) && may_pass(&packet(resolver, TCP, 53)));
-        assert!(!may_pass(&packet(SHARED_GATEWAY.octets(), UDP, 53)));
-    }
-
-    #[test]
-    fn the_port_is_where_the_header_says() {
-        let mut frame = packet(SHARED_RESOLVER.octets(), UDP, 53);
-        frame[ETHERNET] = 0x46;
-        assert!(!may_pass(&frame), "these are bytes of an option");
-        frame[ETHERNET] = 0x4f;
-        assert!(!may_pass(&frame), "there is no port");
-    }
-
-    #[test]
-    fn what_is_neither_ipv4_nor_its_question_is_dropped() {
-        let mut frame = packet([1, 1, 1, 1], TCP, 80);
-        for kind in [[0x86, 0xdd], [0x81, 0x00], [0x88, 0xa8], [0, 0]] {
-            frame[12..14].copy_from_slice(&kind);
-            assert!(!may_pass(&frame), "{kind:?}");
-        }
-        for length in 0..ETHERNET + 20 {
-            assert!(!may_pass(&packet([1, 1, 1, 1], TCP, 80)[..length]), "{length}");
-        }
-        let asked = question([2; 6], SHARED_RESOLVER, SHARED_GATEWAY);
-        assert_eq!(asked.len(), LENGTH + 42);
-        assert!(may_pass(&asked[LENGTH..]));
-    }
-
-    #[test]
-    fn frames_are_sorted_however_they_come() {
-        let (good, bad) = (packet([1, 1, 1, 1], TCP, 80), packet([127, 0, 0, 1], TCP, 80));
-        let sent = framed(&[&bad, &good, &[], &bad, &good, &good, &bad]);
-        let expected = framed(&[&good, &good, &good]);
-        for size in [1, 3, 50, sent.len()] {
-            let (mut guest, from) = UnixStream::pair().unwrap();
-            let (to, mut host) = UnixStream::pair().unwrap();
-            let thread = start("test", &from, &to, to_host).unwrap();
-            sent.chunks(size).for_each(|part| guest.write_all(part).unwrap());
-            let mut came = vec![0; expected.len()];
-            host.read_exact(&mut came).unwrap();
-            assert_eq!(came, expected, "{size}");
-            drop(guest);
-            thread.join().unwrap();
-            drop(to);
-            assert_eq!(host.read(&mut [0]).unwrap(), 0);
-        }
-    }
-
-    #[test]
-    fn the_longest_frame_passes_and_a_longer_one_ends_it() {
-        let mut longest = packet([1, 1, 1, 1], TCP, 80);
-        longest.resize(MAX_FRAME, 7);
-        let mut sent = framed(&[&longest]);
-        let done = sort(&mut sent).unwrap();
-        assert_eq!((done.kept, done.read), (sent.len(), sent.len()));
-        assert!(sent.len() <= BUFFER);
-        longest.push(7);
-        assert!(sort(&mut framed(&[&longest])).is_err());
-    }
-}
+mod tests;
