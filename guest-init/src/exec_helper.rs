@@ -10,13 +10,13 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use box_image::ComponentName;
 use box_image::plan::EXEC_SOCKET_PATH;
 use box_image::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
 use box_image::wire::{
     self, Credit, Exec, Frames, GuestMessage, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
     Output, Signal, Stream, Window,
 };
-use box_image::{ComponentName, exit};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal as Number};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -212,13 +212,13 @@ impl Caller {
                 GuestMessage::Credit(credit) => {
                     self.input = self.input.map(|left| left.saturating_add(credit.bytes));
                 }
-                GuestMessage::Exited(ended) if ended.timed_out => return Ok(Some(exit::TIMED_OUT)),
-                GuestMessage::Exited(ended) => return Ok(Some(ended.status)),
+                GuestMessage::Exited(ended) => return Ok(Some(ended.code())),
                 GuestMessage::Hello(_)
                 | GuestMessage::Ready(_)
                 | GuestMessage::Failed(_)
                 | GuestMessage::Usage(_)
-                | GuestMessage::Denied(_) => {}
+                | GuestMessage::Denied(_)
+                | GuestMessage::TaskResult(_) => {}
             }
         }
         Ok(None)

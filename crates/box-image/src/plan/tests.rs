@@ -87,7 +87,6 @@ fn every_declaration_that_is_not_enforced_is_named() {
         declared(&plan),
         [
             "agent tools",
-            "task",
             "logs",
             "cap \"ws\"",
             "cap \"http\"",
@@ -104,7 +103,7 @@ fn each_declaration_is_refused_by_itself() {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
         let enforced =
-            ["agent-kind", "layout", "skills", "shares", "scratch", "network", "secrets"]
+            ["agent-kind", "layout", "skills", "shares", "scratch", "network", "secrets", "task"]
                 .contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
     }

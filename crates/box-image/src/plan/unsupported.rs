@@ -34,8 +34,8 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            tools, network, task, logs, caps, sandbox,
-            skills: _, shares: _, scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            tools, network, logs, caps, sandbox,
+            task: _, skills: _, shares: _, scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
@@ -46,7 +46,6 @@ impl RunPlan {
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
         found.extend(reached(network));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unshared(name)));
-        found.extend(one(task.is_some(), "task", NOT_YET));
         found.extend(one(logs.is_some(), "logs", NOT_YET));
         found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
         found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));

@@ -102,6 +102,14 @@ pub struct Resize {
     pub size: TerminalSize,
 }
 
+/// A part of the result of the box's task. All parts are sent at once and together are bounded
+/// ([`MAX_RESULT`](crate::task::MAX_RESULT) and one byte), so that nobody has to grant them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskResult {
+    /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
+    pub data: Vec<u8>,
+}
+
 /// Bytes for the standard input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use zeroize::Zeroizing;
 
-use super::{Input, MAX_FRAME, Output, Secret, Stream};
+use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult};
 
 /// The size of the length field.
 const PREFIX: usize = 4;
@@ -68,6 +68,17 @@ impl Body for Input {
         };
         body.drain(..1);
         Ok(Self { id, data: body })
+    }
+}
+
+impl Body for TaskResult {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[], &self.data);
+        Ok(())
+    }
+
+    fn decode(data: Vec<u8>) -> io::Result<Self> {
+        Ok(Self { data })
     }
 }
 

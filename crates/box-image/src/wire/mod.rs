@@ -8,7 +8,7 @@
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
 //! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes; of Secret: index
-//!         u8, then the bytes
+//!         u8, then the bytes; of TaskResult: the bytes
 //! ```
 //!
 //! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
@@ -29,11 +29,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ComponentName;
+use crate::{ComponentName, exit};
 use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of a later one.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 /// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -44,7 +44,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 5 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 6 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -120,6 +120,8 @@ messages! {
         7 => Usage(Usage),
         /// The filter of the box has denied something: from a supervisor to its clients alone.
         8 => Denied(Denied),
+        /// A part of the task's result, before the agent's end.
+        9 => TaskResult(TaskResult),
     }
 }
 
@@ -131,7 +133,7 @@ mod secret;
 mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
-pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TerminalSize};
+pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize};
 pub use frame::Frames;
 pub use mounts::{
     MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, devices,
@@ -229,6 +231,14 @@ pub struct Exited {
     pub timed_out: bool,
 }
 
+impl Exited {
+    /// Returns the exit code of a command that stands for this program: its status, but that of timeout(1) if it was killed
+    /// because its time was up.
+    pub const fn code(self) -> u8 {
+        if self.timed_out { exit::TIMED_OUT } else { self.status }
+    }
+}
+
 /// More bytes that may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -293,6 +303,7 @@ impl HostMessage {
     /// Returns the protocol that has this message, of those that a host speaks.
     pub fn since(&self) -> u32 {
         match self {
+            Self::Mounts(Mounts { task: Some(_), .. }) => 6,
             Self::Connect(_) => 5,
             Self::Mounts(_) => 4,
             Self::Exec(Exec { own: Some(Own::Skills(_)), .. }) => 4,

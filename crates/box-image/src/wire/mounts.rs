@@ -1,8 +1,8 @@
-//! Mounts of the host in a box: directories, and disks that stay.
+//! The things that a host gives a box for one run: directories, disks that stay, and a task.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NetworkMode, Scope};
+use crate::{NetworkMode, Scope, TaskPlan};
 
 /// The byte after the nonce, in its file, of a boot in which [`Mounts`] come.
 pub const MOUNTS_FOLLOW: u8 = b'+';
@@ -24,7 +24,7 @@ pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")
 }
 
-/// Everything of the host that components see, in the order in which it is mounted: what is
+/// Everything of the host that components see; the mounts are in the order in which it is mounted: what is
 /// inside something else comes after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -35,6 +35,9 @@ pub struct Mounts {
     pub gid: u32,
     /// The mounts.
     pub mounts: Vec<Mount>,
+    /// The task, instead of that of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskPlan>,
 }
 
 /// A directory or a disk of the host in components.

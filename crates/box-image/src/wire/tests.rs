@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, PROTOCOL]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn host_messages_read_back_and_name_their_protocol() {
     let pack = Exec { own: Some(Own::Pack), ..exec.clone() };
     let load = Exec { own: Some(Own::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
-    let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount] };
+    let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
     for (message, since) in [
         (HostMessage::Exec(exec.clone()), 2),
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
