@@ -30,6 +30,7 @@ mod secrets;
 mod serve;
 mod skills;
 pub mod sys;
+mod task;
 pub mod time;
 mod wait;
 
@@ -135,7 +136,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     let channel = slot.insert(Channel::open(nonce)?);
     let mut plan = plan::read()?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
-    let host = mounts_follow.then(|| mounts::receive(channel)).transpose()?;
+    let mut host = mounts_follow.then(|| mounts::receive(channel)).transpose()?;
+    plan.task = host.as_mut().and_then(|it| it.task.take()).or(plan.task);
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;
     cgroup::prepare()?;
@@ -145,6 +147,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
     network::shared::set_up(&plan.network)?;
+    plan.task.iter().try_for_each(|task| task::make(task, &plan.agent.user))?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let setup = Setup { run: &plan, secrets, host };

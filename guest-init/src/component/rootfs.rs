@@ -36,6 +36,7 @@ use crate::disks;
 use crate::error::{InitError, Step as _};
 use crate::secrets;
 use crate::serve::calls;
+use crate::task;
 
 /// Paths of `/proc` that workloads may read but not write, where they exist.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
@@ -126,6 +127,9 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
         bind_read_only(Path::new(SKILLS_PATH), &below(SKILLS_PATH), NO_SUID_DEV)?;
     }
     setting.host.show(root, setting.run, setting.name)?;
+    if setting.run.task.is_some() && setting.name == ComponentName::Agent {
+        task::show(root)?;
+    }
     if setting.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {
             bind_read_only(Path::new(source), &below(path), NO_SUID_DEV)?;

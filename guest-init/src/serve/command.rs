@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Own, Stream, TerminalSize,
+    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Own, Stream, TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
 
@@ -16,7 +16,7 @@ use crate::component::Component;
 use crate::component::protocol::{AGENT, BUSINESS, ProgramId, Request};
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
-use crate::sys;
+use crate::{sys, task};
 
 /// The most bytes of a reason that are sent, without its end of line.
 const MAX_REASON: usize = MAX_OUTPUT - 1;
@@ -242,20 +242,31 @@ impl Server<'_> {
             return;
         }
         self.programs.remove(&id);
+        let of_program = self.machine.components.iter().find(|it| it.name == component);
+        let leaf = of_program.map(|it| &it.leaf);
+        let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
+        let exited = Exited { id: id.into(), status, oom_killed, timed_out };
         if id == AGENT {
+            self.send_result(exited);
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
         }
         if id == BUSINESS {
             self.autostarted_has_ended(status, credit);
         }
-        let of_program = self.machine.components.iter().find(|it| it.name == component);
-        let leaf = of_program.map(|it| &it.leaf);
-        let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
-        self.reply(id, |id| {
-            GuestMessage::Exited(Exited { id: id.into(), status, oom_killed, timed_out })
-        });
+        // A caller has its own ids.
+        self.reply(id, |id| GuestMessage::Exited(Exited { id: id.into(), ..exited }));
         self.hang_up(id);
+    }
+
+    /// Sends the result of the task, if the box has one, whose agent has ended so.
+    fn send_result(&mut self, exited: Exited) {
+        if self.machine.plan.task.is_none() {
+            return;
+        }
+        for part in task::end(exited).chunks(MAX_OUTPUT) {
+            self.send(&GuestMessage::TaskResult(TaskResult { data: part.to_vec() }));
+        }
     }
 
     /// Returns whether somebody listens to a program.

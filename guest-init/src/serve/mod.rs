@@ -32,7 +32,7 @@ use crate::console;
 use crate::error::{InitError, Step as _};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
-use crate::{bridge, network};
+use crate::{bridge, network, task};
 use autostart::Autostart;
 use calls::Calls;
 use input::Input;
@@ -137,7 +137,7 @@ struct Server<'a> {
 
 impl Server<'_> {
     fn start_agent(&mut self) -> Result<(), InitError> {
-        let (program, streams) =
+        let (mut program, streams) =
             Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         match self.machine.components[0].link.send(&Request::Start { id: AGENT }, &fds) {
@@ -145,6 +145,7 @@ impl Server<'_> {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent.step("start the agent")?,
         }
+        program.deadline = self.machine.plan.task.as_ref().and_then(task::deadline);
         self.programs.insert(AGENT, program);
         Ok(())
     }
@@ -351,6 +352,7 @@ impl Server<'_> {
         match event {
             Event::Started { at_ns } => {
                 self.agent = Agent::Started(at_ns);
+                self.machine.plan.task.iter().for_each(|_| task::start());
                 self.set_up_rest()?;
             }
             Event::Healthy { at_ns } => self.agent_is_healthy(at_ns),

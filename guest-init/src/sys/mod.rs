@@ -208,7 +208,7 @@ pub fn loopback_up(socket: BorrowedFd<'_>) -> nix::Result<()> {
 /// Brings a device of the current network namespace up.
 ///
 /// # Errors
-/// The kernel's; `ENODEV` where there is none of this name.
+/// The kernel's; `ENODEV` where no device has this name.
 pub fn device_up(socket: BorrowedFd<'_>, device: &str) -> nix::Result<()> {
     let up =
         libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::ERANGE)?;
@@ -233,7 +233,7 @@ pub fn add_loopback_address(
 /// it reaches.
 ///
 /// # Errors
-/// The kernel's; `ENODEV` where there is none of this name.
+/// The kernel's; `ENODEV` where no device has this name.
 pub fn set_address(
     socket: BorrowedFd<'_>,
     device: &str,
