@@ -6,6 +6,7 @@
 //! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
 //! <state>/boxes/NAME/record.json   the state of the box
 //! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
+//! <state>/boxes/NAME/result.json   what the agent has left as the result of its task
 //! <state>/boxes/NAME/network.log   what the box's filter has decided
 //! ```
 //!
@@ -24,6 +25,7 @@ use std::time::SystemTime;
 
 use box_image::ComponentName;
 use box_image::plan::PLAN_MAX;
+use box_image::task::MAX_RESULT;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
@@ -40,6 +42,7 @@ pub use record::{Record, State};
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
 const RECORD: &str = "record.json";
+const RESULT: &str = "result.json";
 /// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
 const LOCKS: &str = ".locks";
 /// How many records of boxes that have ended are kept.
@@ -114,6 +117,18 @@ impl Boxes {
     /// Returns what the filter of a box has decided, from its beginning.
     pub fn network_log(&self, name: &str) -> LogReader {
         LogReader::of_network(&self.directory.join(name))
+    }
+
+    /// Returns what the agent of a box has left as the result of its task; nothing where it has left none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn result(&self, name: &str) -> Result<Vec<u8>, LaunchError> {
+        let path = self.directory.join(name).join(RESULT);
+        match read_file(&path, Links::Refuse, MAX_RESULT as u64 + 1) {
+            Err(error) if error.is_absent() => Ok(Vec::new()),
+            read => read.map_err(|error| LaunchError::file("read", &path)(error.into())),
+        }
     }
 
     /// Returns the record of the box with this name.
@@ -289,6 +304,14 @@ impl Entry {
         write(&self.directory, &self.record)
     }
 
+    /// Keeps what the agent has left as the result of its task.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_result(&self, result: &[u8]) -> Result<(), LaunchError> {
+        write_file(&self.directory.join(RESULT), result)
+    }
+
     /// Notes how the box ended, or removes the record where that was asked for.
     ///
     /// # Errors
@@ -312,12 +335,17 @@ fn is_free(lock: &File, path: &Path) -> bool {
 /// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
 fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
     let path = directory.join(RECORD);
+    let text = serde_json::to_vec(record).map_err(LaunchError::system("write a record"))?;
+    write_file(&path, &text)
+}
+
+fn write_file(path: &Path, text: &[u8]) -> Result<(), LaunchError> {
     let put = || -> io::Result<()> {
-        let draft = FileDraft::beside(&path, 0o600)?;
-        draft.file().write_all(&serde_json::to_vec(record)?)?;
-        draft.finish_over_unflushed(&path)
+        let draft = FileDraft::beside(path, 0o600)?;
+        draft.file().write_all(text)?;
+        draft.finish_over_unflushed(path)
     };
-    put().map_err(LaunchError::file("write", &path))
+    put().map_err(LaunchError::file("write", path))
 }
 
 /// Removes a record, without which there is no box, then all else, and at last the lock.

@@ -344,7 +344,7 @@ impl<'a> Client<'a> {
                 self.pass_on(&wrote, agent)
             }
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
-                self.agent_status = Some(exit.status);
+                self.agent_status = Some(exit.code());
                 Ok(())
             }
             GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {

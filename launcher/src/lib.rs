@@ -44,6 +44,7 @@ pub mod signals;
 pub mod skills;
 mod state;
 pub mod supervisor;
+pub mod task;
 pub mod tty;
 pub mod verify;
 pub mod vmm;

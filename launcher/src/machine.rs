@@ -79,6 +79,8 @@ pub struct Setup<'a> {
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, those of the plan among them.
     pub shares: Vec<Share>,
+    /// The task, instead of that of the plan.
+    pub task: Option<box_image::TaskPlan>,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,
     /// Where the agent's socket is made; by default in the private directory.
@@ -447,7 +449,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         agent: agent_socket.as_ref().map(|socket| socket.port),
         shared_network: socket.map(|it| it.as_raw_fd()),
         has_network: network.is_some(),
-        has_mounts: !(setup.shares.is_empty() && setup.volumes.is_empty()),
+        has_mounts: !(setup.shares.is_empty() && setup.volumes.is_empty()) || setup.task.is_some(),
         jail: terms,
     })?;
     let jail =
@@ -478,10 +480,15 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
 /// # Errors
 /// [`LaunchError::Share`] where that is too much for one message.
 fn mounts(setup: &Setup<'_>, ids: (u32, u32)) -> Result<Option<HostMessage>, LaunchError> {
-    let too_many = || LaunchError::Share("there are too many directories for one box".to_owned());
+    let too_many = || {
+        LaunchError::Share(
+            "its directories and its task are too many and too long for one message".to_owned(),
+        )
+    };
     let mut mounts = shares::mounts(&setup.shares, ids).ok_or_else(too_many)?;
     mounts.mounts.extend(volumes::mounts(&setup.volumes));
-    if mounts.mounts.is_empty() {
+    mounts.task.clone_from(&setup.task);
+    if mounts.mounts.is_empty() && mounts.task.is_none() {
         return Ok(None);
     }
     // What is inside something else comes after it.

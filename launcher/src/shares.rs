@@ -214,7 +214,7 @@ pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Option<Mounts>
         guest: share.guest.clone(),
         scope: scope(share),
     };
-    Some(Mounts { uid, gid, mounts: shares.iter().zip(sources).map(mount).collect() })
+    Some(Mounts { uid, gid, mounts: shares.iter().zip(sources).map(mount).collect(), task: None })
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 mod clients;
 mod network;
 mod programs;
+mod task;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -35,6 +36,7 @@ use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
+use crate::task::EndedTask;
 use crate::wall_clock::WallClock;
 use clients::{Clients, FromClient, MAX_CLIENTS};
 use programs::{AGENT, BUSINESS, Programs};
@@ -49,6 +51,9 @@ const MAX_MEASURED: usize = 64;
 pub(crate) const RUN: &str = "run the box";
 /// How the end of a machine that nobody asked for is described.
 const WHEN: &str = "while the box ran";
+
+/// The end of a box that was served, with its task, if it had one.
+pub type Served = Result<Option<EndedTask>, RunFailure>;
 
 /// A started box, which nobody serves yet.
 #[derive(Debug)]
@@ -79,7 +84,7 @@ impl Started {
         }
     }
 
-    /// Serves the box on a thread of its own; returns that, and a connection to it.
+    /// Serves the box on a thread of its own; returns that, which returns the box's task, and a connection to it.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -87,7 +92,7 @@ impl Started {
         self,
         entry: Entry,
         terms: Terms,
-    ) -> Result<(UnixStream, JoinHandle<Result<(), RunFailure>>), LaunchError> {
+    ) -> Result<(UnixStream, JoinHandle<Served>), LaunchError> {
         let action = "start the supervisor";
         let (ours, theirs) = UnixStream::pair().map_err(LaunchError::system(action))?;
         let serve = move || self.serve(entry, terms, None, Some(theirs));
@@ -95,16 +100,11 @@ impl Started {
         Ok((ours, thread.map_err(LaunchError::system(action))?))
     }
 
-    /// Serves the box until it ends, or a signal asks for that.
+    /// Serves the box until it ends, or a signal asks for that; returns its task, if it had one.
     ///
     /// # Errors
     /// When the machine ends by itself, or its init fails.
-    pub fn serve_here(
-        self,
-        entry: Entry,
-        terms: Terms,
-        signals: &StopSignals,
-    ) -> Result<(), RunFailure> {
+    pub fn serve_here(self, entry: Entry, terms: Terms, signals: &StopSignals) -> Served {
         self.serve(entry, terms, Some(signals), None)
     }
 
@@ -114,7 +114,7 @@ impl Started {
         terms: Terms,
         signals: Option<&StopSignals>,
         first: Option<UnixStream>,
-    ) -> Result<(), RunFailure> {
+    ) -> Served {
         let Self { runtime, listener, mut machine } = self;
         let served = runtime.block_on(async {
             let signals = signals.map(WatchedSignals::new).transpose()?;
@@ -137,6 +137,7 @@ impl Started {
                 measured_for: VecDeque::new(),
                 wall_clock: WallClock::new()?,
                 told: BTreeSet::new(),
+                result: Vec::new(),
             };
             supervisor.run(signals.as_ref()).await
         });
@@ -179,6 +180,8 @@ struct Supervisor {
     wall_clock: WallClock,
     /// The denials that clients know of.
     told: BTreeSet<(ComponentName, String)>,
+    /// The result that the agent has left of its task.
+    result: Vec<u8>,
 }
 
 /// Whether the box is served any longer.
@@ -189,7 +192,7 @@ const BREAK: Flow = ControlFlow::Break(());
 
 impl Supervisor {
     /// Serves the box to its end, which the record then says.
-    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), RunFailure> {
+    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
         let served = self.serve(signals).await;
         if served.as_ref().is_err_and(|error| !error.is_an_end()) {
             self.settle().await;
@@ -200,6 +203,7 @@ impl Supervisor {
         let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
         let error = error.or(self.log_failure());
+        let task = self.ended_task();
         let Self { machine, entry, mut clients, .. } = self;
         drop(entry.end(status, error));
         let said = vec![machine.console_end()];
@@ -209,7 +213,7 @@ impl Supervisor {
             clients.tell_all(&failed(RUN, &error.to_string()));
         }
         clients.close().await;
-        ended.map_err(|error| RunFailure { error, said })
+        ended.map(|()| task).map_err(|error| RunFailure { error, said })
     }
 
     /// Passes on what is left to say of a machine that has failed.
@@ -283,6 +287,7 @@ impl Supervisor {
                     self.clients.send(program.client, &GuestMessage::Exited(exit), None);
                 }
             }
+            GuestMessage::TaskResult(part) => self.take_result(&part)?,
             GuestMessage::Credit(credit) => {
                 if let Some(client) = self.programs.granted_input(credit) {
                     self.clients.send(client, &GuestMessage::Credit(credit), None);
@@ -309,8 +314,9 @@ impl Supervisor {
 
     fn agent_ended(&mut self, exit: Exited) -> Flow {
         self.agent = Some(exit);
+        self.end_task(exit);
         if self.terms.ends_with_agent || self.stop.is_none() {
-            self.status = Some(exit.status);
+            self.status = Some(exit.code());
         }
         self.note_oom(ComponentName::Agent, exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);

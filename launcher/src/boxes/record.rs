@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::network::Published;
 use crate::shares::Shown;
 use crate::state::since_epoch;
+use crate::task::Task;
 use crate::volumes::VolumePlace;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
@@ -74,6 +75,9 @@ pub struct Record {
     /// The rules of its network, as they are now.
     #[serde(default)]
     pub network: NetworkPlan,
+    /// Its task.
+    #[serde(default)]
+    pub task: Option<Task>,
     /// Its published ports.
     #[serde(default)]
     pub published: Vec<Published>,
@@ -127,6 +131,7 @@ impl Record {
             shares: Vec::new(),
             volumes: Vec::new(),
             network: plan.network.clone(),
+            task: plan.task.as_ref().map(Task::new),
             published: Vec::new(),
             jail_missing: Vec::new(),
             error: None,
@@ -141,6 +146,7 @@ impl Record {
         let phases_ms = machine.facts.is_ready.then_some(machine.facts.phases);
         let agent_socket = machine.agent_socket().map(Path::to_owned);
         self.published = machine.published().to_vec();
+        self.task.iter_mut().for_each(Task::start);
         let state = State::Running;
         self.jail_missing.clone_from(&machine.facts.jail.missing);
         *self = Self { state, vmm, protocol, ready_ms, phases_ms, agent_socket, ..self.clone() };
@@ -148,6 +154,7 @@ impl Record {
 
     /// Notes the end.
     pub(super) fn end(&mut self, status: Option<u8>, error: Option<String>) {
+        self.task.iter_mut().for_each(Task::lose);
         let (state, ended_ms) = (State::Ended, Some(since_epoch()));
         let error = error.or_else(|| self.error.take());
         *self =

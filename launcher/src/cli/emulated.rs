@@ -20,6 +20,8 @@ const INTERACTIVE: &str = "--interactive";
 const JAIL: &str = "--jail";
 const VOLUME: &str = "--volume";
 const PUBLISH: &str = "--publish";
+const TASK: &str = "--task";
+const RESULT: &str = "--result";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -88,6 +90,8 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
         ("--console", args.console.is_some()),
         (VOLUME, !args.volumes.is_empty()),
         (PUBLISH, !args.published.is_empty()),
+        (TASK, args.task.is_some()),
+        (RESULT, args.result.is_some()),
         (JAIL, args.jail.is_some()),
         (INTERACTIVE, args.options.interactive),
     ];
@@ -102,7 +106,7 @@ fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let help = if option == JAIL {
         "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
          boxes of strangers so"
-    } else if option == PUBLISH {
+    } else if [PUBLISH, TASK, RESULT].contains(&option) {
         "start it on a machine with KVM; or leave it out"
     } else if option == VOLUME {
         "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept"

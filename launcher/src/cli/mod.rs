@@ -26,6 +26,7 @@ mod shares;
 mod since;
 mod skills;
 mod stats;
+mod task;
 mod terminal;
 mod usage;
 mod verify;
@@ -77,6 +78,7 @@ enum Command {
     Health(health::HealthArgs),
     Skills(skills::SkillsArgs),
     Network(network::NetworkArgs),
+    Task(task::TaskArgs),
     Stats(stats::StatsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
@@ -116,6 +118,7 @@ impl Command {
             Self::Health(args) => (health::health(args), args.json),
             Self::Skills(args) => (skills::skills(args), args.json),
             Self::Network(args) => (network::network(args), args.json),
+            Self::Task(args) => (task::task(args), args.json),
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),

@@ -25,6 +25,7 @@ use boxlaunch::scratch;
 use boxlaunch::shares::Share;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::Started;
+use boxlaunch::task::Task;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure};
 use nix::fcntl::OFlag;
@@ -35,7 +36,7 @@ use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
-use super::{detach, emulated, secrets, shares};
+use super::{detach, emulated, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -79,6 +80,7 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = args.open()?;
     let component = checked(args, &opened)?;
+    let result = task::result_place(args, opened.plan())?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
     shares::look_for_large(&shares, terminal::notice);
@@ -91,7 +93,9 @@ fn boot(
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
-    let record = record(args, &opened, &runtime, &shares)?;
+    let task = task::given(args)?;
+    let mut record = record(args, &opened, &runtime, &shares)?;
+    record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
@@ -111,6 +115,7 @@ fn boot(
             secrets,
             shares,
             published: args.published.clone(),
+            task,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
             logs: entry.logs()?,
@@ -132,7 +137,7 @@ fn boot(
             return Err(failure.into());
         }
     };
-    let run = Run { args, opened: &opened, component, signals, screen };
+    let run = Run { args, opened: &opened, component, signals, screen, result };
     run.serve(started, entry, agent_output)
 }
 

@@ -143,6 +143,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         disks: Vec::new(),
         volumes: Vec::new(),
         published: Vec::new(),
+        task: None,
         agent_socket: None,
         console: None,
         logs: Logs::nowhere(),

@@ -12,7 +12,7 @@ use crate::network::Network;
 /// How much clients are told that the filter has denied.
 const MAX_TOLD: usize = 100;
 
-/// Waits for the next thing that the filter of a network denies; for ever, where there is none.
+/// Waits for the next thing that the filter of a network denies; for ever, without a filter.
 pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
     match network {
         Some(network) => network.next_denied().await,

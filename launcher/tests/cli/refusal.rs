@@ -3,7 +3,7 @@
 use box_image::wire::PROTOCOL;
 use box_image::{
     BoxConfig, CapPlan, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery,
-    SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,
+    SecretPlan, SharePlan, SkillMode, SkillPlan,
 };
 use serde_json::Value;
 
@@ -34,14 +34,6 @@ fn demanding() -> BoxConfig {
         scope: Scope::Agent,
         delivery: SecretDelivery::Env,
     }];
-    plan.task = Some(TaskPlan {
-        id: "1".into(),
-        kind: "review".into(),
-        description: "Look.".into(),
-        input: None,
-        tags: Vec::new(),
-        timeout_seconds: None,
-    });
     plan.logs = Some(LogsPlan { stdout: true, ..LogsPlan::default() });
     plan.caps = vec![CapPlan::Payments];
     plan.sandbox = Some(SandboxPlan::default());
@@ -51,7 +43,6 @@ fn demanding() -> BoxConfig {
 const LINES: &str = r#"  agent tools: not supported yet
   agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
   network "cap-only": not supported yet
-  task: not supported yet
   logs: not supported yet
   cap "payments": not supported yet
   sandbox: not supported yet
@@ -125,7 +116,7 @@ fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let ended = scene.run(&["run"]);
     assert_eq!(
         ended.stderr,
-        "error: the box's init speaks protocol 6, but this boxlaunch speaks 2 to 5\n  \
+        "error: the box's init speaks protocol 7, but this boxlaunch speaks 2 to 6\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );

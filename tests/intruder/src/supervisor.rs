@@ -111,6 +111,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         volumes: Vec::new(),
         disks: Vec::new(),
         published: Vec::new(),
+        task: None,
         agent_socket: None,
         console: None,
         logs: entry.logs()?,

@@ -93,6 +93,13 @@ pub(crate) struct RunArgs {
     /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH")]
     pub(in crate::cli) volumes: Vec<VolumePlace>,
+    /// Give the agent the task of this file, instead of the box's: a JSON object with id, type and description. The box runs
+    /// until its agent ends, and boxlaunch exits with 0 where the task is completed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
+    pub(in crate::cli) task: Option<PathBuf>,
+    /// Write the result that the agent leaves in /task/result.json to this file.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
+    pub(in crate::cli) result: Option<PathBuf>,
     /// Let clients on this host connect to a TCP port of a component: HOST:GUEST, or ADDRESS:HOST:GUEST where that shall not
     /// be 127.0.0.1, with /business after it for that component; 0 for a free port of the host. May be repeated.
     #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
@@ -157,6 +164,8 @@ impl RunArgs {
             skills: _,
             volumes: _,
             published: _,
+            task: _,
+            result: _,
             emulated: _,
             host_kernel: _,
             nested: _,
@@ -261,6 +270,7 @@ Examples:
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
   boxlaunch run ./hello.box -p 8080:80/business
+  boxlaunch run ./fixer.box --task task.json --result result.json
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
 

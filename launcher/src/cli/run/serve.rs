@@ -1,6 +1,6 @@
 //! A box that has started: what it is for, how it is stopped, and what is said of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,15 @@ use box_image::text::shown;
 use box_image::wire::Follow;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
+use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Entry, Record};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::error::because;
 use boxlaunch::output::Route;
 use boxlaunch::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::signals::StopSignals;
-use boxlaunch::supervisor::{Started, Terms};
-use boxlaunch::{LaunchError, RunFailure};
+use boxlaunch::supervisor::{Served, Started, Terms};
+use boxlaunch::task::EndedTask;
 use error_report::Problem;
 use serde_json::json;
 
@@ -23,7 +24,7 @@ use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
-use crate::cli::{detach, notify};
+use crate::cli::{detach, notify, task};
 
 /// How a run ended after its start.
 enum Ending {
@@ -54,6 +55,8 @@ pub(super) struct Run<'a> {
     pub(super) component: ComponentName,
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,
+    /// Where the result of the task is to be written.
+    pub(super) result: Option<PathBuf>,
 }
 
 impl Run<'_> {
@@ -76,8 +79,12 @@ impl Run<'_> {
             if !args.json {
                 self.screen.print(&format!("{}\n", record.name));
             }
-            self.report(&record, &facts, &agent_output, Ending::Ready)?;
-            return detach::keep_running(started, entry, terms, self.signals, self.screen);
+            self.report((&record, &facts, None), &agent_output, Ending::Ready)?;
+            let screen = self.screen;
+            let kept = detach::keep_running(started, entry, terms, self.signals, screen);
+            let (code, ended) = kept?;
+            task::write_result(self.result.as_deref(), ended.as_ref())?;
+            return Ok(code);
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
@@ -105,13 +112,25 @@ impl Run<'_> {
         let ending = match ending {
             // The supervisor knows why.
             Err(LaunchError::BoxEnded(_) | LaunchError::Refused { .. }) if stopped.is_err() => {
-                return stopped.map(|()| exit::FAILED).map_err(CommandError::from);
+                return stopped.map(|_| exit::FAILED).map_err(CommandError::from);
             }
             ending => ending?,
         };
-        let code = after_stop(ending.code(), stopped, self.screen)?;
-        self.report(&record, &facts, &agent_output, ending)?;
-        Ok(code)
+        let (code, ended) = after_stop(ending.code(), stopped, self.screen)?;
+        let is_agents = matches!(ending, Ending::Agent(_));
+        task::write_result(self.result.as_deref(), ended.as_ref())?;
+        self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
+        // A command's status is the run's, whatever becomes of the agent.
+        Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
+    }
+
+    /// Says why the task has failed, if it has; returns the exit code.
+    fn judged(&self, code: u8, ended: Option<&EndedTask>) -> u8 {
+        let (code, failure) = task::verdict(code, ended);
+        if let (Some(why), false) = (failure, self.args.json || is_quiet()) {
+            self.screen.notice(&format!("boxlaunch: the task has failed: {}\n", shown(why)));
+        }
+        code
     }
 
     /// Shows what the start took where that is asked for; returns the error of one over its budget.
@@ -164,8 +183,7 @@ impl Run<'_> {
     /// Prints the report where one is asked for.
     fn report(
         &self,
-        record: &Record,
-        facts: &RunFacts,
+        (record, facts, task): (&Record, &RunFacts, Option<&EndedTask>),
         agent_output: &Route,
         ending: Ending,
     ) -> Result<(), CommandError> {
@@ -176,6 +194,7 @@ impl Run<'_> {
         let socket = self.agent_socket(record);
         let mut report = run_report(digest, config, facts, agent_output, socket);
         report["name"] = json!(record.name);
+        task.iter().for_each(|it| report["task"] = task::report(it));
         match ending {
             Ending::OverBudget(error) => report["errors"] = json!([error]),
             Ending::Command(command) => report["command"] = json!(command),
@@ -244,32 +263,33 @@ fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(),
 /// Waits until the box has ended, and passes on what its agent still writes.
 fn ended(
     client: &mut Client<'_>,
-    supervisor: JoinHandle<Result<(), RunFailure>>,
+    supervisor: JoinHandle<Served>,
     agent_output: &mut Route,
-) -> Result<(), RunFailure> {
+) -> Served {
     let mut waited = wait_for_end(client, agent_output);
     if waited.is_err() {
         // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
         waited = waited.and(wait_for_end(client, &mut Route::Nowhere));
     }
     let served = supervisor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    served.map_err(|failure| failure.with_output(agent_output))?;
-    Ok(waited?)
+    let task = served.map_err(|failure| failure.with_output(agent_output))?;
+    waited?;
+    Ok(task)
 }
 
-/// Returns the exit code of a run that was stopped. Output that was lost at the last moment does
+/// Returns the exit code of a run that was stopped, and its task. Output that was lost at the last moment does
 /// not hide the status of a program that failed, as it does not in [`Screen::close`].
 fn after_stop(
     code: u8,
-    stopped: Result<(), RunFailure>,
+    stopped: Served,
     screen: &Screen,
-) -> Result<u8, CommandError> {
+) -> Result<(u8, Option<EndedTask>), CommandError> {
     match stopped {
         Err(failure) if code != 0 && matches!(failure.error, LaunchError::Output(_)) => {
             screen.report(&failure.into(), false);
-            Ok(code)
+            Ok((code, None))
         }
-        stopped => stopped.map(|()| code).map_err(CommandError::from),
+        stopped => stopped.map(|task| (code, task)).map_err(CommandError::from),
     }
 }
 
@@ -297,6 +317,7 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
+    use boxlaunch::RunFailure;
     use boxlaunch::jail::Report;
     use boxlaunch::verify::{Verification, Verified};
 
@@ -319,7 +340,7 @@ mod tests {
         let signals = Rc::new(StopSignals::block().unwrap());
         let screen = Screen::new(&signals).unwrap();
         let failure = RunFailure { error, said: Vec::new() };
-        after_stop(code, Err(failure), &screen).unwrap_or_else(|error| error.exit)
+        after_stop(code, Err(failure), &screen).map_or_else(|error| error.exit, |(code, _)| code)
     }
 
     #[test]

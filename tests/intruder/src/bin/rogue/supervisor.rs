@@ -26,7 +26,7 @@ pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
     let end = match start(program, bundle, state, &signals) {
         Ok((started, entry)) => {
             let terms = Terms { ends_with_agent: true, grace: GRACE };
-            started.serve_here(entry, terms, &signals)
+            started.serve_here(entry, terms, &signals).map(drop)
         }
         Err(failure) => Err(failure),
     };
@@ -62,6 +62,7 @@ fn start(
         volumes: Vec::new(),
         disks: Vec::new(),
         published: Vec::new(),
+        task: None,
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),
         logs: entry.logs()?,

@@ -1,0 +1,153 @@
+//! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
+
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use box_image::task::MAX_TASK_FILE;
+use box_image::text::shown;
+use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
+use boxlaunch::LaunchError;
+use boxlaunch::boxes::Boxes;
+use boxlaunch::task::{EndedTask, Task};
+use host_fs::publish::FileDraft;
+use host_fs::read::{Links, read_file};
+use serde_json::json;
+
+use super::error::CommandError;
+use super::paths;
+use super::run::RunArgs;
+use super::terminal::{json_line, pass_on, print};
+
+/// Shows the task of a box: how far it is, and what has come of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch task fixer
+  boxlaunch task fixer --result | jq .summary
+  boxlaunch task fixer --json | jq -r .status")]
+pub(crate) struct TaskArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Print the result that the agent has left, and nothing else.
+    #[arg(long, conflicts_with = "json")]
+    result: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(crate) fn task(args: &TaskArgs) -> Result<u8, CommandError> {
+    let boxes = Boxes::new(&paths::state()?);
+    let record = boxes.find(&args.name)?;
+    let Some(task) = record.task else {
+        let help =
+            "declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`";
+        let message = format!("the box {} has no task", record.name);
+        return Err(CommandError::new((ErrorCode::NotDeclared, help), message));
+    };
+    if args.json {
+        print(&json_line(&task)?)?;
+    } else if args.result {
+        pass_on(&mut io::stdout(), &boxes.result(&record.name)?)?;
+    } else {
+        print(&text(&task))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// Returns what a person reads of a task.
+fn text(task: &Task) -> String {
+    let verdict = match &task.status {
+        TaskStatus::Failed { error, .. } => format!("failed: {}", shown(error)),
+        status => status.name().to_owned(),
+    };
+    format!(
+        "{} ({}): {}\n{verdict}\n",
+        shown(&task.id),
+        shown(&task.kind),
+        shown(&task.description)
+    )
+}
+
+/// Reads the task that a run is given.
+///
+/// # Errors
+/// When the file cannot be read, or has no task.
+pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
+    let Some(path) = &args.task else { return Ok(None) };
+    let wrong = |why: String| {
+        let help = "a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and \
+                    `timeout_seconds`";
+        CommandError::new(
+            (ErrorCode::Usage, help),
+            format!("{}: {why}", shown(&path.display().to_string())),
+        )
+    };
+    let bytes =
+        read_file(path, Links::Follow, MAX_TASK_FILE).map_err(|error| wrong(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
+    TaskPlan::read(&text).map(Some).map_err(|error| wrong(error.to_string()))
+}
+
+/// Checks that a result can be written where one is asked for, before the box is started; returns where, absolute.
+///
+/// # Errors
+/// When the box has no task, or the directory cannot be written to.
+pub(super) fn result_place(
+    args: &RunArgs,
+    plan: &RunPlan,
+) -> Result<Option<PathBuf>, CommandError> {
+    let Some(path) = &args.result else { return Ok(None) };
+    if args.task.is_none() && plan.task.is_none() {
+        let help = "give it one: `--task FILE`, or `task` in the Boxfile";
+        return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
+    }
+    let path =
+        std::path::absolute(path).map_err(LaunchError::system("find the current directory"))?;
+    if path.is_dir() {
+        let help = "name a file; its directory has to exist";
+        return Err(CommandError::new((ErrorCode::Usage, help), "--result: there is a directory"));
+    }
+    FileDraft::beside(&path, RESULT_MODE).map_err(LaunchError::file("write", &path))?;
+    Ok(Some(path))
+}
+
+/// The mode of a result's file, from which the umask takes.
+const RESULT_MODE: u32 = 0o666;
+
+/// Writes the result of a task where one is asked for. Of an agent that has left none, nothing is written.
+///
+/// # Errors
+/// The file's.
+pub(super) fn write_result(
+    path: Option<&Path>,
+    ended: Option<&EndedTask>,
+) -> Result<(), LaunchError> {
+    let (Some(path), Some(ended)) = (path, ended) else { return Ok(()) };
+    if ended.result.is_empty() {
+        return Ok(());
+    }
+    let write = || {
+        let draft = FileDraft::beside(path, RESULT_MODE)?;
+        draft.file().write_all(&ended.result)?;
+        draft.finish_over(path)
+    };
+    write().map_err(LaunchError::file("write", path))
+}
+
+/// Returns the exit code of a run whose agent has ended with this status, and why its task has failed.
+pub(super) fn verdict(status: u8, ended: Option<&EndedTask>) -> (u8, Option<&str>) {
+    let failure = ended.and_then(|it| match &it.task.status {
+        TaskStatus::Failed { error, .. } => Some(error.as_str()),
+        TaskStatus::Pending | TaskStatus::Running { .. } | TaskStatus::Completed { .. } => None,
+    });
+    let code = if failure.is_some() && status == 0 { exit::FAILED } else { status };
+    (code, failure)
+}
+
+/// Returns what the report of a run says of its task.
+pub(super) fn report(ended: &EndedTask) -> serde_json::Value {
+    let mut report = json!(ended.task);
+    report["result"] = serde_json::from_slice(&ended.result).unwrap_or_default();
+    report
+}
