@@ -40,6 +40,7 @@ mod secrets;
 mod shared_network;
 mod shares;
 mod skills;
+mod task;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

@@ -159,7 +159,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     HTTP/1.1 403 Forbidden
     content-type: text/plain; charset=utf-8
     connection: close
-    content-length: 141
+    content-length: 134
 
     The box cannot connect to evil.example:80: it is not allowed.
     To allow it, add this to `network` in the Boxfile: allow "evil.example"
@@ -179,7 +179,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
         deny "no.test.example"
     }
     at most 128 connections at once, 64.0 MiB per second, 300 names per minute
-    denied:
+    denied so far:
         no.test.example: the rules deny no.test.example, 8 times
         evil.example:80: it is not allowed; to allow it: allow "evil.example"
         a.test.example:8080: it is allowed, but not its port 8080; to allow it: allow "a.test.example" port=8080
@@ -279,10 +279,9 @@ fn rules_change_while_a_box_runs() {
     outside
     outside
         allow "other.example" port=8080
-    error: invalid value 'localhost' for '<PEER>...': write a domain, all below one, an address or a network, and :PORT after it where that is neither 80 nor 443
-    network "filtered" {
-    }
-    at most 128 connections at once, 64.0 MiB per second, 300 names per minute
+    error: invalid value 'localhost' for '<PEER>...': write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without a scheme or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)
+    error: the box /closed has no rules: its network is "none"
+      = help: declare `network "filtered"` in its Boxfile, build it, and start it again
     connection live business a.test.example:80 denied: the rules deny a.test.example
     connection live business a.test.example:80 denied: the rules deny a.test.example
     connection live business b.test.example:80 allowed, N bytes sent, N received
@@ -291,7 +290,8 @@ fn rules_change_while_a_box_runs() {
     error: the box live is not running
     none
     network "none"
-    error: the box's supervisor cannot change its rules: its network is "none", which has no rules
+    error: the box none has no rules: its network is "none"
+      = help: declare `network "filtered"` in its Boxfile, build it, and start it again
     none
 
      1 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
@@ -322,7 +322,7 @@ fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device()
     both
     outside
     both
-    error: invalid value '80' for '--publish <[ADDRESS:]HOST:GUEST[/COMPONENT]>': write HOST_PORT:GUEST_PORT, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component
+    error: invalid value '80' for '--publish <[ADDRESS:]HOST:GUEST[/COMPONENT]>': write HOST_PORT:GUEST_PORT, one port each, or ADDRESS:HOST_PORT:GUEST_PORT, and /business after it for a port of the business component
 
 
      1 127.0.0.2:80 GET / HTTP/1.1 host a.test.example

@@ -40,7 +40,7 @@ fn everything_is_in_the_plan() {
     checkout.write("Boxfile", format!("{BOXFILE}{LATER}"));
     let plan = checkout.built_plan();
     let notes = checkout.notes(&["build"]);
-    for declared in ["task", "sandbox"] {
+    for declared in ["logs", "sandbox"] {
         let warning = format!("warning: boxlaunch will not start this box: {declared}: ");
         assert!(notes.contains(&warning), "{notes}");
     }

@@ -1,0 +1,220 @@
+//! Tasks: what the agent finds in `/task`, and what becomes of its result.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::LazyLock;
+
+use crate::page::{self, assert_page, blocks};
+use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
+
+const PAGE: &str = include_str!("../../docs/tasks.md");
+/// An agent whose task is a line of shell.
+const AGENT: &str =
+    "#!/bin/sh\neval \"$(sed 's/.*\"input\":\"\\(.*\\)\"}$/\\1/' /task/spec.json)\"\n";
+/// Gives a box a line of shell, and more fields, as its task.
+const TASK: &str = r#"
+[ "$(id -u)" = 0 ] && cd /tmp || cd
+task() {
+    echo "{\"id\":\"t-1\",\"type\":\"shell\",\"description\":\"Do it\",\"input\":\"$1\"${2:+,$2}}" >task.json
+}
+work() {
+    task "$1" "$2"; rm -f result.json
+    boxlaunch run --rm --task task.json --result result.json /do 2>&1 | grep -v 'is ready after\|: verified\|jail lacks'
+    boxlaunch run -q --rm --task task.json --result result.json /do >/dev/null 2>&1; echo "exit $?"
+    head -c 60 result.json 2>/dev/null
+}
+"#;
+const SEEN: &str = r#"
+work "id -u; ls -l /task | cut -c1-10; sed s/[0-9]*}/N}/ /task/status; sed s/at.:[0-9]*/at/ /task/meta.json; cat /task/spec.json | wc -l" '"tags":["b","a"],"timeout_seconds":60'
+work "echo x >/task/spec.json; touch /task/new; rm /task/result.json; mv /task/result.json /tmp; rm /task/status; grep ' /task' /proc/mounts | cut -d' ' -f2-4"
+"#;
+const VERDICTS: &str = r#"
+work 'echo 5 >/task/result.json'
+echo --; work 'echo bad >/task/result.json'
+echo --; work 'echo [7] >/task/result.json; exit 7'
+echo --; work 'echo 1 >/task/result.json; sleep 100' '"timeout_seconds":1'
+echo --; work 'head -c 2000000 /dev/zero >/task/result.json; true'
+echo --; work 'head -c 1100000 /dev/zero | tr \\0 1 >/task/result.json'
+echo --; work 'kill -9 $$'
+"#;
+/// A task in the background, one that is stopped, and one whose supervisor is killed.
+const BACKGROUND: &str = r#"
+task 'sleep 1; echo 6 >/task/result.json'
+boxlaunch run -d --name done --task task.json --result later.json /do; boxlaunch task done; boxlaunch wait done; cat later.json
+boxlaunch task done; boxlaunch task --json done | sed 's/[0-9]\{6,\}/N/g'; boxlaunch task --result done
+task 'sleep 100'
+boxlaunch run -d --name stopped --task task.json /do; boxlaunch exec --in business stopped -- ls /task; boxlaunch stop --grace 0 stopped; boxlaunch task stopped
+boxlaunch run -d --name killed --task task.json /do; kill -9 $(boxlaunch inspect --json killed | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1
+boxlaunch task killed; boxlaunch task --result killed; boxlaunch rm -f done stopped killed
+task 'echo 8 >/task/result.json'
+for what in '-- true' --until-ready; do boxlaunch run -q --rm /sleeper $what; echo "exit $?"; done
+boxlaunch run --json --rm --task task.json /do | sed 's/.*"task":\({[^}]*}\).*/\1/; s/[0-9]\{6,\}/N/g'
+"#;
+const REFUSED: &str = r#"
+echo '{"id":"x"}' >few.json; echo '{"id":"x","type":"y","description":"z","timeout":1}' >other.json; head -c 60000 /dev/zero >long.json
+for file in few other long none; do boxlaunch run --task $file.json /do; done
+task true; boxlaunch run --task task.json --result /nowhere/r.json /do
+boxlaunch run --result r.json /do; boxlaunch run --emulated --task task.json /do; boxlaunch run --task task.json /do -- true
+boxlaunch run -q -d --name other /do; boxlaunch task other; boxlaunch wait other >/dev/null; boxlaunch ps -a | wc -l
+mkdir place; boxlaunch run --task task.json --result place /do
+"#;
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    fs::write(at("do.sh"), AGENT).unwrap();
+    fs::write(at("agent.sh"), blocks(PAGE, "sh").join("\n") + "\n").unwrap();
+    let of_shell = sleeping("do").replace("\"/bin/sleep\" \"1000\"", "\"/do.sh\"");
+    let of_shell =
+        of_shell.replacen("image", "file \"do.sh\" to=\"/do.sh\" mode=\"0755\"\n    image", 1);
+    let business = sleeping("counter").split("business {").nth(1).unwrap().to_owned();
+    let page =
+        format!("box \"counter\"\n{}\nbusiness {{{business}", blocks(PAGE, "kdl").join("\n"));
+    let page = page.replace("health \"none\"", "health \"none\"\n    limits memory=\"32MiB\"");
+    let sleeper = of_shell.clone()
+        + "task \"baked\" type=\"shell\" description=\"Sleep\" input=\"\\\"sleep 100\\\"\"\n";
+    for (name, text) in [("do", of_shell), ("sleeper", sleeper), ("counter", page)] {
+        fs::write(at(&format!("Boxfile.{name}")), text).unwrap();
+        bake(&at(&format!("Boxfile.{name}")), &tools.programs.box_init, &at(name));
+    }
+    let host = ["do", "sleeper", "counter"]
+        .into_iter()
+        .fold(tools.host.clone(), |host, name| host.file(at(name), format!("/{name}")));
+    let with = |script: &str| format!("{TASK}\n{script}");
+    Scenario::default()
+        .script(30, "seen", &with(SEEN))
+        .script(60, "verdicts", &with(VERDICTS))
+        .script(30, "background", &with(BACKGROUND))
+        .script(30, "refused", &with(REFUSED))
+        .script(20, "page", &page::script(PAGE, "ln -s /counter counter.box"))
+        .script(20, "user", &as_user(&with("work 'id -u; echo 5 >/task/result.json'")))
+        .start(&host)
+});
+
+#[test]
+fn the_agent_finds_its_task_and_can_write_its_result_alone() {
+    insta::assert_snapshot!(STEPS["seen"].stdout, @r#"
+    1000
+    total 12
+    -r--r--r--
+    -rw-r--r--
+    -r--r--r--
+    -r--r--r--
+    {"status":"running","started_at":N}
+    {"version":1,"created_at,"tags":["a","b"],"timeout_seconds":60}
+    1
+    exit 0
+    /do.sh: eval: line 2: can't create /task/spec.json: Read-only file system
+    touch: /task/new: Read-only file system
+    rm: can't remove '/task/result.json': Read-only file system
+    mv: can't remove '/task/result.json': Read-only file system
+    rm: can't remove '/task/status': Read-only file system
+    /task tmpfs ro,nosuid,nodev,noexec,relatime,size=1092k,mode=755
+    /task/result.json tmpfs rw,nosuid,nodev,noexec,relatime,size=1092k,mode=755
+    exit 0
+    "#);
+}
+
+#[test]
+fn the_verdict_follows_from_the_end_and_the_result() {
+    insta::assert_snapshot!(STEPS["verdicts"].stdout, @"
+    exit 0
+    5
+    --
+    boxlaunch: the task has failed: its result is not JSON: expected value at line 1 column 1
+    exit 1
+    bad
+    --
+    boxlaunch: the task has failed: the agent ended with the status 7
+    exit 7
+    [7]
+    --
+    boxlaunch: the task has failed: its time was up
+    exit 124
+    1
+    --
+    head: standard output: I/O error
+    boxlaunch: the task has failed: its result is longer than 1048576 bytes
+    exit 1
+    --
+    boxlaunch: the task has failed: its result is longer than 1048576 bytes
+    exit 1
+    --
+    boxlaunch: the task has failed: the agent ended with the status 137
+    exit 137
+    ");
+}
+
+#[test]
+fn a_task_in_the_background_is_followed_to_its_end() {
+    insta::assert_snapshot!(STEPS["background"].stdout, @r#"
+    done
+    t-1 (shell): Do it
+    running
+    0
+    6
+    t-1 (shell): Do it
+    completed
+    {"id":"t-1","type":"shell","description":"Do it","status":"completed","finished_at":N}
+    6
+    stopped
+    stopped
+    t-1 (shell): Do it
+    failed: the box ended before it was done
+    killed
+    t-1 (shell): Do it
+    failed: the box ended before it was done
+    done
+    stopped
+    killed
+    exit 0
+    exit 0
+    {"description":"Do it","finished_at":N,"id":"t-1","result":8,"status":"completed","type":"shell"}
+    "#);
+    insta::assert_snapshot!(STEPS["background"].stderr, @"ls: /task: No such file or directory");
+}
+
+#[test]
+fn what_is_no_task_is_refused_before_the_box_starts() {
+    insta::assert_snapshot!(STEPS["refused"].stderr, @"
+    error: few.json: it is no task: missing field `type` at line 1 column 10
+      = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
+    error: other.json: it is no task: unknown field `timeout`, expected one of `id`, `type`, `description`, `input`, `tags`, `timeout_seconds` at line 1 column 48
+      = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
+    error: long.json: it has 60000 bytes, and at most 49152 are allowed
+      = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
+    error: none.json: No such file or directory (os error 2)
+      = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
+    error: cannot write /nowhere/r.json: No such file or directory (os error 2)
+      = help: make its directory first, or name another place
+    error: --result: the box has no task
+      = help: give it one: `--task FILE`, or `task` in the Boxfile
+    error: --task cannot be used with --emulated: the box runs in a machine within a machine
+      = help: start it on a machine with KVM; or leave it out
+    error: the argument '--task <FILE>' cannot be used with '[CMD]...'
+
+    Usage: boxlaunch run --task <FILE> <BOX> [-- <CMD>...]
+
+    For more information, try '--help'.
+    error: the box other has no task
+      = help: declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`
+    error: --result: there is a directory
+      = help: name a file; its directory has to exist
+    ");
+    insta::assert_snapshot!(STEPS["refused"].stdout, @"
+    other
+    2
+    ");
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    assert_page(PAGE, &STEPS["page"]);
+}
+
+#[test]
+fn an_ordinary_user_has_the_same() {
+    assert_eq!(STEPS["user"].stdout, "1000\nexit 0\n5\n", "{:?}", STEPS["user"]);
+}
