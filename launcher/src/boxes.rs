@@ -25,7 +25,7 @@ use std::time::SystemTime;
 
 use box_image::ComponentName;
 use box_image::plan::PLAN_MAX;
-use box_image::task::MAX_RESULT;
+use box_image::task::{MAX_RESULT, RESULT};
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
@@ -42,7 +42,6 @@ pub use record::{Record, State};
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
 const RECORD: &str = "record.json";
-const RESULT: &str = "result.json";
 /// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
 const LOCKS: &str = ".locks";
 /// How many records of boxes that have ended are kept.

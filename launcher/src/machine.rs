@@ -5,6 +5,7 @@
 
 pub(crate) mod confine;
 pub(crate) mod events;
+mod mounts;
 mod unready;
 
 use std::ffi::OsStr;
@@ -42,7 +43,7 @@ use crate::shares::{self, Share};
 use crate::signals::StopSignals;
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
-use crate::volumes::{self, Volume};
+use crate::volumes::Volume;
 use events::{Event, Events, WatchedSignals};
 
 /// How often somebody who watches a start is shown the time.
@@ -421,7 +422,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let plan = &setup.opened.plan().network;
     let network = network::Sockets::make(runtime, plan, &setup.published)?;
     let carrier = passt::find(plan, setup.programs)?;
-    mounts(setup, (u32::MAX, u32::MAX))?;
+    let has_mounts = mounts::message(setup, (u32::MAX, u32::MAX))?.is_some();
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
@@ -444,12 +445,12 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         blobs: BlobFds::of(setup.opened),
         disks: setup.disks.iter().map(AsRawFd::as_raw_fd).collect(),
         volumes: setup.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
-        largest_disk: largest_disk(setup),
+        largest_disk: mounts::largest_disk(setup),
         nonce: nonce.clone(),
         agent: agent_socket.as_ref().map(|socket| socket.port),
         shared_network: socket.map(|it| it.as_raw_fd()),
         has_network: network.is_some(),
-        has_mounts: !(setup.shares.is_empty() && setup.volumes.is_empty()) || setup.task.is_some(),
+        has_mounts,
         jail: terms,
     })?;
     let jail =
@@ -467,41 +468,11 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
     let connect = |port: &Published| HostMessage::Connect(Connect { component: port.component });
     let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
-    first.extend(mounts(setup, ids)?);
+    first.extend(mounts::message(setup, ids)?);
     first.extend(setup.published.iter().map(connect));
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     let jail = jail.unwrap_or_default();
     Ok(Prepared { verification, events, agent_socket, passt, network, jail })
-}
-
-/// Returns the message to init about what a machine has of the host, where it has something. It is as such a user and group
-/// to itself.
-///
-/// # Errors
-/// [`LaunchError::Share`] where that is too much for one message.
-fn mounts(setup: &Setup<'_>, ids: (u32, u32)) -> Result<Option<HostMessage>, LaunchError> {
-    let too_many = || {
-        LaunchError::Share(
-            "its directories and its task are too many and too long for one message".to_owned(),
-        )
-    };
-    let mut mounts = shares::mounts(&setup.shares, ids).ok_or_else(too_many)?;
-    mounts.mounts.extend(volumes::mounts(&setup.volumes));
-    mounts.task.clone_from(&setup.task);
-    if mounts.mounts.is_empty() && mounts.task.is_none() {
-        return Ok(None);
-    }
-    // What is inside something else comes after it.
-    mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
-    let message = HostMessage::Mounts(mounts);
-    message.write(&mut io::sink()).map_err(|_| too_many())?;
-    Ok(Some(message))
-}
-
-/// Returns the size of the largest disk that a machine writes to, in bytes.
-fn largest_disk(setup: &Setup<'_>) -> u64 {
-    let scratch = setup.opened.plan().scratch.iter().map(|it| it.size_bytes);
-    scratch.chain(setup.volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
 }
 
 /// Verifies the blobs of a box before it is started.

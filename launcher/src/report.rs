@@ -6,7 +6,7 @@ use std::time::Duration;
 use box_digest::Digest;
 use box_image::secrets::mask_words;
 use box_image::wire::Exited;
-use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases, exit};
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -102,6 +102,8 @@ pub struct CommandReport {
     duration_ms: f64,
     #[serde(flatten)]
     output: Captured,
+    #[serde(skip)]
+    code: u8,
 }
 
 impl CommandReport {
@@ -113,16 +115,15 @@ impl CommandReport {
         taken: Duration,
         output: &Route,
     ) -> Self {
-        let Exited { status, oom_killed, timed_out, .. } = exit;
+        let (Exited { status, oom_killed, timed_out, .. }, code) = (exit, exit.code());
         let duration_ms = taken.as_secs_f64() * 1e3;
         let output = output.captured();
-        Self { component, argv, status, oom_killed, timed_out, duration_ms, output }
+        Self { component, argv, status, oom_killed, timed_out, duration_ms, output, code }
     }
 
-    /// Returns the exit code of a run with this command: its status, but that of timeout(1) if it was killed
-    /// because its time was up.
+    /// Returns the exit code of a run with this command, as [`Exited::code`] has it.
     pub const fn code(&self) -> u8 {
-        if self.timed_out { exit::TIMED_OUT } else { self.status }
+        self.code
     }
 }
 

@@ -1,4 +1,4 @@
-//! The supervisor's part in a box's network: rules that change, and denials that its clients are told of.
+//! The supervisor's part in a box's network: changes of its rules, and denials, which clients see.
 
 use std::future::pending;
 

@@ -47,7 +47,7 @@ fn packet(to: Ipv4Addr, data: &[u8]) -> Vec<u8> {
     let sum: u32 = header.chunks(2).map(|it| u32::from(it[0]) << 8 | u32::from(it[1])).sum();
     let sum = !u16::try_from((sum & 0xffff) + (sum >> 16)).unwrap();
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-    // A sum of 0 is none.
+    // A checksum of 0 says that the sender has made none (RFC 768).
     let datagram = [&PORT.to_be_bytes()[..], &DNS.to_be_bytes(), &size(8), &[0, 0], data].concat();
     [header, datagram].concat()
 }

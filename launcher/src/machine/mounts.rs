@@ -1,0 +1,42 @@
+//! The directories, disks and the task that a machine gets of its host.
+
+use std::io;
+
+use box_image::wire::HostMessage;
+
+use super::Setup;
+use crate::error::LaunchError;
+use crate::shares;
+use crate::volumes::{self, Volume};
+
+/// Returns the message to init about them, where there are some. The machine is as such a user and group to itself.
+///
+/// # Errors
+/// [`LaunchError::Share`] where that is too much for one message.
+pub(super) fn message(
+    setup: &Setup<'_>,
+    ids: (u32, u32),
+) -> Result<Option<HostMessage>, LaunchError> {
+    let too_many = || {
+        LaunchError::Share(
+            "its directories and its task are too many and too long for one message".to_owned(),
+        )
+    };
+    let mut mounts = shares::mounts(&setup.shares, ids).ok_or_else(too_many)?;
+    mounts.mounts.extend(volumes::mounts(&setup.volumes));
+    mounts.task.clone_from(&setup.task);
+    if mounts.mounts.is_empty() && mounts.task.is_none() {
+        return Ok(None);
+    }
+    // What is inside something else comes after it.
+    mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
+    let message = HostMessage::Mounts(mounts);
+    message.write(&mut io::sink()).map_err(|_| too_many())?;
+    Ok(Some(message))
+}
+
+/// Returns the size of the largest disk that a machine writes to, in bytes.
+pub(super) fn largest_disk(setup: &Setup<'_>) -> u64 {
+    let scratch = setup.opened.plan().scratch.iter().map(|it| it.size_bytes);
+    scratch.chain(setup.volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
+}
