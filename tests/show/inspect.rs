@@ -76,13 +76,13 @@ fn a_box_for_people() {
 #[test]
 fn what_boxlaunch_would_refuse() {
     let checkout = built();
-    checkout.write("Boxfile", format!("{BOXFILE}logs\n"));
+    checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
     checkout.built(&[]);
     let text = checkout.result(&["inspect", "test.box"]);
     let refused = text.split("boxlaunch will").nth(1).unwrap().split("\n\n").next().unwrap();
     insta::assert_snapshot!(refused, @r#"
     not start this box
-     logs: not supported yet
+     sandbox: not supported yet
     "#);
 }
 

@@ -30,7 +30,7 @@ fn reports_of_what_a_build_does() {
     assert_eq!(lock["changes"][0]["change"], "added");
     fits(&checkout, "plan", &["plan"]);
     fits(&checkout, "build", &["build"]);
-    checkout.write("Boxfile", format!("{BOXFILE}logs\n"));
+    checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
     checkout.write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
     checkout.agent_of(Layer::new().file("/agent", 0o755, "new").to_tar());
     let update = fits(&checkout, "lock", &["update", "--dry-run"]);

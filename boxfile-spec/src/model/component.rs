@@ -147,6 +147,11 @@ pub enum Health {
         /// The service that is asked for; empty for the server as a whole.
         service: String,
     },
+    /// `HealthCheck` of the interface of A3S agents is answered with `HEALTHY`.
+    A3s {
+        /// The port; nothing for the agent's own.
+        port: Option<u16>,
+    },
     /// This program, run inside the component, exits with 0.
     Exec {
         /// The program and its arguments; at least the program.
@@ -159,7 +164,7 @@ impl Health {
     pub const fn span(&self) -> Option<Span> {
         match self {
             Self::Exec { argv } => Some(argv.span),
-            Self::Tcp { .. } | Self::Http { .. } | Self::Grpc { .. } => None,
+            Self::Tcp { .. } | Self::Http { .. } | Self::Grpc { .. } | Self::A3s { .. } => None,
         }
     }
 }

@@ -2,9 +2,7 @@
 
 use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_VM_MIB};
 
-use super::{
-    Count, Declaration, Enforced, Kind, Property, optional, prop, required, required_prop,
-};
+use super::{Count, Declaration, Kind, Property, optional, prop, required, required_prop};
 use crate::units::MIB;
 
 /// Less memory cannot hold a program and its stack.
@@ -113,7 +111,7 @@ pub(crate) static PORT: Declaration = Declaration::one("port", "number", Kind::P
 
 pub(crate) static HEALTH: Declaration = Declaration {
     name: "health",
-    first: Some(required("kind", Kind::OneOf(&["tcp", "http", "grpc", "exec", "none"]))),
+    first: Some(required("kind", Kind::OneOf(&["tcp", "http", "grpc", "a3s", "exec", "none"]))),
     rest: Some(optional("command", Kind::Text)),
     props: &[
         prop("port", Kind::PORT, "the agent's port; `business` has to name one"),
@@ -123,10 +121,7 @@ pub(crate) static HEALTH: Declaration = Declaration {
     ..Declaration::VALUE
 };
 
-pub(crate) static TOOLS: Declaration = Declaration {
-    enforced: Enforced::Later,
-    ..Declaration::some("tools", ["name", "names"], Kind::Tool)
-};
+pub(crate) static TOOLS: Declaration = Declaration::some("tools", ["name", "names"], Kind::Tool);
 
 pub(crate) static AUTOSTART: Declaration = Declaration {
     props: &[prop("restart", Kind::OneOf(&["never", "on-failure", "always"]), "`never`")],

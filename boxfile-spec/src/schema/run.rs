@@ -89,7 +89,6 @@ pub(crate) static TASK: Declaration = Declaration {
         prop("timeout", Kind::Duration, ""),
     ],
     children: &[&TAGS],
-    enforced: Enforced::Later,
     ..Declaration::NEW
 };
 
@@ -103,7 +102,6 @@ pub(crate) static LOGS: Declaration = Declaration {
         prop("events", Kind::Truth, "true"),
         prop("atif", Kind::Truth, "true"),
     ],
-    enforced: Enforced::Later,
     ..Declaration::NEW
 };
 

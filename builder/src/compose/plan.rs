@@ -184,6 +184,7 @@ fn health(health: &boxfile_spec::Health, own_port: Option<u16>) -> Option<Health
         boxfile_spec::Health::Grpc { port, service } => {
             Health::Grpc { port: port.or(own_port)?, service }
         }
+        boxfile_spec::Health::A3s { port } => Health::A3s { port: port.or(own_port)? },
         boxfile_spec::Health::Exec { argv } => Health::Exec { argv: argv.value },
     })
 }

@@ -5,7 +5,7 @@
 //! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes
 //! of the uppermost, so each directory here has those of the image's.
 
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH};
+use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
 use box_image::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
 use box_image::{ComponentName, ComponentPlan, NetworkMode, RunPlan, User, network};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
@@ -80,6 +80,9 @@ impl System {
         if plan.calls_from(component) {
             layer.put(image, BOX_EXEC_PATH, MOUNT_POINT.to_owned())?;
             layer.put(image, EXEC_SOCKET_PATH, MOUNT_POINT.to_owned())?;
+        }
+        if component == ComponentName::Agent && !plan.tools.is_empty() {
+            layer.put(image, TOOLS_PATH, tools(plan))?;
         }
         layer.put_texts(image, plan, own)?;
         Ok(layer)
@@ -160,6 +163,11 @@ fn always(
         files.push((HOSTNAME, format!("{}\n", own.hostname)));
     }
     files
+}
+
+/// Returns the names of the tools that the agent may see, as a JSON array.
+fn tools(plan: &RunPlan) -> String {
+    format!("{}\n", serde_json::json!(plan.tools))
 }
 
 /// Returns who a component asks for the addresses of names.
@@ -285,6 +293,19 @@ mod tests {
                 assert_eq!(resolver(component, mode), text, "of each digest until now");
             }
         }
+    }
+
+    #[test]
+    fn an_agent_reads_which_tools_it_may_see() {
+        let of = |component, tools: &[&str]| {
+            let tools = tools.iter().map(|&it| it.to_owned()).collect();
+            let layer = System::new(component, &image(), &RunPlan { tools, ..plan() }).unwrap();
+            files(&layer).into_iter().find(|(path, _)| path == TOOLS_PATH).map(|(_, text)| text)
+        };
+        let text = "[\"bash\",\"grep\"]\n".to_owned();
+        assert_eq!(of(ComponentName::Agent, &["bash", "grep"]), Some(text));
+        assert_eq!(of(ComponentName::Agent, &[]), None);
+        assert_eq!(of(ComponentName::Business, &["bash"]), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub mod exit {
 
     exit_codes! {
         DONE 0 "done",
-        FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`)",
+        FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`, `boxlaunch agent health`)",
         USAGE 2 "the command line is wrong",
         LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
@@ -138,6 +138,7 @@ error_codes! {
     VmmFailed "vmm-failed" "The virtual machine could not be made, or ended by itself",
     GuestFailed "guest-failed" "The box's init failed, did not answer, or broke the rules of its control channel",
     AgentFailed "agent-failed" "The agent ended before it was ready",
+    AgentCallFailed "agent-call-failed" "The agent did not answer as its interface asks for, or refused the call",
     VirtualHostMissing "virtual-host-missing" "A part of the virtual host is not installed: QEMU, boxlaunch, \
         or the programs that fetch its kernel",
     VirtualHostFailed "virtual-host-failed" "The virtual host could not be made, or stopped without a result",

@@ -19,6 +19,7 @@ pub mod codes;
 pub mod defaults;
 pub mod docker_name;
 pub mod kernel;
+pub mod logs;
 pub mod manifest;
 pub mod network;
 pub mod pace;

@@ -3,7 +3,9 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::defaults::SEARCH_PATH;
-use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH};
+use crate::logs::LOGS_PATH;
+use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
+use crate::task::TASK_PATH;
 
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
@@ -268,7 +270,7 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
 }
 
 /// The directories that the guest shows for `task`, `logs` and `cap`.
-const SHOWN: [&str; 3] = ["/task", "/logs", "/cap"];
+const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
 
 /// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
 pub fn is_place(path: &str) -> bool {
@@ -279,7 +281,7 @@ pub fn is_place(path: &str) -> bool {
 pub fn reserved_place(place: &str) -> Option<&'static str> {
     let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
     let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]).chain(of_exec);
+    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH, TOOLS_PATH]).chain(of_exec);
     let mut taken = own.chain(plan).chain(SHOWN);
     taken.find(|taken| overlap(taken, place))
 }

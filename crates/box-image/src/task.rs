@@ -10,8 +10,8 @@
 //! The agent can write to the result alone. Times are in seconds since 1970. The files and their fields are those of
 //! OANIX's `TaskFs`.
 
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::plan::TaskPlan;
@@ -29,8 +29,11 @@ pub const STATUS: &str = "status";
 pub const RESULT: &str = "result.json";
 /// The greatest size of a result, in bytes.
 pub const MAX_RESULT: usize = 1 << 20;
-/// The greatest size of the file from which a task is read, in bytes: it fits a message with all else that is in it.
-pub const MAX_TASK_FILE: u64 = 48 << 10;
+/// The most bytes of one that init sends: enough to see that it is too long.
+pub const MAX_SENT_RESULT: usize = MAX_RESULT + 1;
+/// The greatest size of a task, in bytes, as a message has it with all else that is in that: as JSON, in which the input is a
+/// string.
+pub const MAX_TASK: usize = 48 << 10;
 /// The version of these files.
 const VERSION: u32 = 1;
 
@@ -43,6 +46,14 @@ pub enum TaskError {
     /// A field that has to say something is empty; holds its name.
     #[error("its `{0}` is empty")]
     Empty(&'static str),
+    /// A text has a zero byte; holds the field's name.
+    #[error("its `{0}` has a zero byte")]
+    ZeroByte(&'static str),
+    /// It is longer than [`MAX_TASK`].
+    #[error(
+        "it has {0} bytes, quotation marks and line ends of `input` counted twice, and at most {MAX_TASK} are allowed"
+    )]
+    TooLong(usize),
     /// The time limit is zero.
     #[error("its `timeout_seconds` is 0; leave it out for no limit")]
     NoTime,
@@ -71,18 +82,34 @@ impl TaskPlan {
     /// [`TaskError`].
     pub fn read(text: &str) -> Result<Self, TaskError> {
         let file: TaskFile<'_> = serde_json::from_str(text)?;
-        let TaskFile { id, kind, description, input, mut tags, timeout_seconds } = file;
-        let filled = [("id", &id), ("type", &kind), ("description", &description)];
-        if let Some((name, _)) = filled.into_iter().find(|(_, it)| it.trim().is_empty()) {
-            return Err(TaskError::Empty(name));
+        let TaskFile { id, kind, description, input, tags, timeout_seconds } = file;
+        let input = input.map(|it| it.get().to_owned());
+        Self { id, kind, description, input, tags, timeout_seconds }.checked()
+    }
+
+    /// Returns the task in its one form: the tags in order, each once, and the input without white space around its tokens.
+    ///
+    /// # Errors
+    /// Those of [`TaskError`] that are not about a file.
+    pub fn checked(mut self) -> Result<Self, TaskError> {
+        self.tags.sort_unstable();
+        self.tags.dedup();
+        self.input = self.input.as_deref().map(shortest);
+        let texts = [("id", &self.id), ("type", &self.kind), ("description", &self.description)];
+        let texts = texts.into_iter().chain(self.tags.iter().map(|it| ("tags", it)));
+        for (name, text) in texts {
+            if text.trim().is_empty() {
+                return Err(TaskError::Empty(name));
+            }
+            if text.contains('\0') {
+                return Err(TaskError::ZeroByte(name));
+            }
         }
-        if timeout_seconds == Some(0) {
+        if self.timeout_seconds == Some(0) {
             return Err(TaskError::NoTime);
         }
-        tags.sort_unstable();
-        tags.dedup();
-        let input = input.map(|it| it.get().to_owned());
-        Ok(Self { id, kind, description, input, tags, timeout_seconds })
+        let size = serde_json::to_vec(&self)?.len();
+        if size > MAX_TASK { Err(TaskError::TooLong(size)) } else { Ok(self) }
     }
 
     /// Returns what [`SPEC`] has. The input is as the plan has it: it was found to be JSON when the box was built.
@@ -155,23 +182,24 @@ impl TaskStatus {
 
     /// Returns what [`STATUS`] has.
     pub fn json(&self) -> String {
-        let name = self.name();
-        match self {
-            Self::Pending => format!("{{\"status\":\"{name}\"}}\n"),
-            Self::Running { started_at } => {
-                format!("{{\"status\":\"{name}\",\"started_at\":{started_at}}}\n")
-            }
-            Self::Completed { finished_at } => {
-                format!("{{\"status\":\"{name}\",\"finished_at\":{finished_at}}}\n")
-            }
-            Self::Failed { finished_at, error } => {
-                let error = quoted(error);
-                format!(
-                    "{{\"status\":\"{name}\",\"finished_at\":{finished_at},\"error\":{error}}}\n"
-                )
-            }
-        }
+        serde_json::to_string(self).unwrap_or_default() + "\n"
     }
+}
+
+/// Removes the white space around the tokens of a JSON text. The order of its keys and the digits of its numbers stay,
+/// which parsing and writing would not promise.
+fn shortest(json: &str) -> String {
+    let (mut inside, mut escaped) = (false, false);
+    json.chars()
+        .filter(|c| {
+            let keep = inside || !matches!(c, ' ' | '\t' | '\n' | '\r');
+            if *c == '"' && !escaped {
+                inside = !inside;
+            }
+            escaped = inside && *c == '\\' && !escaped;
+            keep
+        })
+        .collect()
 }
 
 fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
@@ -186,8 +214,8 @@ fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
     if result.len() > MAX_RESULT {
         return Some(format!("its result is longer than {MAX_RESULT} bytes"));
     }
-    let is_json = || serde_json::from_slice::<IgnoredAny>(result).err();
-    let error = if result.is_empty() { None } else { is_json() };
+    // As a whole: what is skipped may have escapes and depths that nobody reads.
+    let error = serde_json::from_slice::<Value>(result).err().filter(|_| !result.is_empty());
     error.map(|error| format!("its result is not JSON: {error}"))
 }
 
@@ -202,13 +230,21 @@ mod tests {
     fn a_task_becomes_the_files_that_the_agent_reads() {
         let task = TaskPlan::read(FILE).unwrap();
         let spec =
-            r#"{"id":"t-1","type":"code","description":"Split it","input":{"b": 1.50, "a": [1]}}"#;
+            r#"{"id":"t-1","type":"code","description":"Split it","input":{"b":1.50,"a":[1]}}"#;
         assert_eq!(task.spec_json().trim_end(), spec);
         let meta = r#"{"version":1,"created_at":7,"tags":["a","z"],"timeout_seconds":60}"#;
         assert_eq!(task.meta_json(7).trim_end(), meta);
         let bare = TaskPlan::read(r#"{"id":"t","type":"x","description":"y"}"#).unwrap();
         let spec = r#"{"id":"t","type":"x","description":"y","input":null}"#;
         assert_eq!(bare.spec_json().trim_end(), spec);
+    }
+
+    #[test]
+    fn json_loses_its_white_space_and_nothing_else() {
+        let text = "\t{ \"b \\\" \\\\\" : [ 1.50,\r\n12345678901234567890123 ] , \"a\": null }\n";
+        let short = "{\"b \\\" \\\\\":[1.50,12345678901234567890123],\"a\":null}";
+        assert_eq!(shortest(text), short);
+        assert_eq!(shortest(short), short);
     }
 
     #[test]
@@ -220,10 +256,25 @@ mod tests {
             (r#"{"id":" ","type":"x","description":"y"}"#, "`id` is empty"),
             (r#"{"id":"t","type":"x","description":"y","timeout":5}"#, "unknown field `timeout`"),
             (r#"{"id":"t","type":"x","description":"y","timeout_seconds":0}"#, "is 0"),
+            (r#"{"id":"t","type":"x","description":"y","tags":[""]}"#, "`tags` is empty"),
+            (r#"{"id":"t","type":"x\u0000","description":"y"}"#, "`type` has a zero byte"),
         ] {
             let error = TaskPlan::read(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_task_fits_a_message_whatever_its_input_is() {
+        let of = |count: usize| {
+            let input = vec!["\"\""; count].join(",");
+            TaskPlan::read(&format!(
+                r#"{{"id":"t","type":"x","description":"y","input":[{input}]}}"#
+            ))
+        };
+        assert!(of(MAX_TASK / 5 - 20).is_ok());
+        let error = of(MAX_TASK / 5).unwrap_err();
+        assert!(matches!(error, TaskError::TooLong(MAX_TASK..)), "{error}");
     }
 
     #[test]
@@ -242,6 +293,10 @@ mod tests {
             (exit(0, false, false), b"{", "its result is not JSON: EOF"),
             (exit(0, false, false), b"1 2", "trailing characters"),
             (exit(0, false, false), b"\xff", "its result is not JSON"),
+            (exit(0, false, false), b"\"\xff\"", "its result is not JSON"),
+            (exit(0, false, false), br#""\ud800""#, "its result is not JSON"),
+            (exit(0, false, false), b"1e999", "its result is not JSON"),
+            (exit(0, false, false), &[b'['; 200], "its result is not JSON"),
             (exit(0, false, false), &long, "longer than 1048576 bytes"),
         ] {
             let TaskStatus::Failed { error, .. } = of(exited, result) else { panic!("{why}") };
@@ -256,7 +311,8 @@ mod tests {
         let failed = TaskStatus::Failed { finished_at: 6, error: "a \"b\"".to_owned() };
         let completed = TaskStatus::Completed { finished_at: 6 };
         for status in [TaskStatus::Pending, running, completed, failed] {
-            assert_eq!(status.json().trim_end(), serde_json::to_string(&status).unwrap());
+            let read = serde_json::from_str::<TaskStatus>(&status.json()).unwrap();
+            assert_eq!((read, status.json().lines().count()), (status, 1));
         }
     }
 }

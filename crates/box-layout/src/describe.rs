@@ -175,6 +175,7 @@ fn health(check: &Health) -> String {
         Health::Grpc { port, service } => {
             format!("the health check of gRPC for {service} on port {port}")
         }
+        Health::A3s { port } => format!("HealthCheck of an A3S agent on port {port}"),
         Health::Exec { argv } => format!("{argv:?} exits with 0"),
     }
 }

@@ -36,7 +36,7 @@ fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
     // Of an unknown kind, nothing can be said about the rest.
     let kind: String = reader.choice_arg()?;
     let allowed: &[&'static str] = match kind.as_str() {
-        "tcp" => &["port"],
+        "tcp" | "a3s" => &["port"],
         "http" => &["port", "path"],
         "grpc" => &["port", "service"],
         _ => &[],
@@ -47,6 +47,7 @@ fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
     let port = if allowed.contains(&"port") { port(&mut reader, default) } else { Some(None) };
     let health = match kind.as_str() {
         "tcp" => port.map(|port| Health::Tcp { port }),
+        "a3s" => port.map(|port| Health::A3s { port }),
         "http" => {
             let path = reader.read_prop("path", http_path);
             port.zip(path).map(|(port, path)| Health::Http { port, path })
@@ -77,7 +78,10 @@ fn port(reader: &mut Reader<'_>, default: Port) -> Option<Option<u16>> {
 fn default(kind: AgentKind) -> Health {
     match kind {
         AgentKind::Opencode => Health::Http { port: None, path: OPENCODE_PATH.to_owned() },
-        _ => Health::Tcp { port: None },
+        AgentKind::A3sCode => Health::A3s { port: None },
+        AgentKind::OciImage | AgentKind::LocalBinary | AgentKind::RemoteBinary => {
+            Health::Tcp { port: None }
+        }
     }
 }
 

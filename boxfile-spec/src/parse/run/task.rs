@@ -1,6 +1,7 @@
 //! `task "ID" …`: what a run is to do.
 
 use box_image::TaskPlan;
+use box_image::task::TaskError;
 
 use crate::parse::reader::Reader;
 use crate::sink::Sink;
@@ -19,20 +20,22 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
     let tags = Reader::sole(&children, &schema::TAGS, |it| {
         it.read_args(|value, name| value::filled_text(value, name).map(str::to_owned))
     });
-    let mut tags = tags.unwrap_or_default();
-    tags.sort_unstable();
     reader.finish_block(&children);
-    Some(TaskPlan {
+    let task = TaskPlan {
         id: id?.value,
         kind: kind?.value,
         description: description?,
         input,
-        tags,
+        tags: tags.unwrap_or_default(),
         timeout_seconds: timeout.map(|ms| ms.div_ceil(1000)),
-    })
+    };
+    let refused = |error: TaskError| {
+        Diagnostic::new(format!("the task cannot be given: {error}"), node.name.span, "this task")
+    };
+    sink.check(task.checked().map_err(refused))
 }
 
-/// Reads a text that is JSON, and returns it in its shortest form.
+/// Reads a text that is JSON.
 fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::text(value, name)?;
     if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
@@ -41,34 +44,5 @@ fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
             "write a JSON value as one string, for instance \"{\\\"files\\\": [\\\"a.rs\\\"]}\"",
         ));
     }
-    Ok(shortest(text))
-}
-
-/// Removes the white space around the tokens of a JSON text. The order of its keys and the digits
-/// of its numbers stay, which parsing and writing would not promise.
-fn shortest(json: &str) -> String {
-    let (mut inside, mut escaped) = (false, false);
-    json.chars()
-        .filter(|c| {
-            let keep = inside || !matches!(c, ' ' | '\t' | '\n' | '\r');
-            if *c == '"' && !escaped {
-                inside = !inside;
-            }
-            escaped = inside && *c == '\\' && !escaped;
-            keep
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_loses_its_white_space_and_nothing_else() {
-        let text = "\t{ \"b \\\" \\\\\" : [ 1.50,\r\n12345678901234567890123 ] , \"a\": null }\n";
-        let short = "{\"b \\\" \\\\\":[1.50,12345678901234567890123],\"a\":null}";
-        assert_eq!(shortest(text), short);
-        assert_eq!(shortest(short), short);
-    }
+    Ok(text.to_owned())
 }

@@ -66,7 +66,11 @@ fn every_kind_of_health_check() {
     let grpc = |service: &str, port| Some(Health::Grpc { port, service: service.to_owned() });
     assert_eq!(health("health \"grpc\""), grpc("", None));
     assert_eq!(health("health \"grpc\" port=1 service=\"a.v1.B\""), grpc("a.v1.B", Some(1)));
+    assert_eq!(health("health \"a3s\""), Some(Health::A3s { port: None }));
+    assert_eq!(health("health \"a3s\" port=7"), Some(Health::A3s { port: Some(7) }));
     assert_eq!(health("health \"none\""), None);
+    let of_a3s = good("box b\nagent kind=\"a3s_code\" { image \"oci:i\"; }").agent;
+    assert_eq!(of_a3s.health, Some(Health::A3s { port: None }));
 }
 
 #[test]

@@ -158,13 +158,13 @@ fn secrets_are_handed_over_by_name() {
 #[test]
 fn a_task() {
     let task = file(
-        "task \"t-1\" type=\"code\" description=\"\" timeout=\"1.5s\" input=\"{ \\\"b\\\": [1.50, 2],\\n \\\"a b\\\": 1 }\" { tags x y; }",
+        "task \"t-1\" type=\"code\" description=\"Split it\" timeout=\"1.5s\" input=\"{ \\\"b\\\": [1.50, 2],\\n \\\"a b\\\": 1 }\" { tags x y; }",
     )
     .task;
     let expected = TaskPlan {
         id: "t-1".to_owned(),
         kind: "code".to_owned(),
-        description: String::new(),
+        description: "Split it".to_owned(),
         input: Some("{\"b\":[1.50,2],\"a b\":1}".to_owned()),
         tags: strings(&["x", "y"]),
         timeout_seconds: Some(2),

@@ -382,7 +382,7 @@ fn health_checks() {
      4 |     health "ping"
        |            ^^^^^^ no such choice
        |
-       = help: write one of "tcp", "http", "grpc", "exec", "none"
+       = help: write one of "tcp", "http", "grpc", "a3s", "exec", "none"
     "#);
     assert_snapshot!(agent_errors(r#"    health "http""#), @r#"
     error: `health` needs `path`

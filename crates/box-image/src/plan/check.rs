@@ -247,7 +247,7 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
 fn strings(plan: &ComponentPlan) -> Option<Fault> {
     let check = match &plan.health {
         Some(Health::Exec { argv }) => argv.as_slice(),
-        Some(Health::Tcp { .. } | Health::Http { .. } | Health::Grpc { .. }) | None => &[],
+        Some(_) | None => &[],
     };
     let settings = [
         ("entrypoint and args", plan.argv.as_slice()),
@@ -346,9 +346,8 @@ fn health(check: &Health) -> Option<Fault> {
         Health::Exec { argv } if argv.is_empty() => {
             Some(("health \"exec\"".to_owned(), "it names no program"))
         }
-        Health::Tcp { .. } | Health::Http { .. } | Health::Grpc { .. } | Health::Exec { .. } => {
-            None
-        }
+        Health::Tcp { .. } | Health::A3s { .. } => None,
+        Health::Http { .. } | Health::Grpc { .. } | Health::Exec { .. } => None,
     }
 }
 

@@ -200,6 +200,9 @@ pub struct Rlimits {
     pub fsize_bytes: Option<u64>,
 }
 
+/// The service of gRPC by which agents of A3S are talked to.
+pub const A3S_SERVICE: &str = "a3s.code.agent.v1.CodeAgentService";
+
 /// How init finds out that a component is ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -223,6 +226,11 @@ pub enum Health {
         /// The service that is asked for; empty for the whole server.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         service: String,
+    },
+    /// `HealthCheck` of the interface of A3S agents ([`A3S_SERVICE`]), by gRPC on this port, is answered with `HEALTHY`.
+    A3s {
+        /// The TCP port on loopback.
+        port: u16,
     },
     /// This program, run inside the component, exits with 0.
     Exec {

@@ -21,7 +21,8 @@ use crate::Budget;
 
 pub use check::{MAX_SCRATCH, PLAN_MAX, PlanError};
 pub use component::{
-    AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart, Rlimits, User,
+    A3S_SERVICE, AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart,
+    Rlimits, User,
 };
 pub use resources::{
     Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, Scope,
@@ -41,6 +42,8 @@ const SYSTEM_PATH: &str = "/boxbuild/system";
 pub const RUN_PATH: &str = "/run";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
+/// Where the agent finds the names of the tools that it may see: a JSON array. Without the file they are all.
+pub const TOOLS_PATH: &str = "/a3s/tools.json";
 /// The program by which the agent runs commands in the business component, in the agent's root.
 pub const BOX_EXEC_PATH: &str = "/a3s/bin/box-exec";
 /// The socket on which it asks for them, which only the agent's user can open.

@@ -85,15 +85,7 @@ fn every_declaration_that_is_not_enforced_is_named() {
     let plan = grown(GROWN);
     assert_eq!(
         declared(&plan),
-        [
-            "agent tools",
-            "logs",
-            "cap \"ws\"",
-            "cap \"http\"",
-            "cap \"nostr\"",
-            "cap \"payments\"",
-            "sandbox",
-        ]
+        ["cap \"ws\"", "cap \"http\"", "cap \"nostr\"", "cap \"payments\"", "sandbox",]
     );
 }
 
@@ -102,9 +94,19 @@ fn each_declaration_is_refused_by_itself() {
     for (name, value) in object(GROWN) {
         let plan = grown(&serde_json::json!({ &name: value }).to_string());
         // What an agent was made of is told, and asks for nothing; one root was made at build time.
-        let enforced =
-            ["agent-kind", "layout", "skills", "shares", "scratch", "network", "secrets", "task"]
-                .contains(&name.as_str());
+        let enforced = [
+            "agent-kind",
+            "layout",
+            "skills",
+            "shares",
+            "scratch",
+            "network",
+            "secrets",
+            "task",
+            "tools",
+            "logs",
+        ]
+        .contains(&name.as_str());
         assert_eq!(plan.unsupported().is_empty(), enforced, "{name}");
     }
 }

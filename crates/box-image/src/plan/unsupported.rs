@@ -34,19 +34,17 @@ impl RunPlan {
         // No `..`: whoever adds a field decides here whether it is enforced.
         #[rustfmt::skip]
         let Self {
-            tools, network, logs, caps, sandbox,
-            task: _, skills: _, shares: _, scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
+            network, caps, sandbox,
+            tools: _, logs: _, task: _, skills: _, shares: _, scratch: _, secrets: _, name: _, layout: _, agent_kind: _, agent: _, business: _, vm: _, budget: _,
         } = self;
         let one = |declared: bool, declaration: &str, lacks| {
             declared.then(|| Unsupported { declaration: declaration.to_owned(), lacks })
         };
         let mut found = Vec::new();
-        found.extend(one(!tools.is_empty(), "agent tools", NOT_YET));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unheld(name)));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unused(name)));
         found.extend(reached(network));
         found.extend(ComponentName::ALL.into_iter().filter_map(|name| self.unshared(name)));
-        found.extend(one(logs.is_some(), "logs", NOT_YET));
         found.extend(caps.iter().map(|it| named("cap", it.name(), NOT_YET)));
         found.extend(one(sandbox.is_some(), "sandbox", NOT_YET));
         found

@@ -1,8 +1,8 @@
-//! A command that runs in a component, and what it reads.
+//! A command that runs in a component, what it reads, and its end.
 
 use serde::{Deserialize, Serialize};
 
-use crate::ComponentName;
+use crate::{ComponentName, exit};
 
 /// A command to run in a component. What it does not say is as the component's plan says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +102,32 @@ pub struct Resize {
     pub size: TerminalSize,
 }
 
+/// The end of a program, by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exited {
+    /// [`AGENT_ID`](super::AGENT_ID), [`BUSINESS_ID`](super::BUSINESS_ID) or the id of a command.
+    pub id: u32,
+    /// The exit status, or 128 + the signal's number; 126 where the program could not be
+    /// executed and 127 where it was not found.
+    pub status: u8,
+    /// Whether the kernel's out-of-memory killer ended something in the component so far.
+    pub oom_killed: bool,
+    /// Whether it was killed because its time was up.
+    pub timed_out: bool,
+}
+
+impl Exited {
+    /// Returns the exit code of a command that stands for this program: its status, but that of timeout(1) if it was killed
+    /// because its time was up.
+    pub const fn code(self) -> u8 {
+        if self.timed_out { exit::TIMED_OUT } else { self.status }
+    }
+}
+
 /// A part of the result of the box's task. All parts are sent at once and together are bounded
-/// ([`MAX_RESULT`](crate::task::MAX_RESULT) and one byte), so that nobody has to grant them.
+/// ([`MAX_SENT_RESULT`](crate::task::MAX_SENT_RESULT)), so that nobody grants them. They are more than a socket holds: once in a
+/// run, init and the VMM wait until the host has read them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskResult {
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.

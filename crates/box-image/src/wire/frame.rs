@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 
 use zeroize::Zeroizing;
 
-use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult};
+use crate::logs::is_trajectory_name;
+
+use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult, Trajectory};
 
 /// The size of the length field.
 const PREFIX: usize = 4;
@@ -79,6 +81,24 @@ impl Body for TaskResult {
 
     fn decode(data: Vec<u8>) -> io::Result<Self> {
         Ok(Self { data })
+    }
+}
+
+impl Body for Trajectory {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        let length = u8::try_from(self.name.len()).map_err(io::Error::other)?;
+        put(frame, &[&[length], self.name.as_bytes()].concat(), &self.data);
+        Ok(())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let name = body.split_first().and_then(|(&length, rest)| rest.get(..length.into()));
+        let name = name.and_then(|it| str::from_utf8(it).ok()).filter(|it| is_trajectory_name(it));
+        let Some(name) = name.map(str::to_owned) else {
+            return Err(invalid("a trajectory without a name"));
+        };
+        body.drain(..1 + name.len());
+        Ok(Self { name, data: body })
     }
 }
 

@@ -8,7 +8,7 @@
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
 //! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes; of Secret: index
-//!         u8, then the bytes; of TaskResult: the bytes
+//!         u8, then the bytes; of TaskResult: the bytes; of Trajectory: the name's length u8, the name, then the bytes
 //! ```
 //!
 //! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
@@ -29,11 +29,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ComponentName, exit};
+use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of a later one.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 /// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -44,7 +44,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 6 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 7 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -122,18 +122,39 @@ messages! {
         8 => Denied(Denied),
         /// A part of the task's result, before the agent's end.
         9 => TaskResult(TaskResult),
+        /// Something has happened, for a plan whose `logs` have events.
+        10 => Event(GuestEvent),
+        /// A part of a trajectory, before the agent's end.
+        11 => Trajectory(Trajectory),
+    }
+}
+
+messages! {
+    /// The messages of [`GuestMessage`] that a caller in the box gets about its command: the only ones that init's own
+    /// program has to read.
+    pub enum CallMessage {
+        /// Bytes that the command wrote.
+        3 => Output(Output),
+        /// It has ended.
+        4 => Exited(Exited),
+        /// It has read some of its input.
+        6 => Credit(Credit),
     }
 }
 
 mod client;
 mod command;
+mod event;
 mod mounts;
 mod network;
 mod secret;
 mod usage;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
-pub use command::{Exec, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize};
+pub use command::{
+    Exec, Exited, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize,
+};
+pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
 pub use mounts::{
     MAX_DEVICES, MOUNTS_FOLLOW, Mount, MountSource, Mounts, NO_MOUNTS, READ_ONLY_TAG, devices,
@@ -214,29 +235,6 @@ pub enum Stream {
     Stdout,
     /// File descriptor 2 of the program.
     Stderr,
-}
-
-/// The end of a program, by its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Exited {
-    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
-    pub id: u32,
-    /// The exit status, or 128 + the signal's number; 126 where the program could not be
-    /// executed and 127 where it was not found.
-    pub status: u8,
-    /// Whether the kernel's out-of-memory killer ended something in the component so far.
-    pub oom_killed: bool,
-    /// Whether it was killed because its time was up.
-    pub timed_out: bool,
-}
-
-impl Exited {
-    /// Returns the exit code of a command that stands for this program: its status, but that of timeout(1) if it was killed
-    /// because its time was up.
-    pub const fn code(self) -> u8 {
-        if self.timed_out { exit::TIMED_OUT } else { self.status }
-    }
 }
 
 /// More bytes that may be sent.

@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, PROTOCOL]);
 }
 
 #[test]
@@ -34,8 +34,27 @@ fn guest_messages_read_back() {
         GuestMessage::Credit(Credit { id: 255, bytes: u32::MAX }),
         GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
         GuestMessage::Usage(Usage { components: Vec::new() }),
+        GuestMessage::Event(GuestEvent::new(ComponentName::Agent, GuestEventKind::Start)),
+        GuestMessage::Trajectory(Trajectory { name: "a.json".into(), data: vec![0, 255] }),
+        GuestMessage::Trajectory(Trajectory { name: "a".into(), data: Vec::new() }),
     ] {
         assert_eq!(round_trip(&message), message);
+    }
+}
+
+#[test]
+fn a_caller_reads_what_init_sends_about_a_command() {
+    let output = Output { id: 1, stream: Stream::Stdout, data: vec![1] };
+    let exited = Exited { id: 1, status: 3, oom_killed: false, timed_out: false };
+    let credit = Credit { id: 1, bytes: 7 };
+    for (sent, read) in [
+        (GuestMessage::Output(output.clone()), CallMessage::Output(output)),
+        (GuestMessage::Exited(exited), CallMessage::Exited(exited)),
+        (GuestMessage::Credit(credit), CallMessage::Credit(credit)),
+    ] {
+        let mut bytes = Vec::new();
+        sent.write(&mut bytes).unwrap();
+        assert_eq!(CallMessage::read(&mut bytes.as_slice()).unwrap(), Some(read));
     }
 }
 

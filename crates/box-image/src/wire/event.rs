@@ -1,0 +1,182 @@
+//! The events of a box, and the trajectories of its agent, for the logs of the run.
+
+use serde::{Deserialize, Serialize};
+
+use super::command::{Exec, Exited, Own};
+use crate::{ComponentName, named_enum};
+
+/// The most bytes of a command's words that an event has.
+const MAX_WORDS: usize = 1024;
+
+/// Something that has happened in a box, as its init has seen it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestEvent {
+    /// In which component.
+    pub component: ComponentName,
+    /// Its kind.
+    pub kind: GuestEventKind,
+    /// The number of the command: of those that run at once, each has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<u32>,
+    /// The one who runs the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Caller>,
+    /// The command's program; where the agent runs it, with its arguments, as far as they have 1 KiB in all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub argv: Vec<String>,
+    /// The task that init's own program does instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Own>,
+    /// The exit status, as that of [`Exited`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u8>,
+    /// Whether it was killed because its time was up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Whether the kernel's out-of-memory killer ended something in the component so far.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oom_killed: bool,
+}
+
+named_enum! {
+    /// The kinds of events.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum GuestEventKind {
+        /// The component's own program is started: the agent's was executed, the business application's is about to be.
+        Start "start",
+        /// The agent's health check has passed.
+        Ready "ready",
+        /// The component's own program has ended.
+        End "end",
+        /// A command is to run.
+        Command "command",
+        /// A command has ended, and what it has written is read.
+        CommandEnd "command-end",
+    }
+}
+
+/// One who runs commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caller {
+    /// The agent, by `box-exec`.
+    Agent,
+    /// The host.
+    Host,
+}
+
+impl GuestEvent {
+    /// Returns the event of a component's own program.
+    pub const fn new(component: ComponentName, kind: GuestEventKind) -> Self {
+        Self {
+            component,
+            kind,
+            command: None,
+            by: None,
+            argv: Vec::new(),
+            own: None,
+            status: None,
+            timed_out: false,
+            oom_killed: false,
+        }
+    }
+
+    /// Returns the event that a command is to run. Of the host's, whose arguments are not the agent's to read, it has the program alone.
+    pub fn of_command(number: u32, exec: &Exec, by: Caller) -> Self {
+        let argv = match (by, exec.own) {
+            (Caller::Agent, _) => exec.argv.as_slice(),
+            (Caller::Host, None) => exec.argv.get(..1).unwrap_or_default(),
+            (Caller::Host, Some(_)) => &[],
+        };
+        Self {
+            command: Some(number),
+            by: Some(by),
+            argv: cut(argv),
+            own: exec.own,
+            ..Self::new(exec.component, GuestEventKind::Command)
+        }
+    }
+
+    /// Returns the event that a program has ended: a command where it has a number.
+    pub fn of_end(component: ComponentName, command: Option<u32>, exited: Exited) -> Self {
+        let kind = match command {
+            Some(_) => GuestEventKind::CommandEnd,
+            None => GuestEventKind::End,
+        };
+        let Exited { id: _, status, oom_killed, timed_out } = exited;
+        Self { command, status: Some(status), oom_killed, timed_out, ..Self::new(component, kind) }
+    }
+}
+
+/// Returns the words that fit an event, the last one cut where need be.
+fn cut(words: &[String]) -> Vec<String> {
+    let mut room = MAX_WORDS;
+    let mut fitting = Vec::new();
+    for word in words {
+        if room == 0 {
+            break;
+        }
+        let end = word.floor_char_boundary(room);
+        fitting.push(word[..end].to_owned());
+        // An empty word takes some room, too, and nothing comes after one that is cut.
+        room = if end == word.len() { room.saturating_sub(end.max(1)) } else { 0 };
+    }
+    fitting
+}
+
+/// A part of a file that the agent has left as a trajectory. All parts of a file come one after the other, and those of
+/// all files together are bounded ([`MAX_TRAJECTORIES`](crate::logs::MAX_TRAJECTORIES)), so that nobody grants them, as with a task's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trajectory {
+    /// The file's name, of which [`is_trajectory_name`](crate::logs::is_trajectory_name).
+    pub name: String,
+    /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
+    pub data: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exec(argv: &[&str]) -> Exec {
+        let argv = argv.iter().map(|&it| it.to_owned()).collect();
+        Exec::new(7, ComponentName::Business, argv)
+    }
+
+    #[test]
+    fn only_the_agents_commands_have_their_arguments() {
+        let command = exec(&["node", "--token=x"]);
+        assert_eq!(GuestEvent::of_command(300, &command, Caller::Agent).argv, command.argv);
+        assert_eq!(GuestEvent::of_command(7, &command, Caller::Host).argv, ["node"]);
+        let own = Exec { own: Some(Own::Check), ..command };
+        assert_eq!(GuestEvent::of_command(300, &own, Caller::Agent).argv, own.argv);
+        assert_eq!(GuestEvent::of_command(7, &own, Caller::Host).argv, [""; 0]);
+        assert_eq!(GuestEvent::of_command(7, &exec(&[]), Caller::Host).argv, [""; 0]);
+    }
+
+    #[test]
+    fn long_commands_are_cut_where_a_character_ends() {
+        let long = "é".repeat(MAX_WORDS);
+        let words = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            cut(&words(&["a", &long, "b"])),
+            words(&["a", &long[..MAX_WORDS - 2]]).as_slice()
+        );
+        assert_eq!(cut(&vec![String::new(); 5000]).len(), MAX_WORDS);
+        assert_eq!(cut(&words(&["a", "", "b"])), ["a", "", "b"]);
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_json() {
+        let exited = Exited { id: 300, status: 1, oom_killed: false, timed_out: true };
+        let event = GuestEvent::of_end(ComponentName::Business, Some(300), exited);
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(
+            line,
+            r#"{"component":"business","kind":"command-end","command":300,"status":1,"timed_out":true}"#
+        );
+        assert_eq!(serde_json::from_str::<GuestEvent>(&line).unwrap(), event);
+    }
+}
