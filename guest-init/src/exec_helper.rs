@@ -14,7 +14,7 @@ use box_image::ComponentName;
 use box_image::plan::EXEC_SOCKET_PATH;
 use box_image::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
 use box_image::wire::{
-    self, Credit, Exec, Frames, GuestMessage, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
+    self, CallMessage, Credit, Exec, Frames, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
     Output, Signal, Stream, Window,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -206,19 +206,13 @@ impl Caller {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, "the box's init has hung up"));
         }
         self.frames.push(&chunk[..length]);
-        while let Some(message) = self.frames.next(|rest| GuestMessage::read(rest))? {
+        while let Some(message) = self.frames.next(|rest| CallMessage::read(rest))? {
             match message {
-                GuestMessage::Output(output) => self.write(&output)?,
-                GuestMessage::Credit(credit) => {
+                CallMessage::Output(output) => self.write(&output)?,
+                CallMessage::Credit(credit) => {
                     self.input = self.input.map(|left| left.saturating_add(credit.bytes));
                 }
-                GuestMessage::Exited(ended) => return Ok(Some(ended.code())),
-                GuestMessage::Hello(_)
-                | GuestMessage::Ready(_)
-                | GuestMessage::Failed(_)
-                | GuestMessage::Usage(_)
-                | GuestMessage::Denied(_)
-                | GuestMessage::TaskResult(_) => {}
+                CallMessage::Exited(ended) => return Ok(Some(ended.code())),
             }
         }
         Ok(None)

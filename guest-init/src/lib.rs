@@ -23,6 +23,7 @@ pub mod error;
 mod exec_helper;
 mod id_map;
 pub mod isolation;
+mod logs;
 mod mounts;
 mod network;
 pub mod plan;
@@ -52,8 +53,10 @@ use nix::unistd::{Gid, setresgid};
 use channel::Channel;
 use component::Setup;
 use error::{InitError, Step as _};
+use logs::Logs;
 use mounts::HostMounts;
 use serve::autostart::Autostart;
+use task::TaskFiles;
 use time::Clock;
 
 /// The nice value of init and the holders. A busy workload shall not keep a command or a stop
@@ -147,7 +150,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::restrict_tracing()?;
     disks::mount_all(&plan)?;
     network::shared::set_up(&plan.network)?;
-    plan.task.iter().try_for_each(|task| task::make(task, &plan.agent.user))?;
+    let task = plan.task.as_ref().map(|it| TaskFiles::make(it, &plan.agent.user)).transpose()?;
+    let logs = plan.logs.as_ref().map(|it| Logs::make(it, &plan.agent.user)).transpose()?;
     let calls =
         plan.business.as_ref().map(|_| serve::calls::listen(&plan.agent.user)).transpose()?;
     let setup = Setup { run: &plan, secrets, host };
@@ -160,6 +164,8 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
         setup: Some(setup),
         carriers: BTreeMap::new(),
         calls,
+        task,
+        logs: logs.unwrap_or_default(),
         autostart: plan.business.as_ref().and_then(Autostart::of),
         signals,
     })

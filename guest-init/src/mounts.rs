@@ -194,6 +194,18 @@ pub(crate) fn open_or_make_in(root: &Path, path: &Path, rule: ResolveFlag) -> ni
     open_or_make_at(root, path, rule)
 }
 
+/// Opens a file below a root, whose links lead nowhere else, to mount something on it.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn open_file_in(root: &Path, path: &Path) -> nix::Result<OwnedFd> {
+    let root = nix::fcntl::open(root, DIRECTORY, Mode::empty())?;
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    openat2(root, path, how)
+}
+
 /// As [`open_or_make_in`], below an open directory.
 fn open_or_make_at(root: OwnedFd, path: &Path, rule: ResolveFlag) -> nix::Result<OwnedFd> {
     let how = OpenHow::new()

@@ -102,12 +102,12 @@ pub(crate) mod tests {
 
     #[test]
     fn what_is_declared_and_not_enforced_is_refused_by_name() {
-        let more = r#""network": {"mode": "cap-only"}, "logs": {"stdout": true, "stderr": true, "events": true, "atif": true},"#;
+        let more = r#""network": {"mode": "cap-only"}, "caps": ["payments"],"#;
         let error = error_for("\"vm\":", &format!("{more} \"vm\":"));
         assert_eq!(
             error,
             "check the run plan: the box's init cannot enforce what the Boxfile declares; remove it \
-             there, or build the box with an init that does: network \"cap-only\": not supported yet; logs: not supported yet"
+             there, or build the box with an init that does: network \"cap-only\": not supported yet; cap \"payments\": not supported yet"
         );
     }
 

@@ -36,7 +36,7 @@ use crate::disks;
 use crate::error::{InitError, Step as _};
 use crate::secrets;
 use crate::serve::calls;
-use crate::task;
+use crate::{logs, task};
 
 /// Paths of `/proc` that workloads may read but not write, where they exist.
 const READ_ONLY: [&str; 5] = ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs"];
@@ -129,6 +129,9 @@ fn fill(root: &Path, setting: &Setting<'_>) -> Result<(), InitError> {
     setting.host.show(root, setting.run, setting.name)?;
     if setting.run.task.is_some() && setting.name == ComponentName::Agent {
         task::show(root)?;
+    }
+    if let (Some(logs), ComponentName::Agent) = (&setting.run.logs, setting.name) {
+        logs::show(logs, root)?;
     }
     if setting.calls {
         for (source, path) in [(boot::SELF, BOX_EXEC_PATH), (calls::SOCKET, EXEC_SOCKET_PATH)] {

@@ -4,7 +4,7 @@ use std::os::fd::AsFd as _;
 use std::time::Instant;
 
 use box_image::ComponentName;
-use box_image::wire::WINDOW;
+use box_image::wire::{GuestEvent, GuestEventKind, WINDOW};
 
 use super::Server;
 use super::program::Program;
@@ -33,7 +33,11 @@ impl Server<'_> {
         }
         let credit = self.machine.autostart.as_mut().map_or(WINDOW, |it| it.start(now));
         match self.try_autostart(credit) {
-            Ok(program) => drop(program.and_then(|it| self.programs.insert(BUSINESS, it))),
+            Ok(Some(program)) => {
+                self.programs.insert(BUSINESS, program);
+                self.log(GuestEvent::new(ComponentName::Business, GuestEventKind::Start));
+            }
+            Ok(None) => {}
             Err(error) => {
                 self.refuse(BUSINESS, &error.to_string());
                 self.autostarted_has_ended(CANNOT_START, credit);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use box_image::ComponentName;
 use box_image::wire::{
-    Credit, Exec, Exited, GuestMessage, MAX_OUTPUT, Output, Own, Stream, TaskResult, TerminalSize,
+    Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, Own, Stream,
+    TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
 
@@ -16,7 +17,18 @@ use crate::component::Component;
 use crate::component::protocol::{AGENT, BUSINESS, ProgramId, Request};
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
-use crate::{sys, task};
+use crate::sys;
+use crate::task::TaskFiles;
+
+/// Returns whether a program is the host's, and no call of the agent's.
+fn is_hosts(id: ProgramId) -> bool {
+    u8::try_from(id).is_ok()
+}
+
+/// Returns the end of a program that was not started.
+fn not_started(id: ProgramId) -> Exited {
+    Exited { id: id.into(), status: CANNOT_START, oom_killed: false, timed_out: false }
+}
 
 /// The most bytes of a reason that are sent, without its end of line.
 const MAX_REASON: usize = MAX_OUTPUT - 1;
@@ -37,9 +49,15 @@ impl Server<'_> {
             self.refuse(id, &reason);
             return Ok(());
         };
+        let component = exec.component;
+        let by = if is_hosts(id) { Caller::Host } else { Caller::Agent };
+        self.log(GuestEvent::of_command(id.into(), &exec, by));
         match self.start(id, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
-            Err(error) => self.refuse(id, &error.to_string()),
+            Err(error) => {
+                self.refuse(id, &error.to_string());
+                self.log(GuestEvent::of_end(component, Some(id.into()), not_started(id)));
+            }
         }
         Ok(())
     }
@@ -49,9 +67,7 @@ impl Server<'_> {
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut program = match exec.own {
-            Some(Own::Skills(task)) if u8::try_from(id).is_ok() => {
-                self.start_task(id, &exec, task)?
-            }
+            Some(Own::Skills(task)) if is_hosts(id) => self.start_task(id, &exec, task)?,
             _ => self.start_in_component(id, exec)?,
         };
         program.deadline = deadline;
@@ -82,10 +98,7 @@ impl Server<'_> {
     /// Reports a command that was not even tried.
     pub(super) fn refuse(&mut self, id: ProgramId, reason: &str) {
         self.explain(id, reason);
-        self.reply(id, |id| {
-            let (id, status) = (id.into(), CANNOT_START);
-            GuestMessage::Exited(Exited { id, status, oom_killed: false, timed_out: false })
-        });
+        self.reply(id, |id| GuestMessage::Exited(not_started(id.into())));
     }
 
     /// Says why a command was not started, where it would say so itself: on its standard error.
@@ -214,6 +227,9 @@ impl Server<'_> {
     }
 
     fn send_output(&mut self, id: ProgramId, stream: Stream, data: Vec<u8>) {
+        if id == AGENT {
+            self.machine.logs.output(stream, &data);
+        }
         self.reply(id, |id| GuestMessage::Output(Output { id, stream, data }));
     }
 
@@ -246,8 +262,11 @@ impl Server<'_> {
         let leaf = of_program.map(|it| &it.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
         let exited = Exited { id: id.into(), status, oom_killed, timed_out };
+        let command = (!matches!(id, AGENT | BUSINESS)).then_some(id.into());
+        self.log(GuestEvent::of_end(component, command, exited));
         if id == AGENT {
-            self.send_result(exited);
+            self.send_result();
+            self.send_trajectories();
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
         }
@@ -259,18 +278,23 @@ impl Server<'_> {
         self.hang_up(id);
     }
 
-    /// Sends the result of the task, if the box has one, whose agent has ended so.
-    fn send_result(&mut self, exited: Exited) {
-        if self.machine.plan.task.is_none() {
-            return;
-        }
-        for part in task::end(exited).chunks(MAX_OUTPUT) {
+    /// Sends the result of the task, if the box has one.
+    fn send_result(&mut self) {
+        let result = self.machine.task.as_ref().map(TaskFiles::result).unwrap_or_default();
+        for part in result.chunks(MAX_OUTPUT) {
             self.send(&GuestMessage::TaskResult(TaskResult { data: part.to_vec() }));
         }
     }
 
+    /// Sends what the agent has left as trajectories.
+    fn send_trajectories(&mut self) {
+        let logs = std::mem::take(&mut self.machine.logs);
+        logs.trajectories(|part| self.send(&GuestMessage::Trajectory(part)));
+        self.machine.logs = logs;
+    }
+
     /// Returns whether somebody listens to a program.
     fn is_heard(&self, id: ProgramId) -> bool {
-        if u8::try_from(id).is_ok() { !self.host_gone } else { self.calls.is_open(id) }
+        if is_hosts(id) { !self.host_gone } else { self.calls.is_open(id) }
     }
 }

@@ -18,7 +18,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{GuestMessage, HostMessage, Measure, Stream, Usage};
+use box_image::wire::{
+    GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, Stream, Usage,
+};
 use box_image::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -30,9 +32,11 @@ use crate::component::protocol::{AGENT, Event, ProgramId, Request};
 use crate::component::{Component, Setup};
 use crate::console;
 use crate::error::{InitError, Step as _};
+use crate::logs::Logs;
+use crate::task::{self, TaskFiles};
 use crate::time::{self, Clock, Milestones};
 use crate::wait::{self, Ended};
-use crate::{bridge, network, task};
+use crate::{bridge, network};
 use autostart::Autostart;
 use calls::Calls;
 use input::Input;
@@ -55,6 +59,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) carriers: BTreeMap<Pid, &'static str>,
     /// Where the agent asks for commands in the business component, if there is one.
     pub(crate) calls: Option<UnixListener>,
+    /// The files of the agent's task, if it has one.
+    pub(crate) task: Option<TaskFiles>,
+    /// The logs that the plan asks for.
+    pub(crate) logs: Logs,
     /// When the business application's own program is started, if it is.
     pub(crate) autostart: Option<Autostart>,
     /// Readable when a child has ended.
@@ -140,6 +148,7 @@ impl Server<'_> {
         let (mut program, streams) =
             Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
+        self.machine.task.iter().for_each(|_| task::start());
         match self.machine.components[0].link.send(&Request::Start { id: AGENT }, &fds) {
             // The holder has ended already: why, it has said before.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -327,6 +336,13 @@ impl Server<'_> {
         }
     }
 
+    /// Keeps an event in the box's log, and in the host's.
+    fn log(&mut self, event: GuestEvent) {
+        if self.machine.logs.event(&event) {
+            self.send(&GuestMessage::Event(event));
+        }
+    }
+
     fn send_usage(&mut self) {
         let components = self.machine.components.iter().filter(|it| !it.is_lost);
         let components = components.map(Component::usage).collect();
@@ -352,7 +368,7 @@ impl Server<'_> {
         match event {
             Event::Started { at_ns } => {
                 self.agent = Agent::Started(at_ns);
-                self.machine.plan.task.iter().for_each(|_| task::start());
+                self.log(GuestEvent::new(ComponentName::Agent, GuestEventKind::Start));
                 self.set_up_rest()?;
             }
             Event::Healthy { at_ns } => self.agent_is_healthy(at_ns),
@@ -384,6 +400,7 @@ impl Server<'_> {
         self.agent = Agent::Ready;
         let timing = self.machine.clock.timing(Milestones { started_ns, ready_ns });
         self.send(&GuestMessage::Ready(timing));
+        self.log(GuestEvent::new(ComponentName::Agent, GuestEventKind::Ready));
         self.begin_autostart();
     }
 

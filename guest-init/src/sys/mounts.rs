@@ -71,6 +71,16 @@ pub fn set_attributes(mount: impl AsFd, attributes: Attributes<'_>) -> nix::Resu
     Errno::result(result).map(drop)
 }
 
+/// Puts a copy of the mount at a path on an open file or directory.
+///
+/// # Errors
+/// The kernel's.
+pub fn show_copy(source: &Path, read_only: bool, target: impl AsFd) -> nix::Result<()> {
+    let copy = copy(source)?;
+    set_attributes(&copy, Attributes { read_only, id_map: None })?;
+    place(&copy, target)
+}
+
 /// Puts a copied mount on an open directory.
 ///
 /// # Errors

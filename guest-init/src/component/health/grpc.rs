@@ -1,23 +1,23 @@
-//! The standard health check of gRPC, as a client: one call of `grpc.health.v1.Health/Check` without encryption.
+//! Health checks by gRPC, as a client: one call without encryption, either of the standard `grpc.health.v1.Health/Check` or
+//! of what agents of A3S have instead.
 //!
 //! Of HTTP/2 (RFC 9113) it knows what one call needs. It reads no header of an answer: the status is in the message
 //! itself, and a server that fails sends none.
 
-use std::fmt;
 use std::io::{self, Error, ErrorKind, Read, Write};
+
+use box_image::plan::A3S_SERVICE;
 
 /// The preface of a client (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The path of the call.
-const PATH: &str = "/grpc.health.v1.Health/Check";
 /// The stream of the call, the first one of a client.
 const STREAM: u32 = 1;
 /// The default limit of a frame's payload (section 4.2).
 const MAX_FRAME: u32 = 1 << 14;
 /// How many frames an answer may take.
 const MAX_FRAMES: usize = 64;
-/// How long the message of an answer may be: it has one number.
-const MAX_MESSAGE: usize = 64;
+/// How long the message of an answer may be: a number, and of A3S a text and details.
+const MAX_MESSAGE: usize = 4096;
 /// The prefix of a message in gRPC: whether it is compressed, and its length.
 const PREFIX: usize = 5;
 
@@ -35,49 +35,72 @@ const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 
-/// `HealthCheckResponse.ServingStatus`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ServingStatus(u64);
-
-impl ServingStatus {
-    pub(super) const SERVING: Self = Self(1);
+/// A call that asks for a status. The answer's first field is a number, of which 1 says that all is well.
+#[derive(Debug)]
+pub(super) struct Check {
+    path: String,
+    /// The first field of the request, which is left out where it is empty.
+    service: String,
+    /// The names of the numbers.
+    names: [&'static str; 4],
 }
 
-impl fmt::Display for ServingStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => f.write_str("UNKNOWN"),
-            1 => f.write_str("SERVING"),
-            2 => f.write_str("NOT_SERVING"),
-            3 => f.write_str("SERVICE_UNKNOWN"),
-            other => write!(f, "{other}"),
+impl Check {
+    /// The status of one that is well.
+    const WELL: u64 = 1;
+
+    /// Returns the standard check of a service; of the whole server where the name is empty.
+    pub(super) fn standard(service: &str) -> Self {
+        Self {
+            path: "/grpc.health.v1.Health/Check".to_owned(),
+            service: service.to_owned(),
+            names: ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"],
         }
+    }
+
+    /// Returns the check of an agent of A3S.
+    pub(super) fn a3s() -> Self {
+        Self {
+            path: format!("/{A3S_SERVICE}/HealthCheck"),
+            service: String::new(),
+            names: ["UNKNOWN", "HEALTHY", "DEGRADED", "UNHEALTHY"],
+        }
+    }
+
+    /// Makes the check; returns the status where that is another than it should be.
+    ///
+    /// # Errors
+    /// The connection's, and where the answer is something else.
+    pub(super) fn make(&self, stream: &mut (impl Read + Write)) -> io::Result<Option<String>> {
+        let status = self.ask(stream)?;
+        let name = usize::try_from(status).ok().and_then(|it| self.names.get(it));
+        let name = name.map_or_else(|| status.to_string(), |&it| it.to_owned());
+        Ok((status != Self::WELL).then_some(name))
     }
 }
 
-/// Asks for the status of a service; of the whole server where the name is empty.
-///
-/// # Errors
-/// The connection's, and where the answer is something else.
-pub(super) fn check(stream: &mut (impl Read + Write), service: &str) -> io::Result<ServingStatus> {
-    let request = [
-        PREFACE,
-        &frame(SETTINGS, 0, 0, &[]),
-        &frame(HEADERS, END_HEADERS, STREAM, &headers()),
-        &frame(DATA, END_STREAM, STREAM, &message(service)),
-    ];
-    stream.write_all(&request.concat())?;
-    let mut answer = Vec::new();
-    for _ in 0..MAX_FRAMES {
-        let is_last = take(stream, &mut answer)?;
-        if let Some(status) = status(&answer)? {
-            return Ok(status);
+impl Check {
+    /// Returns the number in the answer.
+    fn ask(&self, stream: &mut (impl Read + Write)) -> io::Result<u64> {
+        let request = [
+            PREFACE,
+            &frame(SETTINGS, 0, 0, &[]),
+            &frame(HEADERS, END_HEADERS, STREAM, &headers(&self.path)),
+            &frame(DATA, END_STREAM, STREAM, &message(&self.service)),
+        ];
+        stream.write_all(&request.concat())?;
+        let mut answer = Vec::new();
+        for _ in 0..MAX_FRAMES {
+            let is_last = take(stream, &mut answer)?;
+            if let Some(status) = status(&answer)? {
+                return Ok(status);
+            }
+            if is_last {
+                return Err(odd("it answers the call without a status"));
+            }
         }
-        if is_last {
-            return Err(odd("it answers the call without a status"));
-        }
+        Err(odd("it does not answer the call"))
     }
-    Err(odd("it does not answer the call"))
 }
 
 fn odd(what: &str) -> Error {
@@ -90,12 +113,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the header of the call (RFC 7541): what its static table has by its number there, the rest as text.
-fn headers() -> Vec<u8> {
+fn headers(path: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat();
     // `:method: POST`, `:scheme: http`; then the names `:path`, `:authority` and `content-type`, and one of our own.
     [
         &[0x83, 0x86, 0x04],
-        text(PATH).as_slice(),
+        text(path).as_slice(),
         &[0x01],
         &text("localhost"),
         &[0x0f, 31 - 15],
@@ -154,9 +177,8 @@ fn unpadded(payload: &[u8], flags: u8) -> io::Result<&[u8]> {
     data.ok_or_else(|| odd("a frame has more padding than bytes"))
 }
 
-/// Returns the status in an answer, once that is complete. Of the message only its first field is known, which a server
-/// leaves out where it is zero.
-fn status(answer: &[u8]) -> io::Result<Option<ServingStatus>> {
+/// Returns the number in an answer, once that is complete.
+fn status(answer: &[u8]) -> io::Result<Option<u64>> {
     let Some((&[compressed, a, b, c, d], rest)) = answer.split_first_chunk::<PREFIX>() else {
         return Ok(None);
     };
@@ -164,12 +186,38 @@ fn status(answer: &[u8]) -> io::Result<Option<ServingStatus>> {
     if compressed != 0 || length > MAX_MESSAGE {
         return Err(odd("its answer is no status"));
     }
-    match rest.get(..length) {
-        None => Ok(None),
-        Some([]) => Ok(Some(ServingStatus(0))),
-        Some([0x08, status]) if *status < 0x80 => Ok(Some(ServingStatus((*status).into()))),
-        Some(_) => Err(odd("its answer is no status")),
+    let Some(message) = rest.get(..length) else { return Ok(None) };
+    first_field(message).map(Some).ok_or_else(|| odd("its answer is no status"))
+}
+
+/// Returns the first field of a message (protobuf), which is zero where it is left out; `None` for what is no such message.
+fn first_field(mut message: &[u8]) -> Option<u64> {
+    let mut first = 0;
+    while !message.is_empty() {
+        let tag = varint(&mut message)?;
+        let value = varint(&mut message)?;
+        match tag & 7 {
+            0 if tag >> 3 == 1 => first = value,
+            0 => {}
+            2 => message = message.get(usize::try_from(value).ok()?..)?,
+            _ => return None,
+        }
     }
+    Some(first)
+}
+
+/// Takes a number of a message.
+fn varint(message: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = message.split_first()?;
+        *message = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -199,10 +247,14 @@ mod tests {
         }
     }
 
-    fn answered(frames: &[Vec<u8>]) -> (Result<ServingStatus, String>, Vec<u8>) {
+    fn answered(frames: &[Vec<u8>]) -> (Result<Option<String>, String>, Vec<u8>) {
         let mut server = Server { sends: io::Cursor::new(frames.concat()), ..Server::default() };
-        let status = check(&mut server, "a.B").map_err(|error| error.to_string());
+        let status = Check::standard("a.B").make(&mut server).map_err(|error| error.to_string());
         (status, server.got)
+    }
+
+    fn named(status: &str) -> Result<Option<String>, String> {
+        Ok(Some(status.to_owned()))
     }
 
     fn data(flags: u8, payload: &[u8]) -> Vec<u8> {
@@ -223,13 +275,32 @@ mod tests {
             data(PADDED, &[&[2], &SERVES[3..], b"xx"].concat()),
         ];
         let (status, got) = answered(&around);
-        assert_eq!(status, Ok(ServingStatus::SERVING));
+        assert_eq!(status, Ok(None));
         assert!(got.starts_with(PREFACE));
         assert!(got.windows(10).any(|it| it == [0, 0, 0, 0, 5, 0x0a, 3, b'a', b'.', b'B']));
         assert!(got.ends_with(&frame(PING, ACK, 0, b"12345678")), "a ping is answered");
-        let not_serving = answered(&[data(0, &[0, 0, 0, 0, 2, 8, 2])]).0.unwrap();
-        assert_eq!(not_serving.to_string(), "NOT_SERVING");
-        assert_eq!(answered(&[data(0, &[0; 5])]).0.unwrap().to_string(), "UNKNOWN");
+        assert_eq!(answered(&[data(0, &[0, 0, 0, 0, 2, 8, 2])]).0, named("NOT_SERVING"));
+        assert_eq!(answered(&[data(0, &[0; 5])]).0, named("UNKNOWN"));
+        assert_eq!(answered(&[data(0, &[0, 0, 0, 0, 3, 8, 0x80, 4])]).0, named("512"));
+    }
+
+    #[test]
+    fn an_agent_of_a3s_says_more_than_its_status() {
+        let ask = |message: &[u8]| {
+            let length = u8::try_from(message.len()).unwrap();
+            let answer = data(0, &[&[0, 0, 0, 0, length], message].concat());
+            let mut server = Server { sends: io::Cursor::new(answer), ..Server::default() };
+            let status = Check::a3s().make(&mut server).map_err(|error| error.to_string());
+            (status, String::from_utf8_lossy(&server.got).into_owned())
+        };
+        let (status, got) = ask(b"\x12\x02ok\x08\x01\x1a\x04\x0a\x00\x12\x00");
+        assert_eq!(status, Ok(None), "in any order");
+        assert!(got.contains("/a3s.code.agent.v1.CodeAgentService/HealthCheck"), "{got}");
+        assert_eq!(ask(b"\x08\x02\x12\x04slow").0, named("DEGRADED"));
+        let wrong = Err("its answer is no status".to_owned());
+        for message in [b"\x12\x09ok".as_slice(), b"\x08", b"\x0d\x01\x00\x00\x00", &[0xff; 12]] {
+            assert_eq!(ask(message).0, wrong, "{message:?}");
+        }
     }
 
     #[test]
@@ -241,9 +312,9 @@ mod tests {
             (vec![frame(RST_STREAM, 0, 1, &[0; 4])], "it refuses the call"),
             (vec![b"HTTP/1.1 400 Bad Request\r\n".to_vec()], "it does not speak gRPC"),
             (vec![data(0, &[1, 0, 0, 0, 2, 8, 1])], "its answer is no status"),
-            (vec![data(0, &[0, 0, 0, 1, 0])], "its answer is no status"),
+            (vec![data(0, &[0, 0, 0, 0x20, 0])], "its answer is no status"),
             (vec![data(PADDED, &[9, 1])], "a frame has more padding than bytes"),
-            (vec![data(0, &[0; 100])], "its answer is too long"),
+            (vec![data(0, &[0; 5000])], "its answer is too long"),
             (vec![frame(8, 0, 0, &[0; 4]); 64], "it does not answer the call"),
             (vec![], "failed to fill whole buffer"),
         ] {
