@@ -14,6 +14,7 @@ use box_skill::SkillError;
 use egress_rules::PeerError;
 use serde::Serialize;
 
+use crate::agent::AgentError;
 use crate::host::kvm_error::KvmError;
 use crate::host::programs::NETWORK;
 use crate::jail::Missing;
@@ -150,6 +151,9 @@ pub enum LaunchError {
     /// No box has this name.
     #[error("there is no box with the name {0:?}")]
     NoBox(String),
+    /// Something other than a file is where a task's result is to be written.
+    #[error("--result {}: there is something other than a file", .0.display())]
+    ResultPlace(PathBuf),
     /// The box with this name does not run.
     #[error("the box {0} is not running")]
     NotRunning(String),
@@ -183,6 +187,9 @@ pub enum LaunchError {
     /// Directories to be written to belong to several users.
     #[error("directories of several users or groups cannot be shared to be written to")]
     SharedOwners,
+    /// The agent of a box could not be asked.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// A copy from or to a box failed at one of its ends.
     #[error("cannot copy: {0}")]
     Copy(String),

@@ -8,11 +8,12 @@
 //! before that ([`host`]), by a guest of a hundred bytes.
 //!
 //! Commands find a running box by its record ([`boxes`]), and talk to its supervisor as [`client`]s. What outlives a box
-//! is in [`volumes`].
+//! is in [`volumes`]. [`agent`] is a client of the agents themselves.
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
 
+pub mod agent;
 mod agent_socket;
 pub mod boxes;
 pub mod client;

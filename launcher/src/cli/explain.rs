@@ -9,6 +9,7 @@ use box_image::ErrorCode::{self, *};
 use box_image::SkillMode;
 use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
+use boxlaunch::agent::AgentError;
 use boxlaunch::boxes::NAME_FORM;
 use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
@@ -45,6 +46,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         }
         LaunchError::NoComponent(_) | LaunchError::NoSuchPort { .. } => ComponentNotFound,
         LaunchError::NoBox(_) => NameNotFound,
+        LaunchError::ResultPlace(_) => Usage,
         LaunchError::NotRunning(_) | LaunchError::StillStarting(_) => NotRunning,
         LaunchError::NoHealthCheck(_) | LaunchError::NoPort(_) => NotDeclared,
         LaunchError::StillRunning(_) => StillRunning,
@@ -76,6 +78,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
+        LaunchError::Agent(_) => AgentCallFailed,
         LaunchError::Timeout { .. } | LaunchError::NoJail => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
@@ -167,6 +170,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
              one that keeps running"
         }
         LaunchError::Volume(error) => return volume_help(error),
+        LaunchError::Agent(error) => agent_help(error),
         LaunchError::NoPasst => INSTALL_NETWORK,
         LaunchError::Passt(_) => NETWORK_NEEDS,
         LaunchError::Timeout { .. } => {
@@ -180,6 +184,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
 /// Returns what to do about an error of a command that names a box.
 const fn named_help(error: &LaunchError) -> Option<&'static str> {
     Some(match error {
+        LaunchError::ResultPlace(_) => "name a file, whose directory has to exist",
         LaunchError::NoBox(_) => "`boxlaunch ps -a` lists the boxes that were started",
         LaunchError::NotRunning(_) => {
             "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
@@ -213,6 +218,32 @@ fn skill_help(error: &LaunchError) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// Returns what to do about an agent that could not be asked.
+const fn agent_help(error: &AgentError) -> &'static str {
+    match error {
+        AgentError::Connect(_) => {
+            "`boxlaunch ps` lists the boxes that run, and `boxlaunch port` shows where their agents are"
+        }
+        AgentError::NotGrpc(_) => {
+            "these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` \
+             shows where others are"
+        }
+        AgentError::Closed { .. } => {
+            "it may not listen at its port, speak something else, or have failed: `boxlaunch logs` shows what it has written"
+        }
+        AgentError::Timeout { .. } => {
+            "give it more time with --timeout, or look at `boxlaunch logs`"
+        }
+        AgentError::Status { code: AgentError::UNIMPLEMENTED, .. } => {
+            "this agent does not have that part of the interface: docs/agents.md"
+        }
+        AgentError::Status { .. } => "`boxlaunch logs` shows what the agent has written",
+        AgentError::Compressed(_) | AgentError::TooLarge { .. } | AgentError::Malformed { .. } => {
+            "the agent does not keep to the interface: docs/agents.md"
+        }
+    }
 }
 
 const fn volume_help(error: &VolumeError) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
+mod agent;
 mod command;
 mod copy;
 mod detach;
@@ -79,6 +80,7 @@ enum Command {
     Skills(skills::SkillsArgs),
     Network(network::NetworkArgs),
     Task(task::TaskArgs),
+    Agent(agent::AgentArgs),
     Stats(stats::StatsArgs),
     Port(list::PortArgs),
     Events(events::EventsArgs),
@@ -119,6 +121,7 @@ impl Command {
             Self::Skills(args) => (skills::skills(args), args.json),
             Self::Network(args) => (network::network(args), args.json),
             Self::Task(args) => (task::task(args), args.json),
+            Self::Agent(args) => (agent::agent(args), args.is_json()),
             Self::Stats(args) => (stats::stats(args), args.json),
             Self::Port(args) => (list::port(args), false),
             Self::Events(args) => (events::events(args), args.json),

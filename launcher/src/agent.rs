@@ -1,0 +1,112 @@
+//! A client of the interface that agents can serve: `a3s.code.agent.v1.CodeAgentService`, gRPC at the agent's socket.
+//!
+//! Everything that an agent answers is hostile: the size of a message and of all of them, the fields and the time are bounded, and
+//! whoever prints a text makes it safe.
+
+mod channel;
+mod error;
+mod frames;
+mod generation;
+pub mod messages;
+mod opening;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+
+pub use error::AgentError;
+pub use generation::{Generated, Piece};
+
+use crate::LaunchError;
+use channel::{Channel, decoded};
+use frames::framed;
+use generation::{Deadline, Taker, generation};
+use messages::{
+    GetCapabilitiesRequest, GetCapabilitiesResponse, HealthCheckRequest, HealthCheckResponse,
+    ListSkillsRequest, ListSkillsResponse, Skill,
+};
+
+/// The greatest size of a prompt, in bytes; servers of gRPC take four times that unless they are told otherwise.
+pub const MAX_PROMPT: usize = 1 << 20;
+/// A client of an agent. Each call makes a connection of its own.
+#[derive(Debug)]
+pub struct AgentClient {
+    socket: PathBuf,
+    limit: Duration,
+    runtime: Runtime,
+}
+
+impl AgentClient {
+    /// Makes a client for the agent at a socket, each of whose calls may take so long.
+    ///
+    /// # Errors
+    /// When the operating system gives no means to wait.
+    pub fn new(socket: &Path, limit: Duration) -> Result<Self, LaunchError> {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(LaunchError::system("wait for the agent"))?;
+        Ok(Self { socket: socket.to_owned(), limit, runtime })
+    }
+
+    /// Asks the agent whether it can work.
+    ///
+    /// # Errors
+    /// [`LaunchError::Agent`].
+    pub fn health(&self) -> Result<HealthCheckResponse, LaunchError> {
+        self.ask("HealthCheck", &HealthCheckRequest {})
+    }
+
+    /// Asks the agent what it is and what it can do.
+    ///
+    /// # Errors
+    /// [`LaunchError::Agent`].
+    pub fn capabilities(&self) -> Result<GetCapabilitiesResponse, LaunchError> {
+        self.ask("GetCapabilities", &GetCapabilitiesRequest {})
+    }
+
+    /// Asks the agent for its skills, or for those of one session.
+    ///
+    /// # Errors
+    /// [`LaunchError::Agent`].
+    pub fn skills(&self, session: Option<&str>) -> Result<Vec<Skill>, LaunchError> {
+        let request = ListSkillsRequest { session_id: session.map(str::to_owned) };
+        self.ask("ListSkills", &request).map(|answer: ListSkillsResponse| answer.skills)
+    }
+
+    /// Gives the agent a prompt, and each piece of its answer to `taker` as it comes. Without a session, one is made for this
+    /// and ended.
+    ///
+    /// # Errors
+    /// [`LaunchError::Agent`], and those of `taker`.
+    pub fn generate(
+        &self,
+        prompt: String,
+        session: Option<&str>,
+        taker: &mut Taker<'_>,
+    ) -> Result<Generated, LaunchError> {
+        self.runtime.block_on(async {
+            let deadline = Deadline::after(self.limit);
+            generation(&self.socket, prompt, session, deadline, taker).await
+        })
+    }
+
+    /// Calls one method that has one answer.
+    fn ask<A: prost::Message + Default>(
+        &self,
+        method: &'static str,
+        request: &impl prost::Message,
+    ) -> Result<A, LaunchError> {
+        Ok(decoded(method, &self.ask_with(method, framed(request))?)?)
+    }
+
+    fn ask_with(&self, method: &'static str, request: Vec<u8>) -> Result<Vec<u8>, LaunchError> {
+        let call = async {
+            let mut channel = Channel::connect(&self.socket, method).await?;
+            Ok(channel.call_with(method, request).await?)
+        };
+        self.runtime.block_on(async { Deadline::after(self.limit).hold(method, call).await })
+    }
+}

@@ -1,0 +1,74 @@
+//! Why an agent could not be asked.
+
+use std::io;
+
+/// Why a call of an agent failed. All texts from the agent in it are as it sent them, and bounded.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum AgentError {
+    /// The socket that leads to the agent does not take a connection.
+    #[error("cannot connect to the agent's socket: {0}")]
+    Connect(#[source] io::Error),
+    /// The agent sends something other than gRPC.
+    #[error("the agent does not speak gRPC: {0}")]
+    NotGrpc(String),
+    /// The connection ended too early.
+    #[error("the agent ended the connection before its answer to {method} was complete")]
+    Closed { method: &'static str },
+    /// The agent does not answer in time.
+    #[error("the agent did not answer {method} within {seconds} s")]
+    Timeout { method: &'static str, seconds: u64 },
+    /// A message is compressed, which was not offered.
+    #[error("the agent's answer to {0} is compressed, and no compression was offered")]
+    Compressed(&'static str),
+    /// An answer is larger than it may be.
+    #[error("the agent's answer to {method} is larger than {limit} bytes")]
+    TooLarge { method: &'static str, limit: usize },
+    /// An answer that is not the message that it should be.
+    #[error("the agent's answer to {method} is malformed: {reason}")]
+    Malformed { method: &'static str, reason: String },
+    /// The agent has answered with an error.
+    #[error("the agent refused {method}: {}{}", status_name(*.code), said(.message))]
+    Status { method: &'static str, code: u32, message: String },
+}
+
+impl AgentError {
+    /// The status of a method that a server does not have.
+    pub const UNIMPLEMENTED: u32 = 12;
+
+    /// Returns whether the agent does not have the method that was called.
+    pub const fn is_unimplemented(&self) -> bool {
+        matches!(self, Self::Status { code: Self::UNIMPLEMENTED, .. })
+    }
+}
+
+/// The names of the statuses of gRPC, by their numbers.
+const STATUSES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+fn status_name(code: u32) -> String {
+    let name = usize::try_from(code).ok().and_then(|it| STATUSES.get(it));
+    name.map_or_else(|| format!("status {code}"), |it| (*it).to_owned())
+}
+
+/// Ends a sentence with the words of the agent, if it has sent any.
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}

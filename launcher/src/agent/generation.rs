@@ -1,0 +1,167 @@
+//! A generation: its session, and its pieces as they come.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::channel::{Channel, decoded};
+use super::error::AgentError;
+use super::frames::framed;
+use super::messages::{
+    ChunkType, CreateSessionRequest, CreateSessionResponse, DestroySessionRequest,
+    DestroySessionResponse, FinishReason, GenerateChunk, GenerateRequest, GenerateResponse,
+    Message, Role, ToolCall,
+};
+use crate::LaunchError;
+
+/// How long an agent may take to forget a session that was made here.
+const GOODBYE: Duration = Duration::from_secs(2);
+const CREATE: &str = "CreateSession";
+const STREAM: &str = "StreamGenerate";
+
+/// A piece of what an agent generates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// The next piece of its text, as it was sent.
+    Text(String),
+    /// It calls a tool.
+    Tool(ToolCall),
+}
+
+/// The end of a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// The session that it was part of; `None` where one was made for it, which is gone.
+    pub session: Option<String>,
+    /// Whether the agent says that it failed.
+    pub failed: bool,
+}
+
+/// Takes the pieces of a generation.
+pub(super) type Taker<'a> = dyn FnMut(Piece) -> Result<(), LaunchError> + 'a;
+
+/// The time at which an agent has to have answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    at: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    /// Begins now. Needs the runtime.
+    pub(super) fn after(limit: Duration) -> Self {
+        Self { at: Instant::now() + limit, limit }
+    }
+
+    /// Waits for a part of a call.
+    pub(super) async fn hold<T>(
+        self,
+        method: &'static str,
+        part: impl Future<Output = Result<T, LaunchError>>,
+    ) -> Result<T, LaunchError> {
+        let seconds = self.limit.as_secs();
+        let ended = timeout_at(self.at, part).await;
+        ended.unwrap_or_else(|_| Err(AgentError::Timeout { method, seconds }.into()))
+    }
+}
+
+/// Generates over a connection of its own, in the session that is named or in one made for it. That one is ended also where the
+/// agent takes too long.
+pub(super) async fn generation(
+    socket: &Path,
+    prompt: String,
+    session: Option<&str>,
+    deadline: Deadline,
+    taker: &mut Taker<'_>,
+) -> Result<Generated, LaunchError> {
+    let first = if session.is_some() { STREAM } else { CREATE };
+    let (mut channel, id) = deadline.hold(first, begin(socket, first, session)).await?;
+    let request = request(id.clone(), prompt);
+    let failed = deadline.hold(STREAM, generate(&mut channel, &request, taker)).await;
+    if session.is_none() {
+        // Whether or not the agent forgets it, what was generated counts.
+        let _ = timeout(GOODBYE, end_session(&mut channel, id)).await;
+    }
+    Ok(Generated { session: session.map(str::to_owned), failed: failed? })
+}
+
+/// Connects, and returns the session to use.
+async fn begin(
+    socket: &Path,
+    first: &'static str,
+    session: Option<&str>,
+) -> Result<(Channel, String), LaunchError> {
+    let mut channel = Channel::connect(socket, first).await?;
+    let id = match session {
+        Some(id) => id.to_owned(),
+        None => new_session(&mut channel).await?,
+    };
+    Ok((channel, id))
+}
+
+fn request(session_id: String, content: String) -> GenerateRequest {
+    let message = Message { role: Role::User.into(), content };
+    GenerateRequest { session_id, messages: vec![message] }
+}
+
+async fn new_session(channel: &mut Channel) -> Result<String, AgentError> {
+    let made: CreateSessionResponse =
+        channel.call(CREATE, &CreateSessionRequest::default()).await?;
+    Ok(made.session_id)
+}
+
+async fn end_session(channel: &mut Channel, session_id: String) {
+    let request = DestroySessionRequest { session_id };
+    let ended: Result<DestroySessionResponse, _> = channel.call("DestroySession", &request).await;
+    drop(ended);
+}
+
+/// Generates, piece by piece where the agent can; returns whether it says that this failed.
+async fn generate(
+    channel: &mut Channel,
+    request: &GenerateRequest,
+    taker: &mut Taker<'_>,
+) -> Result<bool, LaunchError> {
+    let mut had_any = false;
+    let mut noting = |piece| {
+        had_any = true;
+        taker(piece)
+    };
+    match stream(channel, request, &mut noting).await {
+        Err(LaunchError::Agent(error)) if error.is_unimplemented() && !had_any => {
+            at_once(channel, request, taker).await
+        }
+        ended => ended.map(|()| false),
+    }
+}
+
+async fn stream(
+    channel: &mut Channel,
+    request: &GenerateRequest,
+    taker: &mut Taker<'_>,
+) -> Result<(), LaunchError> {
+    let mut answers = channel.stream(STREAM, framed(request)).await?;
+    while let Some(message) = answers.next().await? {
+        let chunk: GenerateChunk = decoded(STREAM, &message)?;
+        let is_text = matches!(chunk.r#type(), ChunkType::Content | ChunkType::Unknown);
+        if is_text && !chunk.content.is_empty() {
+            taker(Piece::Text(chunk.content))?;
+        } else if let (ChunkType::ToolCall, Some(call)) = (chunk.r#type(), chunk.tool_call) {
+            taker(Piece::Tool(call))?;
+        }
+    }
+    Ok(())
+}
+
+async fn at_once(
+    channel: &mut Channel,
+    request: &GenerateRequest,
+    taker: &mut Taker<'_>,
+) -> Result<bool, LaunchError> {
+    let answer: GenerateResponse = channel.call("Generate", request).await?;
+    let failed = answer.finish_reason() == FinishReason::Error;
+    answer.tool_calls.into_iter().try_for_each(|call| taker(Piece::Tool(call)))?;
+    let text = answer.message.unwrap_or_default().content;
+    taker(Piece::Text(text)).map(|()| failed)
+}

@@ -1,0 +1,81 @@
+//! The end of an answer: whether the call succeeded.
+
+use box_image::text::clipped;
+use hyper::header::{HeaderMap, HeaderValue};
+
+/// The field with the number of the status, and the one with words for people.
+const STATUS: &str = "grpc-status";
+const MESSAGE: &str = "grpc-message";
+
+/// The verdict at the end of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Done,
+    Failed {
+        code: u32,
+        message: String,
+    },
+    /// There is no status, or one that is no number.
+    Missing,
+}
+
+/// Reads the end of an answer.
+pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
+    let status = fields.get(STATUS).and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
+    match status {
+        None => Verdict::Missing,
+        Some(0) => Verdict::Done,
+        Some(code) => {
+            let message = fields.get(MESSAGE).map(HeaderValue::as_bytes).unwrap_or_default();
+            Verdict::Failed { code, message: clipped(decoded(message)) }
+        }
+    }
+}
+
+/// Decodes percent signs, as gRPC writes a message. What is malformed stays as it is.
+fn decoded(text: &[u8]) -> String {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some((&first, after)) = rest.split_first() {
+        let byte = if first == b'%' { after.get(..2).and_then(hexadecimal) } else { None };
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hexadecimal(digits: &[u8]) -> Option<u8> {
+    let digit = |it: u8| char::from(it).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    Some(digit(digits[0])? << 4 | digit(digits[1])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_signs_are_decoded_and_what_is_malformed_stays() {
+        for (text, expected) in [
+            ("", ""),
+            ("no%20such%2Fthing", "no such/thing"),
+            ("%c3%A4", "ä"),
+            ("100% %zz %4", "100% %zz %4"),
+            ("%ff", "\u{fffd}"),
+        ] {
+            assert_eq!(decoded(text.as_bytes()), expected);
+        }
+    }
+
+    #[test]
+    fn only_a_status_of_zero_is_well() {
+        let read = |status: &'static str| {
+            verdict(&HeaderMap::from_iter([(
+                STATUS.parse().unwrap(),
+                HeaderValue::from_static(status),
+            )]))
+        };
+        assert_eq!(read("0"), Verdict::Done);
+        assert_eq!(read("5"), Verdict::Failed { code: 5, message: String::new() });
+        assert!([read(""), read("-1"), read("x")].iter().all(|it| *it == Verdict::Missing));
+        assert_eq!(verdict(&HeaderMap::new()), Verdict::Missing);
+    }
+}

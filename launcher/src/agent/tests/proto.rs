@@ -1,0 +1,116 @@
+//! The messages of the client are those of the proto.
+
+use std::collections::BTreeSet;
+
+const PROTO: &str = include_str!("../../../proto/code_agent.proto");
+const MESSAGES: &str = include_str!("../messages.rs");
+
+/// A field or a value of an enum: of which type it is part, its own type, its name and its number.
+type Field = [String; 4];
+
+/// Returns the last type that a line begins, and the number of blocks that are open after it.
+fn open(line: &str, types: &mut Vec<String>) {
+    let words: Vec<_> = line.split_whitespace().collect();
+    match words[..] {
+        ["message" | "enum" | "service", name, ..] => types.push(name.to_owned()),
+        ["}"] => drop(types.pop()),
+        _ => {}
+    }
+}
+
+/// Reads the fields of the proto, each as the attribute of prost would have its type.
+fn of_proto() -> BTreeSet<Field> {
+    let (mut types, mut fields) = (Vec::new(), BTreeSet::new());
+    for line in PROTO.lines().map(str::trim).filter(|it| !it.starts_with("//")) {
+        open(line, &mut types);
+        let Some((left, number)) = line.strip_suffix(';').and_then(|it| it.split_once(" = "))
+        else {
+            continue;
+        };
+        let Some(owner) = types.last() else { continue };
+        let (kind, name) = left.rsplit_once(' ').unwrap_or(("", left));
+        fields.insert([owner, kind, name, number].map(str::to_owned));
+    }
+    fields
+}
+
+/// Returns the type of the proto for an attribute of prost and the type of its field.
+fn kind(attribute: &str, field: &str) -> String {
+    let inner = field.trim_end_matches(['>', ',']).rsplit('<').next().unwrap();
+    let (first, label) = attribute.split_once(", ").unwrap_or((attribute, ""));
+    match (first, label.split(", ").next().unwrap()) {
+        ("message", "repeated") => format!("repeated {inner}"),
+        ("message", _) => inner.to_owned(),
+        (kind, label @ ("repeated" | "optional")) => format!("{label} {kind}"),
+        (kind, _) if kind.starts_with("btree_map") => "map<string, string>".to_owned(),
+        (kind, _) => match kind.strip_prefix("enumeration = ") {
+            Some(name) => name.trim_matches('"').to_owned(),
+            None => kind.to_owned(),
+        },
+    }
+}
+
+/// Reads the fields of the client's messages.
+fn of_client() -> Vec<Field> {
+    let (mut owner, mut attribute, mut fields) = ("", None, Vec::new());
+    for line in MESSAGES.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("pub struct ") {
+            owner = rest.split(' ').next().unwrap();
+        }
+        let field = line.strip_prefix("pub ").and_then(|it| it.split_once(": "));
+        if let Some(it) = line.strip_prefix("#[prost(").and_then(|it| it.strip_suffix("\")]")) {
+            attribute = it.rsplit_once("tag = \"");
+        } else if let (Some((left, tag)), Some((name, field))) = (attribute.take(), field) {
+            let kind = kind(left.trim_end_matches(", "), field);
+            fields.push([owner, &kind, name.trim_start_matches("r#"), tag].map(str::to_owned));
+        }
+    }
+    fields
+}
+
+#[test]
+fn every_field_of_the_client_is_in_the_proto() {
+    let (proto, client) = (of_proto(), of_client());
+    assert!(client.len() > 40, "{client:?}");
+    for field in client {
+        // `optional` of a message says what is so in any case.
+        let mut with_label = field.clone();
+        with_label[1] = format!("optional {}", field[1]);
+        assert!(proto.contains(&field) || proto.contains(&with_label), "{field:?}");
+    }
+}
+
+#[test]
+fn every_value_of_an_enum_has_the_number_of_the_proto() {
+    let proto = of_proto();
+    let (mut owner, mut count) = ("", 0);
+    for line in MESSAGES.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("pub enum ") {
+            owner = rest.trim_end_matches(" {");
+        }
+        let Some((name, number)) = line.trim_end_matches(',').split_once(" = ") else { continue };
+        if number.parse::<u32>().is_err() {
+            continue;
+        }
+        let upper = |text: &str| {
+            let word = |it: char| {
+                if it.is_uppercase() { format!("_{it}") } else { it.to_uppercase().collect() }
+            };
+            text.chars().map(word).collect::<String>().trim_start_matches('_').to_owned()
+        };
+        let value = format!("{}_{}", upper(owner), upper(name));
+        let value = [owner, "", &value, number].map(str::to_owned);
+        assert!(proto.contains(&value), "{value:?}");
+        count += 1;
+    }
+    assert_eq!(count, 21);
+}
+
+#[test]
+fn every_method_that_is_called_is_in_the_proto() {
+    let source = [include_str!("../../agent.rs"), include_str!("../generation.rs")].concat();
+    for line in PROTO.lines().filter_map(|it| it.trim().strip_prefix("rpc ")) {
+        let name = line.split('(').next().unwrap();
+        assert!(source.contains(&format!("\"{name}\"")), "{name} is not called");
+    }
+}

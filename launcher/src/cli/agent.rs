@@ -1,0 +1,170 @@
+//! `boxlaunch agent`: asks the agent of a box that runs, through the interface that it serves.
+
+mod answer;
+mod generate;
+
+use std::time::Duration;
+
+use box_image::exit;
+use boxlaunch::LaunchError;
+use boxlaunch::agent::AgentClient;
+use boxlaunch::agent::messages::Status;
+use boxlaunch::boxes::{Boxes, State};
+use clap::Subcommand;
+use serde_json::json;
+
+use super::error::CommandError;
+use super::paths;
+use super::run::seconds;
+use super::terminal::{is_quiet, json_line, print};
+
+/// Asks the agent of a box that runs, through the interface `a3s.code.agent.v1`.
+///
+/// For agents that serve it: docs/agents.md.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AgentArgs {
+    #[command(subcommand)]
+    command: AgentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    Health(AskArgs),
+    Capabilities(CapabilitiesArgs),
+    Skills(SkillsArgs),
+    Generate(GenerateArgs),
+}
+
+/// Asks the agent how it is. Exits with 0 if it says that it is healthy, else with 1.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch agent health coder
+  boxlaunch agent health coder --json | jq -r .status")]
+struct AskArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Shows what the agent says it is, and what it can do.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch agent capabilities coder
+  boxlaunch agent capabilities coder --json | jq -r '.tools[].name'")]
+struct CapabilitiesArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Lists the skills that the agent says it has. `boxlaunch skills` lists those of the box.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  boxlaunch agent skills coder")]
+struct SkillsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// List those of this session of the agent.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+}
+
+/// Gives the agent a prompt, and prints its answer as it comes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch agent generate coder 'Explain main.rs'
+  git diff | boxlaunch agent generate coder - --timeout 1800")]
+struct GenerateArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+    /// The prompt; `-` reads it from standard input.
+    #[arg(value_name = "PROMPT", allow_hyphen_values = true)]
+    prompt: String,
+    /// Use this session of the agent, instead of one that is made for this prompt and ended.
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+struct CommonArgs {
+    /// The box's name.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// How long the agent may take [default: 10, of `generate` 600].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
+    timeout: Option<u32>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// How long an agent may take for an answer that it has, in seconds.
+const ANSWER: u32 = 10;
+
+impl AgentArgs {
+    /// Returns whether the command reports as JSON.
+    pub(crate) const fn is_json(&self) -> bool {
+        self.command.common().json
+    }
+}
+
+impl AgentCommand {
+    const fn common(&self) -> &CommonArgs {
+        match self {
+            Self::Health(args) => &args.common,
+            Self::Capabilities(args) => &args.common,
+            Self::Skills(args) => &args.common,
+            Self::Generate(args) => &args.common,
+        }
+    }
+}
+
+impl CommonArgs {
+    /// Makes a client for the agent of the box.
+    fn client(&self, seconds: u32) -> Result<AgentClient, CommandError> {
+        let record = Boxes::new(&paths::state()?).find(&self.name)?;
+        let socket = match (record.state, &record.agent_socket) {
+            (State::Ended, _) => Err(LaunchError::NotRunning(record.name)),
+            (_, Some(socket)) => Ok(socket),
+            (State::Starting, None) => Err(LaunchError::StillStarting(record.name)),
+            (State::Running, None) => Err(LaunchError::NoPort(record.name)),
+        };
+        let limit = Duration::from_secs(self.timeout.unwrap_or(seconds).into());
+        Ok(AgentClient::new(socket?, limit)?)
+    }
+}
+
+pub(crate) fn agent(args: &AgentArgs) -> Result<u8, CommandError> {
+    match &args.command {
+        AgentCommand::Health(args) => health(args),
+        AgentCommand::Capabilities(args) => {
+            let answer = args.common.client(ANSWER)?.capabilities()?;
+            tell(args.common.json, &answer, answer::capabilities).map(|()| exit::DONE)
+        }
+        AgentCommand::Skills(args) => {
+            let skills = args.common.client(ANSWER)?.skills(args.session.as_deref())?;
+            let answer = json!({ "skills": skills });
+            tell(args.common.json, &answer, |_| answer::skills(&skills)).map(|()| exit::DONE)
+        }
+        AgentCommand::Generate(args) => generate::generate(args),
+    }
+}
+
+/// Prints an answer as JSON or as text.
+fn tell<T: serde::Serialize>(
+    as_json: bool,
+    answer: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), CommandError> {
+    print(&if as_json { json_line(answer)? } else { text(answer) })
+}
+
+fn health(args: &AskArgs) -> Result<u8, CommandError> {
+    let answer = args.common.client(ANSWER)?.health()?;
+    let status = answer.status();
+    if args.common.json {
+        let (message, details) = (&answer.message, &answer.details);
+        let fields = json!({ "status": status.name(), "message": message, "details": details });
+        print(&json_line(&fields)?)?;
+    } else if !is_quiet() {
+        print(&answer::health(&answer))?;
+    }
+    Ok(if status == Status::Healthy { exit::DONE } else { exit::FAILED })
+}

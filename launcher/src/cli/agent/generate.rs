@@ -1,0 +1,97 @@
+//! `boxlaunch agent generate`: a prompt, and the answer as it comes.
+
+use std::io::{self, Read as _};
+
+use box_image::text::{shown, shown_lines};
+use box_image::{ErrorCode, exit};
+use boxlaunch::LaunchError;
+use boxlaunch::agent::messages::ToolCall;
+use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
+use serde_json::json;
+
+use super::GenerateArgs;
+use crate::cli::error::{CommandError, usage};
+use crate::cli::terminal::{is_quiet, json_line, notice, pass_on, print};
+
+/// How long an answer may take, in seconds.
+const GENERATION: u32 = 600;
+
+pub(super) fn generate(args: &GenerateArgs) -> Result<u8, CommandError> {
+    let prompt = prompt(&args.prompt)?;
+    let client = args.common.client(GENERATION)?;
+    let session = args.session.as_deref();
+    let generate = if args.common.json { generate_json } else { generate_text };
+    let done = generate(&client, prompt, session)?;
+    Ok(if done.failed { exit::FAILED } else { exit::DONE })
+}
+
+/// Prints a generation as one object, when it is done.
+fn generate_json(
+    client: &AgentClient,
+    prompt: String,
+    session: Option<&str>,
+) -> Result<Generated, CommandError> {
+    let (mut text, mut calls) = (String::new(), Vec::<ToolCall>::new());
+    let done = client.generate(prompt, session, &mut |piece| {
+        match piece {
+            Piece::Text(more) => text += &more,
+            Piece::Tool(call) => calls.push(call),
+        }
+        Ok(())
+    })?;
+    let Generated { session, failed } = &done;
+    let fields = json!({ "session": session, "failed": failed, "text": text, "tool_calls": calls });
+    print(&json_line(&fields)?)?;
+    Ok(done)
+}
+
+/// Prints a generation piece by piece; it ends with a line's end.
+fn generate_text(
+    client: &AgentClient,
+    prompt: String,
+    session: Option<&str>,
+) -> Result<Generated, CommandError> {
+    let mut last = '\n';
+    let mut stdout = io::stdout();
+    let done = client.generate(prompt, session, &mut |piece| match piece {
+        Piece::Text(text) => {
+            last = text.chars().last().unwrap_or(last);
+            write(&mut stdout, &shown_lines(&text))
+        }
+        Piece::Tool(call) => {
+            if !is_quiet() {
+                notice(&format!("boxlaunch: the agent calls {}\n", shown(&call.name)));
+            }
+            Ok(())
+        }
+    });
+    if last != '\n' {
+        pass_on(&mut stdout, b"\n")?;
+    }
+    let done = done?;
+    if done.failed {
+        notice("boxlaunch: the agent says that it failed\n");
+    }
+    Ok(done)
+}
+
+/// Writes text as it comes.
+fn write(to: &mut impl io::Write, text: &str) -> Result<(), LaunchError> {
+    to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(LaunchError::Output)
+}
+
+/// Returns the prompt of the command line, or that of standard input.
+fn prompt(word: &str) -> Result<String, CommandError> {
+    let mut bytes = word.as_bytes().to_vec();
+    if word == "-" {
+        bytes.clear();
+        let mut stdin = io::stdin().lock().take(MAX_PROMPT as u64 + 1);
+        stdin.read_to_end(&mut bytes).map_err(LaunchError::Input)?;
+    }
+    if bytes.len() > MAX_PROMPT {
+        let help = "give the agent a file of its box: `boxlaunch cp`";
+        let message = format!("the prompt is larger than {MAX_PROMPT} bytes");
+        return Err(CommandError::new((ErrorCode::TooLarge, help), message));
+    }
+    String::from_utf8(bytes).map_err(|_| usage("the prompt is not UTF-8", "give it text"))
+}
