@@ -16,6 +16,7 @@
 mod events;
 mod log;
 mod record;
+mod run_log;
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -23,9 +24,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use box_image::ComponentName;
 use box_image::plan::PLAN_MAX;
 use box_image::task::{MAX_RESULT, RESULT};
+use box_image::{ComponentName, LogsPlan};
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
@@ -38,6 +39,7 @@ pub use events::{BoxEvent, EventKind, RecordWatch};
 pub(crate) use log::NetworkLog;
 pub use log::{LogReader, Logged, Logs};
 pub use record::{Record, State};
+pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
 
 /// The directory of the records in the state directory.
 const NAME: &str = "boxes";
@@ -124,7 +126,7 @@ impl Boxes {
     /// When it cannot be read.
     pub fn result(&self, name: &str) -> Result<Vec<u8>, LaunchError> {
         let path = self.directory.join(name).join(RESULT);
-        match read_file(&path, Links::Refuse, MAX_RESULT as u64 + 1) {
+        match read_file(&path, Links::Refuse, MAX_RESULT as u64) {
             Err(error) if error.is_absent() => Ok(Vec::new()),
             read => read.map_err(|error| LaunchError::file("read", &path)(error.into())),
         }
@@ -160,6 +162,11 @@ impl Boxes {
     /// Returns the log of what a component's own program wrote.
     pub fn log(&self, name: &str, component: ComponentName) -> LogReader {
         LogReader::new(&self.directory.join(name), component)
+    }
+
+    /// Returns everything that is kept of a run.
+    pub fn run_log(&self, name: &str) -> RunLog {
+        RunLog::new(&self.directory.join(name))
     }
 
     /// Returns whether no box was started so far.
@@ -286,12 +293,12 @@ impl Entry {
         Ok(Self { directory, lock, record, _locked: locked })
     }
 
-    /// Returns where the output of the components' own programs is kept.
+    /// Returns where the output of the components' own programs is kept, and what a plan declares of the rest.
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn logs(&self) -> Result<Logs, LaunchError> {
-        Logs::create(&self.directory)
+    pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, LaunchError> {
+        Logs::create(&self.directory, declared.unwrap_or_default())
     }
 
     /// Changes the record.

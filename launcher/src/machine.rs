@@ -246,7 +246,10 @@ impl Machine {
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit.status)),
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
             // The channel lets no greeting through, and there is no command.
-            _ => Ok(()),
+            other => {
+                self.logs.keep(other);
+                Ok(())
+            }
         }
     }
 
@@ -307,9 +310,10 @@ impl Machine {
     /// Keeps what the agent has written while the machine was about to end.
     fn take_rest(&mut self, messages: Vec<GuestMessage>, output: &mut Route) {
         for message in messages {
-            if let GuestMessage::Output(wrote) = message {
+            match message {
                 // The error at hand matters more than one of writing this.
-                drop(self.agent_wrote(&wrote, output));
+                GuestMessage::Output(wrote) => drop(self.agent_wrote(&wrote, output)),
+                other => self.logs.keep(other),
             }
         }
     }

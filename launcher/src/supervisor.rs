@@ -17,6 +17,7 @@ mod task;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -138,6 +139,7 @@ impl Started {
                 wall_clock: WallClock::new()?,
                 told: BTreeSet::new(),
                 result: Vec::new(),
+                has_failed: false,
             };
             supervisor.run(signals.as_ref()).await
         });
@@ -153,12 +155,14 @@ fn listen(directory: &RuntimeDir) -> Result<UnixListener, LaunchError> {
 }
 
 /// How a box ends.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Terms {
     /// Whether it ends with its agent.
     pub ends_with_agent: bool,
     /// How long its programs may take to end then, or after a signal.
     pub grace: Duration,
+    /// The file for the result of its task, if there is one.
+    pub result: Option<PathBuf>,
 }
 
 /// Serves a box.
@@ -182,6 +186,8 @@ struct Supervisor {
     told: BTreeSet<(ComponentName, String)>,
     /// The result that the agent has left of its task.
     result: Vec<u8>,
+    /// Whether the box is ending because something has failed.
+    has_failed: bool,
 }
 
 /// Whether the box is served any longer.
@@ -194,16 +200,17 @@ impl Supervisor {
     /// Serves the box to its end, which the record then says.
     async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
         let served = self.serve(signals).await;
+        self.has_failed = served.is_err();
         if served.as_ref().is_err_and(|error| !error.is_an_end()) {
             self.settle().await;
         }
         let killed = self.machine.events.kill().await;
-        let ended = served.and(killed);
+        let (task, written) = self.ended_task();
+        let ended = served.and(killed).and(written);
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
         let error = error.or(self.log_failure());
-        let task = self.ended_task();
         let Self { machine, entry, mut clients, .. } = self;
         drop(entry.end(status, error));
         let said = vec![machine.console_end()];
@@ -278,7 +285,7 @@ impl Supervisor {
     fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, LaunchError> {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
-            GuestMessage::Exited(exit) if exit.id == AGENT_ID => return Ok(self.agent_ended(exit)),
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => return self.agent_ended(exit),
             GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => self.business_ended(exit),
             GuestMessage::Exited(exit) => {
                 let id = u8::try_from(exit.id).ok();
@@ -288,6 +295,9 @@ impl Supervisor {
                 }
             }
             GuestMessage::TaskResult(part) => self.take_result(&part)?,
+            event @ (GuestMessage::Event(_) | GuestMessage::Trajectory(_)) => {
+                self.machine.logs.keep(event);
+            }
             GuestMessage::Credit(credit) => {
                 if let Some(client) = self.programs.granted_input(credit) {
                     self.clients.send(client, &GuestMessage::Credit(credit), None);
@@ -312,8 +322,10 @@ impl Supervisor {
         Ok(CONTINUE)
     }
 
-    fn agent_ended(&mut self, exit: Exited) -> Flow {
-        self.agent = Some(exit);
+    fn agent_ended(&mut self, exit: Exited) -> Result<Flow, LaunchError> {
+        if self.agent.replace(exit).is_some() {
+            return Err(LaunchError::Protocol("the agent ended twice".to_owned()));
+        }
         self.end_task(exit);
         if self.terms.ends_with_agent || self.stop.is_none() {
             self.status = Some(exit.code());
@@ -321,9 +333,9 @@ impl Supervisor {
         self.note_oom(ComponentName::Agent, exit);
         self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
         if self.terms.ends_with_agent && self.stop.is_none() {
-            return self.begin_stop(self.terms.grace);
+            return Ok(self.begin_stop(self.terms.grace));
         }
-        CONTINUE
+        Ok(CONTINUE)
     }
 
     /// Notes that a component had too little memory.

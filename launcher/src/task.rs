@@ -1,9 +1,15 @@
 //! The task of a run, as the host keeps it.
 
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
 use box_image::{TaskPlan, TaskStatus};
+use host_fs::publish::FileDraft;
 use serde::{Deserialize, Serialize};
 
-use crate::state::since_epoch;
+use crate::LaunchError;
+use crate::state::{absent, since_epoch};
 
 /// The task of a box that was started, and how far it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +54,37 @@ impl Task {
             self.status = TaskStatus::Failed { finished_at: now(), error };
         }
     }
+}
+
+/// The mode of a result's file, from which the umask takes.
+const RESULT_MODE: u32 = 0o666;
+
+/// Checks that a result can be written to a path: that nothing is there but a file, which it replaces. A link may be one of
+/// `/dev`.
+///
+/// # Errors
+/// [`LaunchError::ResultPlace`], and when the directory cannot be written to.
+pub fn check_result_place(path: &Path) -> Result<(), LaunchError> {
+    if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
+        return Err(LaunchError::ResultPlace(path.to_owned()));
+    }
+    FileDraft::beside(path, RESULT_MODE).map(drop).map_err(LaunchError::file("write", path))
+}
+
+/// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
+///
+/// # Errors
+/// The file's.
+pub fn write_result(path: &Path, result: &[u8]) -> Result<(), LaunchError> {
+    if result.is_empty() {
+        return absent(path, |path| fs::remove_file(path));
+    }
+    let write = || {
+        let draft = FileDraft::beside(path, RESULT_MODE)?;
+        draft.file().write_all(result)?;
+        draft.finish_over(path)
+    };
+    write().map_err(LaunchError::file("write", path))
 }
 
 /// Returns the seconds since 1970.

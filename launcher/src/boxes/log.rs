@@ -1,8 +1,9 @@
-//! The logs of a box: what the agent, and the business application's own program, wrote, when and where, each in two
-//! files of bounded size.
+//! The logs of a box: what the agent, and the business application's own program, wrote, when and where; what the box's
+//! filter has decided, what init says of the run, and what the agent has left as trajectories. Each is in two files of
+//! bounded size.
 //!
 //! Each entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
-//! the output. When a file is full, it takes the place of the older one.
+//! it. When a file is full, it takes the place of the older one.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -10,8 +11,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use box_image::ComponentName;
-use box_image::wire::{BUSINESS_ID, Frames, GuestMessage, Output, Stream};
+use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
+use box_image::wire::{BUSINESS_ID, Frames, GuestMessage, MAX_OUTPUT, Output, Stream, Trajectory};
+use box_image::{ComponentName, LogsPlan};
 use egress_proxy::Decision;
 
 use super::{inode, since_epoch};
@@ -23,6 +25,14 @@ pub(super) const MAX_FILE: u64 = 4 << 20;
 
 /// The decisions of the box's filter.
 const NETWORK: &str = "network.log";
+/// The events of the run, as init tells them.
+const EVENTS: &str = "events.log";
+/// The trajectories.
+const TRAJECTORIES: &str = "atif.log";
+/// The cost of a part of a trajectory beside its bytes.
+const PART_COST: usize = 128;
+/// How many parts they have at most: those that are full, and the last of each.
+const MAX_PARTS: usize = MAX_TRAJECTORIES / MAX_OUTPUT + MAX_TRAJECTORY_FILES;
 
 /// The logs of a box. Each component has its own, so that neither drives the other's lines out; the filter has one for both.
 #[derive(Debug)]
@@ -30,6 +40,15 @@ pub struct Logs {
     agent: Log,
     business: Log,
     network: NetworkLog,
+    events: Log,
+    trajectories: Log,
+    /// How much of trajectories is still kept.
+    trajectories_left: usize,
+    /// How many more of them, and the name of the last one.
+    files_left: usize,
+    last_file: Option<String>,
+    /// What the box's plan asks for.
+    declared: LogsPlan,
 }
 
 /// Keeps what the filter of a box has decided, each time as one JSON object.
@@ -42,21 +61,28 @@ impl NetworkLog {
         let Ok(data) = serde_json::to_vec(decision) else { return };
         let output = Output { id: 0, stream: Stream::Stdout, data };
         // Nobody panics while holding it.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&output);
+        let message = GuestMessage::Output(output);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message);
     }
 }
 
 impl Logs {
     /// Makes the logs in a directory.
-    pub(super) fn create(directory: &Path) -> Result<Self, LaunchError> {
+    pub(super) fn create(directory: &Path, declared: LogsPlan) -> Result<Self, LaunchError> {
         let path = current(directory, ComponentName::Agent);
         let file = Some(new_file(&path).map_err(LaunchError::file("make", &path))?);
         let log = |path, file| Log { path, file, size: 0, failed: None };
-        let network = log(directory.join(NETWORK), None);
+        let later = |name: &str| log(directory.join(name), None);
         Ok(Self {
             agent: log(path, file),
             business: log(current(directory, ComponentName::Business), None),
-            network: NetworkLog(Arc::new(Mutex::new(network))),
+            network: NetworkLog(Arc::new(Mutex::new(later(NETWORK)))),
+            events: later(EVENTS),
+            trajectories: later(TRAJECTORIES),
+            trajectories_left: MAX_TRAJECTORIES + MAX_PARTS * PART_COST,
+            files_left: MAX_TRAJECTORY_FILES,
+            last_file: None,
+            declared,
         })
     }
 
@@ -65,7 +91,18 @@ impl Logs {
     pub(crate) fn nowhere() -> Self {
         let log = || Log { path: PathBuf::new(), file: None, size: 0, failed: Some(String::new()) };
         let network = NetworkLog(Arc::new(Mutex::new(log())));
-        Self { agent: log(), business: log(), network }
+        let (events, trajectories) = (log(), log());
+        Self {
+            agent: log(),
+            business: log(),
+            network,
+            events,
+            trajectories,
+            trajectories_left: 0,
+            files_left: 0,
+            last_file: None,
+            declared: LogsPlan::default(),
+        }
     }
 
     /// Returns where the decisions of the box's filter are kept.
@@ -76,13 +113,37 @@ impl Logs {
     /// Keeps an output of the agent or of the business application's own program.
     pub(crate) fn write(&mut self, output: &Output) {
         let is_business = u32::from(output.id) == BUSINESS_ID;
-        if is_business { self.business.write(output) } else { self.agent.write(output) }
+        let log = if is_business { &mut self.business } else { &mut self.agent };
+        log.write(&GuestMessage::Output(output.clone()));
+    }
+
+    /// Keeps an event of the run or a part of a trajectory, if its box is to have any.
+    pub(crate) fn keep(&mut self, message: GuestMessage) {
+        match message {
+            GuestMessage::Event(_) if self.declared.events => self.events.write(&message),
+            GuestMessage::Trajectory(part) if self.declared.atif => self.trajectory(part),
+            _ => {}
+        }
+    }
+
+    /// Keeps a part of a trajectory, as long as there are not more than a box has.
+    fn trajectory(&mut self, part: Trajectory) {
+        if self.last_file.as_ref() != Some(&part.name) {
+            let Some(left) = self.files_left.checked_sub(1) else { return };
+            (self.files_left, self.last_file) = (left, Some(part.name.clone()));
+        }
+        let left = self.trajectories_left.checked_sub(part.data.len() + PART_COST);
+        if let Some(left) = left {
+            self.trajectories_left = left;
+            self.trajectories.write(&GuestMessage::Trajectory(part));
+        }
     }
 
     /// Returns why a log lacks the last outputs.
     pub(crate) fn failed(&self) -> Option<String> {
         let network = self.network.0.lock().unwrap_or_else(PoisonError::into_inner).failed.clone();
-        self.agent.failed.clone().or_else(|| self.business.failed.clone()).or(network)
+        let logs = [&self.agent, &self.business, &self.events, &self.trajectories];
+        logs.into_iter().find_map(|it| it.failed.clone()).or(network)
     }
 }
 
@@ -107,16 +168,16 @@ struct Log {
 }
 
 impl Log {
-    /// Keeps an output. A disk that is full ends the log, but not the agent.
-    fn write(&mut self, output: &Output) {
+    /// Keeps a message. A disk that is full ends the log, but not the agent.
+    fn write(&mut self, message: &GuestMessage) {
         if self.failed.is_none()
-            && let Err(error) = self.append(output)
+            && let Err(error) = self.append(message)
         {
             (self.file, self.failed) = (None, Some(error.to_string()));
         }
     }
 
-    fn append(&mut self, output: &Output) -> io::Result<()> {
+    fn append(&mut self, message: &GuestMessage) -> io::Result<()> {
         if self.size >= MAX_FILE {
             fs::rename(&self.path, older(&self.path))?;
             (self.file, self.size) = (None, 0);
@@ -126,7 +187,7 @@ impl Log {
             None => new_file(&self.path)?,
         };
         let mut entry = since_epoch().to_le_bytes().to_vec();
-        GuestMessage::Output(output.clone()).write(&mut entry)?;
+        message.write(&mut entry)?;
         self.size += entry.len() as u64;
         file.write_all(&entry)?;
         self.file = Some(file);
@@ -167,6 +228,16 @@ impl LogReader {
         Self::at(directory.join(NETWORK))
     }
 
+    /// Reads what init has said of a run.
+    pub(super) fn of_events(directory: &Path) -> Self {
+        Self::at(directory.join(EVENTS))
+    }
+
+    /// Reads the trajectories of a run.
+    pub(super) fn of_trajectories(directory: &Path) -> Self {
+        Self::at(directory.join(TRAJECTORIES))
+    }
+
     fn at(path: PathBuf) -> Self {
         Self { path, file: None, frames: Frames::default() }
     }
@@ -176,6 +247,17 @@ impl LogReader {
     /// # Errors
     /// When the files cannot be read, or hold something else.
     pub fn next_entry(&mut self) -> io::Result<Option<Logged>> {
+        match self.next_message()? {
+            Some((time_ms, GuestMessage::Output(Output { stream, data, .. }))) => {
+                Ok(Some(Logged { time_ms, stream, data }))
+            }
+            Some(_) => Err(something_else()),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Self::next_entry`], of any log; returns the time in milliseconds since 1970, and what was logged.
+    pub(super) fn next_message(&mut self) -> io::Result<Option<(u64, GuestMessage)>> {
         loop {
             if let Some(entry) = self.frames.next(entry)? {
                 return Ok(Some(entry));
@@ -192,8 +274,8 @@ impl LogReader {
     /// # Errors
     /// Those of [`Self::next_entry`].
     pub fn next_decision(&mut self) -> io::Result<Option<(u64, Decision)>> {
-        let Some(entry) = self.next_entry()? else { return Ok(None) };
-        Ok(Some((entry.time_ms, serde_json::from_slice(&entry.data)?)))
+        let Some((time_ms, message)) = self.next_message()? else { return Ok(None) };
+        Ok(Some((time_ms, decision(&message)?)))
     }
 
     /// Reads more of the file; returns whether there was more.
@@ -236,14 +318,22 @@ fn open(path: &Path) -> io::Result<Option<File>> {
 }
 
 /// Reads an entry.
-fn entry(rest: &mut &[u8]) -> io::Result<Option<Logged>> {
+fn entry(rest: &mut &[u8]) -> io::Result<Option<(u64, GuestMessage)>> {
     let mut time = [0; 8];
     rest.read_exact(&mut time)?;
-    match GuestMessage::read(rest)? {
-        Some(GuestMessage::Output(Output { stream, data, .. })) => {
-            Ok(Some(Logged { time_ms: u64::from_le_bytes(time), stream, data }))
-        }
-        Some(_) => Err(io::Error::new(ErrorKind::InvalidData, "the log holds something else")),
-        None => Err(ErrorKind::UnexpectedEof.into()),
+    let message = GuestMessage::read(rest)?.ok_or(ErrorKind::UnexpectedEof)?;
+    Ok(Some((u64::from_le_bytes(time), message)))
+}
+
+/// Returns the decision of the box's filter that a message of its log is.
+pub(super) fn decision(message: &GuestMessage) -> io::Result<Decision> {
+    match message {
+        GuestMessage::Output(output) => Ok(serde_json::from_slice(&output.data)?),
+        _ => Err(something_else()),
     }
+}
+
+/// Returns the error of an entry that belongs to another log.
+pub(super) fn something_else() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "the log holds something else")
 }

@@ -138,7 +138,7 @@ fn a_directory_that_others_can_change_is_not_used() {
 #[test]
 fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
     let made = Fixture::new();
-    let mut log = made.create("one").unwrap().logs().unwrap();
+    let mut log = made.create("one").unwrap().logs(None).unwrap();
     let mut reader = made.boxes().log("one", ComponentName::Agent);
     assert_eq!(reader.next_entry().unwrap(), None);
     log.write(&output(b"a\xff\n"));
@@ -162,7 +162,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let made = Fixture::new();
     let entry = made.create("one").unwrap();
     let (mut log, mut follower) =
-        (entry.logs().unwrap(), made.boxes().log("one", ComponentName::Agent));
+        (entry.logs(None).unwrap(), made.boxes().log("one", ComponentName::Agent));
     let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
     let count = 3 * usize::try_from(log::MAX_FILE).unwrap() / piece.len();
     let mut followed = 0;
@@ -232,7 +232,7 @@ fn another_process_at_a_boxs_socket_is_not_its_supervisor() {
 fn of_a_flood_of_denials_some_are_kept_and_of_connections_all() {
     let made = Fixture::new();
     let entry = made.create("one").unwrap();
-    let (take, mut denied) = kept(entry.logs().unwrap().network());
+    let (take, mut denied) = kept(entry.logs(None).unwrap().network());
     let text = r#"{"component":"agent","way":"dns","host":"h","verdict":"denied","reason":"r","sent":0,"received":0,"milliseconds":0}"#;
     let denial: Decision = serde_json::from_str(text).unwrap();
     let connection = Decision { verdict: Verdict::Allowed, ..denial.clone() };

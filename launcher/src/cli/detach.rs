@@ -11,7 +11,6 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::{Started, Terms};
-use boxlaunch::task::EndedTask;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
@@ -82,13 +81,13 @@ pub(super) fn keep_running(
     terms: Terms,
     signals: &StopSignals,
     screen: &Screen,
-) -> Result<(u8, Option<EndedTask>), CommandError> {
+) -> Result<u8, CommandError> {
     screen.print(&char::from(DETACHED).to_string());
     // With this the outlets let go of the caller's files, so that it sees their end.
     let code = screen.close(exit::DONE);
     leave().map_err(LaunchError::system("leave the terminal"))?;
-    let task = started.serve_here(entry, terms, signals)?;
-    Ok((code, task))
+    started.serve_here(entry, terms, signals)?;
+    Ok(code)
 }
 
 /// Makes this process one without a terminal, in a session of its own.

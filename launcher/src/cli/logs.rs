@@ -1,4 +1,4 @@
-//! `boxlaunch logs`: what the agent of a box, or its business application, has written.
+//! `boxlaunch logs`: what the agent of a box, or its business application, has written, and all that is kept of a run.
 
 use std::io;
 use std::time::Duration;
@@ -6,8 +6,10 @@ use std::time::Duration;
 use box_image::ComponentName;
 use box_image::wire::Stream;
 use boxlaunch::LaunchError;
-use boxlaunch::boxes::{Boxes, Logged, Record, State, since_epoch};
-use serde_json::json;
+use boxlaunch::boxes::{
+    Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
+};
+use serde_json::{Value, json};
 
 use super::error::CommandError;
 use super::paths;
@@ -18,14 +20,15 @@ use super::terminal::{json_line, pass_on, pause};
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows what the agent of a box, or its business application, has written.
+/// Shows what the agent of a box, or its business application, has written, or with --task all that is kept of the run.
 ///
 /// Its standard error comes out of boxlaunch's. Of a program that writes much, the last four to eight
 /// MiB are kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch logs hello
-  boxlaunch logs --follow --since 10m hello")]
+  boxlaunch logs --follow --since 10m hello
+  boxlaunch logs --task hello | jq 'select(.kind == \"command\").argv'")]
 pub(crate) struct LogsArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
@@ -39,6 +42,11 @@ pub(crate) struct LogsArgs {
     /// Whose output: the agent's, or that of the business application's own program (`autostart`).
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
+    /// Everything that is kept of the run, in the order of time: a JSON object on each line, with time_ms, component and
+    /// kind, for each piece of output, connection and event, and at last for each trajectory that the agent has left. Events
+    /// and trajectories are those of boxes with `logs` in their Boxfile.
+    #[arg(long, conflicts_with = "component")]
+    task: bool,
     /// Print one JSON object for each piece of output: time_ms, component, stream and text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -46,18 +54,37 @@ pub(crate) struct LogsArgs {
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
-    let mut record = boxes.find(&args.name)?;
-    let mut log = boxes.log(&record.name, args.component);
+    let record = boxes.find(&args.name)?;
     let since = args.since.map_or(0, |since| since.time_ms(since_epoch()));
-    loop {
-        let has_ended = record.state == State::Ended;
+    if args.task {
+        return show_run(boxes.run_log(&record.name), since, |each| {
+            follow(&boxes, record, args, each)
+        });
+    }
+    let mut log = boxes.log(&record.name, args.component);
+    follow(&boxes, record, args, &mut || {
         while let Some(entry) = log.next_entry().map_err(read_error)? {
             if entry.time_ms >= since {
                 show(&entry, args)?;
             }
         }
+        Ok(())
+    })?;
+    Ok(0)
+}
+
+/// Calls `each` to show what there is, once or until the box has ended.
+fn follow(
+    boxes: &Boxes,
+    mut record: Record,
+    args: &LogsArgs,
+    each: &mut dyn FnMut() -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    loop {
+        let has_ended = record.state == State::Ended;
+        each()?;
         if !args.follow || has_ended {
-            return Ok(0);
+            return Ok(());
         }
         pause(LOOK)?;
         record = match boxes.find(&args.name) {
@@ -68,27 +95,77 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     }
 }
 
+/// Shows all that is kept of a run since a time.
+fn show_run(
+    mut log: RunLog,
+    since: u64,
+    follow: impl FnOnce(&mut dyn FnMut() -> Result<(), CommandError>) -> Result<(), CommandError>,
+) -> Result<u8, CommandError> {
+    follow(&mut || {
+        while let Some(entry) = log.next_entry().map_err(read_error)? {
+            if entry.time_ms >= since {
+                print_line(&run_line(entry))?;
+            }
+        }
+        Ok(())
+    })?;
+    let kept = log.trajectories().map_err(read_error)?;
+    kept.into_iter()
+        .filter(|it| it.time_ms >= since)
+        .try_for_each(|it| print_line(&trajectory_line(it)))?;
+    Ok(0)
+}
+
+/// Returns an entry of the log of a run as people's programs read it.
+fn run_line(entry: RunEntry) -> Value {
+    let (kind, mut line) = match entry.what {
+        Happened::Output(logged) => ("output", of_output(&logged)),
+        Happened::Connection(decision) => ("connection", json!({ "connection": decision })),
+        Happened::Event(event) => (event.kind.name(), json!(event)),
+    };
+    line["time_ms"] = json!(entry.time_ms);
+    line["component"] = json!(entry.component);
+    line["kind"] = json!(kind);
+    line
+}
+
+/// Returns a trajectory with what is in it: text, where that is not JSON.
+fn trajectory_line(kept: KeptTrajectory) -> Value {
+    let KeptTrajectory { time_ms, name, data } = kept;
+    let mut line = json!({ "time_ms": time_ms, "component": ComponentName::Agent, "kind": "trajectory", "file": name });
+    match serde_json::from_slice::<Value>(&data) {
+        Ok(value) => line["trajectory"] = value,
+        Err(_) => line["text"] = json!(String::from_utf8_lossy(&data)),
+    }
+    line
+}
+
+fn print_line(line: &Value) -> Result<(), CommandError> {
+    pass_on(&mut io::stdout(), json_line(line)?.as_bytes())
+}
+
 pub(super) fn read_error(source: io::Error) -> LaunchError {
     LaunchError::System { action: "read the log", source }
 }
 
 fn show(entry: &Logged, args: &LogsArgs) -> Result<(), CommandError> {
-    let name = match entry.stream {
-        Stream::Stdout => "stdout",
-        Stream::Stderr => "stderr",
-    };
     if args.json {
-        let text = String::from_utf8_lossy(&entry.data);
-        let line = json_line(&json!({
-            "time_ms": entry.time_ms,
-            "component": args.component,
-            "stream": name,
-            "text": text,
-        }))?;
-        return pass_on(&mut io::stdout(), line.as_bytes());
+        let mut line = of_output(entry);
+        line["time_ms"] = json!(entry.time_ms);
+        line["component"] = json!(args.component);
+        return print_line(&line);
     }
     match entry.stream {
         Stream::Stdout => pass_on(&mut io::stdout(), &entry.data),
         Stream::Stderr => pass_on(&mut io::stderr(), &entry.data),
     }
+}
+
+/// Returns a piece of output as people's programs read it.
+fn of_output(entry: &Logged) -> Value {
+    let stream = match entry.stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    };
+    json!({ "stream": stream, "text": String::from_utf8_lossy(&entry.data) })
 }

@@ -80,6 +80,7 @@ fn boot(
 ) -> Result<u8, CommandError> {
     let opened = args.open()?;
     let component = checked(args, &opened)?;
+    let task = task::given(args)?;
     let result = task::result_place(args, opened.plan())?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
@@ -93,7 +94,6 @@ fn boot(
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
-    let task = task::given(args)?;
     let mut record = record(args, &opened, &runtime, &shares)?;
     record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
@@ -118,7 +118,7 @@ fn boot(
             task,
             agent_socket: entry.record.agent_socket.clone(),
             console: args.console.as_deref().map(create_console).transpose()?,
-            logs: entry.logs()?,
+            logs: entry.logs(opened.plan().logs)?,
             agent_output: &mut agent_output,
             signals,
             started: started + tried,

@@ -1,15 +1,13 @@
 //! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 
-use box_image::task::MAX_TASK_FILE;
 use box_image::text::shown;
 use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Boxes;
 use boxlaunch::task::{EndedTask, Task};
-use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 use serde_json::json;
 
@@ -69,6 +67,9 @@ fn text(task: &Task) -> String {
     )
 }
 
+/// The greatest size of a task's file, in bytes: the form that counts is smaller.
+const MAX_FILE: u64 = 1 << 20;
+
 /// Reads the task that a run is given.
 ///
 /// # Errors
@@ -84,12 +85,12 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
         )
     };
     let bytes =
-        read_file(path, Links::Follow, MAX_TASK_FILE).map_err(|error| wrong(error.to_string()))?;
+        read_file(path, Links::Follow, MAX_FILE).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
     TaskPlan::read(&text).map(Some).map_err(|error| wrong(error.to_string()))
 }
 
-/// Checks that a result can be written where one is asked for, before the box is started; returns where, absolute.
+/// Makes room for a result where one is asked for, before the box is started; returns where, absolute.
 ///
 /// # Errors
 /// When the box has no task, or the directory cannot be written to.
@@ -104,35 +105,10 @@ pub(super) fn result_place(
     }
     let path =
         std::path::absolute(path).map_err(LaunchError::system("find the current directory"))?;
-    if path.is_dir() {
-        let help = "name a file; its directory has to exist";
-        return Err(CommandError::new((ErrorCode::Usage, help), "--result: there is a directory"));
-    }
-    FileDraft::beside(&path, RESULT_MODE).map_err(LaunchError::file("write", &path))?;
+    boxlaunch::task::check_result_place(&path)?;
+    // The file of a former run is not to pass for this one's.
+    boxlaunch::task::write_result(&path, &[])?;
     Ok(Some(path))
-}
-
-/// The mode of a result's file, from which the umask takes.
-const RESULT_MODE: u32 = 0o666;
-
-/// Writes the result of a task where one is asked for. Of an agent that has left none, nothing is written.
-///
-/// # Errors
-/// The file's.
-pub(super) fn write_result(
-    path: Option<&Path>,
-    ended: Option<&EndedTask>,
-) -> Result<(), LaunchError> {
-    let (Some(path), Some(ended)) = (path, ended) else { return Ok(()) };
-    if ended.result.is_empty() {
-        return Ok(());
-    }
-    let write = || {
-        let draft = FileDraft::beside(path, RESULT_MODE)?;
-        draft.file().write_all(&ended.result)?;
-        draft.finish_over(path)
-    };
-    write().map_err(LaunchError::file("write", path))
 }
 
 /// Returns the exit code of a run whose agent has ended with this status, and why its task has failed.

@@ -109,8 +109,10 @@ fn a_peer_without_the_nonce_is_refused() {
 
 #[test]
 fn an_init_of_another_protocol_is_named() {
-    let error = outcome(&bytes_of(&[hello(&"ab".repeat(32), 7)])).unwrap_err();
-    assert!(error.to_string().contains("the box's init speaks protocol 7"), "{error}");
+    let next = PROTOCOL + 1;
+    let error = outcome(&bytes_of(&[hello(&"ab".repeat(32), next)])).unwrap_err();
+    let expected = format!("the box's init speaks protocol {next}");
+    assert!(error.to_string().contains(&expected), "{error}");
 }
 
 #[test]

@@ -1,45 +1,51 @@
 //! The supervisor's part in a task: what the agent leaves as its result, and the verdict.
 
 use box_image::TaskStatus;
-use box_image::task::MAX_RESULT;
+use box_image::task::{MAX_RESULT, MAX_SENT_RESULT};
 use box_image::wire::{Exited, TaskResult};
 
 use super::Supervisor;
 use crate::LaunchError;
-use crate::task::{EndedTask, now};
+use crate::task::{EndedTask, now, write_result};
 
 impl Supervisor {
     /// Takes a part of the result.
     pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), LaunchError> {
-        if self.result.len() + part.data.len() > MAX_RESULT + 1 {
+        if self.entry.record.task.is_none() || self.agent.is_some() {
+            return Err(LaunchError::Protocol("a result without a task".to_owned()));
+        }
+        if self.result.len() + part.data.len() > MAX_SENT_RESULT {
             return Err(LaunchError::Protocol("the result of the task is too long".to_owned()));
         }
         self.result.extend_from_slice(&part.data);
         Ok(())
     }
 
-    /// Judges the task, if the box has one, by how the agent has ended.
+    /// Judges the task, if the box has one, by how the agent has ended. One that ends because the box does has no verdict.
     pub(super) fn end_task(&mut self, exited: Exited) {
-        if self.entry.record.task.is_none() {
+        if self.stop.is_some() || self.has_failed {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());
-        if self.result.len() > MAX_RESULT {
-            // Half of it is worse than none.
-            self.result.clear();
-        }
-        // Where these fail, the record lacks it.
-        drop(self.entry.keep_result(&self.result));
+        // Where that fails, the record lacks it.
         drop(
             self.entry
                 .update(|record| record.task.iter_mut().for_each(|it| it.status = status.clone())),
         );
     }
 
-    /// Returns the task and its result, once the box has ended.
-    pub(super) fn ended_task(&mut self) -> Option<EndedTask> {
-        let task = self.entry.record.task.as_mut()?;
+    /// Keeps the result, once the box has ended; returns the task, and whether all could be written.
+    pub(super) fn ended_task(&mut self) -> (Option<EndedTask>, Result<(), LaunchError>) {
+        if self.result.len() > MAX_RESULT {
+            // Half of it is worse than none.
+            self.result.clear();
+        }
+        let result = std::mem::take(&mut self.result);
+        let Some(task) = &mut self.entry.record.task else { return (None, Ok(())) };
         task.lose();
-        Some(EndedTask { task: task.clone(), result: std::mem::take(&mut self.result) })
+        let task = task.clone();
+        let written = self.terms.result.as_deref().map(|path| write_result(path, &result));
+        let kept = self.entry.keep_result(&result);
+        (Some(EndedTask { task, result }), written.unwrap_or(Ok(())).and(kept))
     }
 }

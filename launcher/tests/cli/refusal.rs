@@ -2,8 +2,8 @@
 
 use box_image::wire::PROTOCOL;
 use box_image::{
-    BoxConfig, CapPlan, LogsPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery,
-    SecretPlan, SharePlan, SkillMode, SkillPlan,
+    BoxConfig, CapPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery, SecretPlan,
+    SharePlan, SkillMode, SkillPlan,
 };
 use serde_json::Value;
 
@@ -34,16 +34,13 @@ fn demanding() -> BoxConfig {
         scope: Scope::Agent,
         delivery: SecretDelivery::Env,
     }];
-    plan.logs = Some(LogsPlan { stdout: true, ..LogsPlan::default() });
     plan.caps = vec![CapPlan::Payments];
     plan.sandbox = Some(SandboxPlan::default());
     config
 }
 
-const LINES: &str = r#"  agent tools: not supported yet
-  agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
+const LINES: &str = r#"  agent rlimits nproc: it has no effect on root, and the component runs as root; use `limits pids`, or another `user`
   network "cap-only": not supported yet
-  logs: not supported yet
   cap "payments": not supported yet
   sandbox: not supported yet
 "#;
@@ -87,7 +84,7 @@ fn inspect_shows_what_is_not_enforced() {
     let declared = json["unsupported"].as_array().unwrap();
     assert_eq!(declared.len(), LINES.lines().count());
     assert_eq!(
-        declared[2],
+        declared[1],
         serde_json::json!(
             {"declaration": "network \"cap-only\"", "lacks": "not supported yet"}
         )
@@ -116,7 +113,7 @@ fn a_box_whose_init_speaks_another_protocol_is_not_booted() {
     let ended = scene.run(&["run"]);
     assert_eq!(
         ended.stderr,
-        "error: the box's init speaks protocol 7, but this boxlaunch speaks 2 to 6\n  \
+        "error: the box's init speaks protocol 8, but this boxlaunch speaks 2 to 7\n  \
          = help: build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that \
          built it\n"
     );

@@ -74,7 +74,11 @@ impl Run<'_> {
             entry.update(|record| record.error = Some(why))?;
         }
         let record = entry.record.clone();
-        let terms = Terms { ends_with_agent: args.command.is_empty(), grace: args.grace() };
+        let terms = Terms {
+            ends_with_agent: args.command.is_empty(),
+            grace: args.grace(),
+            result: self.result.clone(),
+        };
         if args.detached && over.is_none() {
             if !args.json {
                 self.screen.print(&format!("{}\n", record.name));
@@ -82,9 +86,7 @@ impl Run<'_> {
             self.report((&record, &facts, None), &agent_output, Ending::Ready)?;
             let screen = self.screen;
             let kept = detach::keep_running(started, entry, terms, self.signals, screen);
-            let (code, ended) = kept?;
-            task::write_result(self.result.as_deref(), ended.as_ref())?;
-            return Ok(code);
+            return kept;
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
@@ -118,7 +120,6 @@ impl Run<'_> {
         };
         let (code, ended) = after_stop(ending.code(), stopped, self.screen)?;
         let is_agents = matches!(ending, Ending::Agent(_));
-        task::write_result(self.result.as_deref(), ended.as_ref())?;
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // A command's status is the run's, whatever becomes of the agent.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })

@@ -1,0 +1,224 @@
+//! The log of a run: everything that is kept of it, in the order of time.
+
+use std::io;
+use std::path::Path;
+
+use box_image::ComponentName;
+use box_image::wire::{BUSINESS_ID, GuestEvent, GuestMessage, Output};
+use egress_proxy::Decision;
+
+use super::log::{LogReader, Logged, decision, something_else};
+
+/// An entry of the log of a run.
+#[derive(Debug)]
+pub struct RunEntry {
+    /// When, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Whose.
+    pub component: ComponentName,
+    /// What.
+    pub what: Happened,
+}
+
+/// The matter of an entry.
+#[derive(Debug)]
+pub enum Happened {
+    /// The component's own program wrote something.
+    Output(Logged),
+    /// Something that init says.
+    Event(GuestEvent),
+    /// The filter of the box has decided.
+    Connection(Decision),
+}
+
+/// A file that the agent has left as a trajectory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KeptTrajectory {
+    /// When it came, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// The file's name.
+    pub name: String,
+    /// Its bytes.
+    pub data: Vec<u8>,
+}
+
+/// Reads the log of a run, also while it is written.
+#[derive(Debug)]
+pub struct RunLog {
+    sources: Vec<Source>,
+    trajectories: LogReader,
+}
+
+/// One of the logs, and the entry that is next in it.
+#[derive(Debug)]
+struct Source {
+    log: LogReader,
+    read: fn(u64, GuestMessage) -> io::Result<RunEntry>,
+    next: Option<RunEntry>,
+}
+
+impl RunLog {
+    pub(super) fn new(directory: &Path) -> Self {
+        let source = |log, read| Source { log, read, next: None };
+        let outputs =
+            ComponentName::ALL.map(|name| source(LogReader::new(directory, name), output));
+        let others = [
+            source(LogReader::of_events(directory), event),
+            source(LogReader::of_network(directory), connection),
+        ];
+        Self {
+            // Of what happened in one millisecond, events come first.
+            sources: others.into_iter().chain(outputs).collect(),
+            trajectories: LogReader::of_trajectories(directory),
+        }
+    }
+
+    /// Returns the earliest entry that was not returned yet; `None` where there is no more now.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or hold something else.
+    pub fn next_entry(&mut self) -> io::Result<Option<RunEntry>> {
+        for source in self.sources.iter_mut().filter(|it| it.next.is_none()) {
+            let message = source.log.next_message()?;
+            source.next =
+                message.map(|(time_ms, message)| (source.read)(time_ms, message)).transpose()?;
+        }
+        let time_ms = |source: &&mut Source| source.next.as_ref().map(|it| it.time_ms);
+        let pending = self.sources.iter_mut().filter(|it| it.next.is_some());
+        Ok(pending.min_by_key(time_ms).and_then(|it| it.next.take()))
+    }
+
+    /// Returns the trajectories; they come when the agent has ended.
+    ///
+    /// # Errors
+    /// Those of [`Self::next_entry`].
+    pub fn trajectories(&mut self) -> io::Result<Vec<KeptTrajectory>> {
+        let mut kept: Vec<KeptTrajectory> = Vec::new();
+        while let Some((time_ms, message)) = self.trajectories.next_message()? {
+            let GuestMessage::Trajectory(part) = message else { return Err(something_else()) };
+            match kept.last_mut() {
+                Some(last) if last.name == part.name => last.data.extend_from_slice(&part.data),
+                _ => kept.push(KeptTrajectory { time_ms, name: part.name, data: part.data }),
+            }
+        }
+        Ok(kept)
+    }
+}
+
+fn output(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
+    let GuestMessage::Output(Output { id, stream, data }) = message else {
+        return Err(something_else());
+    };
+    let is_business = u32::from(id) == BUSINESS_ID;
+    let component = if is_business { ComponentName::Business } else { ComponentName::Agent };
+    Ok(RunEntry { time_ms, component, what: Happened::Output(Logged { time_ms, stream, data }) })
+}
+
+fn event(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
+    let GuestMessage::Event(event) = message else { return Err(something_else()) };
+    Ok(RunEntry { time_ms, component: event.component, what: Happened::Event(event) })
+}
+
+fn connection(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
+    let decision = decision(&message)?;
+    Ok(RunEntry { time_ms, component: decision.component, what: Happened::Connection(decision) })
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::LogsPlan;
+    use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
+    use box_image::wire::{GuestEventKind, MAX_OUTPUT, Stream, Trajectory};
+
+    use super::super::Logs;
+    use super::*;
+
+    const ALL: LogsPlan = LogsPlan { stdout: true, stderr: true, events: true, atif: true };
+
+    fn output(id: u8, data: &str) -> Output {
+        Output { id, stream: Stream::Stdout, data: data.into() }
+    }
+
+    #[test]
+    fn the_entries_of_all_logs_come_in_the_order_of_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut logs = Logs::create(dir.path(), ALL).unwrap();
+        let mut log = RunLog::new(dir.path());
+        assert!(log.next_entry().unwrap().is_none());
+        let pause = || std::thread::sleep(std::time::Duration::from_millis(2));
+        logs.keep(GuestMessage::Event(GuestEvent::new(
+            ComponentName::Agent,
+            GuestEventKind::Start,
+        )));
+        pause();
+        logs.write(&output(255, "b"));
+        pause();
+        logs.write(&output(0, "a"));
+        let mut seen = Vec::new();
+        while let Some(entry) = log.next_entry().unwrap() {
+            let what = match entry.what {
+                Happened::Output(it) => String::from_utf8(it.data).unwrap(),
+                Happened::Event(it) => it.kind.name().to_owned(),
+                Happened::Connection(_) => unreachable!(),
+            };
+            seen.push((entry.component, what));
+        }
+        let expected = [
+            (ComponentName::Agent, "start"),
+            (ComponentName::Business, "b"),
+            (ComponentName::Agent, "a"),
+        ];
+        assert_eq!(seen, expected.map(|(name, what)| (name, what.to_owned())));
+        logs.write(&output(0, "later"));
+        assert!(log.next_entry().unwrap().is_some(), "as it is followed");
+    }
+
+    #[test]
+    fn parts_of_a_trajectory_are_put_together_and_no_more_than_a_box_has_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut logs = Logs::create(dir.path(), ALL).unwrap();
+        let part = |name: &str, data: &[u8]| Trajectory { name: name.into(), data: data.into() };
+        for it in [part("a", b"1"), part("a", b"2"), part("b", b"3"), part("a", b"4")] {
+            logs.keep(GuestMessage::Trajectory(it));
+        }
+        let kept = RunLog::new(dir.path()).trajectories().unwrap();
+        let kept: Vec<_> = kept.into_iter().map(|it| (it.name, it.data)).collect();
+        let expected = [("a", b"12".to_vec()), ("b", b"3".to_vec()), ("a", b"4".to_vec())];
+        assert_eq!(kept, expected.map(|(name, data)| (name.to_owned(), data)));
+        let sent = MAX_TRAJECTORIES / MAX_OUTPUT;
+        (0..sent).for_each(|_| logs.keep(GuestMessage::Trajectory(part("c", &[0; MAX_OUTPUT]))));
+        (0..1000).for_each(|_| logs.keep(GuestMessage::Trajectory(part("d", b""))));
+        let kept = RunLog::new(dir.path()).trajectories().unwrap();
+        let bytes: usize = kept.iter().map(|it| it.data.len()).sum();
+        assert_eq!(bytes, MAX_TRAJECTORIES + 4, "all that a box can have");
+        let size = || {
+            let files = std::fs::read_dir(dir.path()).unwrap();
+            files.map(|it| it.unwrap().metadata().unwrap().len()).sum::<u64>()
+        };
+        let before = size();
+        (0..9).for_each(|_| logs.keep(GuestMessage::Trajectory(part("e", &[0; MAX_OUTPUT]))));
+        assert_eq!(size(), before);
+        assert!(logs.failed().is_none());
+    }
+
+    #[test]
+    fn no_more_files_are_kept_than_a_box_has_and_none_that_is_not_declared() {
+        let count = |declared: LogsPlan| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut logs = Logs::create(dir.path(), declared).unwrap();
+            for number in 0..1000 {
+                let name = number.to_string();
+                logs.keep(GuestMessage::Trajectory(Trajectory { name, data: b"1".into() }));
+                logs.keep(GuestMessage::Event(GuestEvent::new(
+                    ComponentName::Agent,
+                    GuestEventKind::Start,
+                )));
+            }
+            let mut log = RunLog::new(dir.path());
+            let events = std::iter::from_fn(|| log.next_entry().unwrap()).count();
+            (events, log.trajectories().unwrap().len())
+        };
+        assert_eq!(count(ALL), (1000, MAX_TRAJECTORY_FILES));
+        assert_eq!(count(LogsPlan::default()), (0, 0));
+    }
+}
