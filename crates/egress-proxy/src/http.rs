@@ -145,13 +145,22 @@ impl Client {
         });
         *lock(&self.server) = carried;
         let answer = server.send_request(head::to_server(request, target)?).await;
-        head::to_client(answer.map_err(|_| Refusal::Answer)?).map(|it| it.map(Either::Left))
+        let answer = answer.map_err(|error| no_answer(&error))?;
+        head::to_client(answer).map(|it| it.map(Either::Left))
     }
+}
+
+/// Returns why there is no answer of a server that was connected to.
+fn no_answer(error: &hyper::Error) -> Refusal {
+    if error.is_parse() { Refusal::Answer } else { Refusal::Closed }
 }
 
 /// Returns the answer that says why not, and what the user of the box could do.
 fn refusal(why: &Refusal, target: Option<&Target>) -> Response<Body> {
     let mut text = match target {
+        _ if matches!(why, Refusal::Answer | Refusal::Closed) => {
+            format!("The request has failed: {why}.\n")
+        }
         Some(target) => format!("The box cannot connect to {target}: {why}.\n"),
         None => format!("The box cannot connect: {why}.\n"),
     };

@@ -45,6 +45,9 @@ pub enum Refusal {
     /// The server answered with something that can not be passed on.
     #[error("the server's answer is not HTTP, or too long")]
     Answer,
+    /// The server ended the connection before its answer did.
+    #[error("the server disconnected")]
+    Closed,
     /// The client ended the connection before there was an answer.
     #[error("the client disconnected")]
     Gone,
@@ -74,7 +77,7 @@ impl Refusal {
             Self::Target(_) | Self::Rules(_) | Self::Hello(_) | Self::Request(_) => true,
             Self::Connections(_) | Self::Names(_) => true,
             Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => false,
-            Self::Timeout(_) | Self::Answer | Self::Gone => false,
+            Self::Timeout(_) | Self::Answer | Self::Closed | Self::Gone => false,
         }
     }
 
@@ -97,7 +100,7 @@ impl Refusal {
             Self::Names(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Unresolved(_) | Self::NoAddress | Self::Unreachable(_) => StatusCode::BAD_GATEWAY,
-            Self::Answer | Self::Gone => StatusCode::BAD_GATEWAY,
+            Self::Answer | Self::Closed | Self::Gone => StatusCode::BAD_GATEWAY,
         }
     }
 }

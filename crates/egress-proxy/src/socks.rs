@@ -142,6 +142,7 @@ fn code(refusal: &Refusal) -> u8 {
         Refusal::Unreachable(why) if why.kind() == io::ErrorKind::ConnectionRefused => REFUSED,
         Refusal::Unreachable(_) => HOST_UNREACHABLE,
         Refusal::Timeout(_) => EXPIRED,
-        Refusal::Connections(_) | Refusal::Names(_) | Refusal::Answer | Refusal::Gone => FAILED,
+        Refusal::Connections(_) | Refusal::Names(_) => FAILED,
+        Refusal::Answer | Refusal::Closed | Refusal::Gone => FAILED,
     }
 }

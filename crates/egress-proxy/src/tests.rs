@@ -42,6 +42,8 @@ pub(crate) enum Does {
     Answer(&'static str, Vec<u8>),
     /// Nothing.
     Nothing,
+    /// Hangs up once it has got something.
+    HangUp,
     /// Sends without end.
     Flood(Vec<u8>),
 }
@@ -91,6 +93,7 @@ async fn visit(mut stream: TcpStream, does: Does, got: Arc<Mutex<Vec<u8>>>) {
         got.lock().unwrap().extend(&buffer[..count]);
         own.extend(&buffer[..count]);
         let answer = match &does {
+            Does::HangUp => return,
             Does::Echo => buffer[..count].to_vec(),
             Does::Answer(end, answer) if own.ends_with(end.as_bytes()) => answer.clone(),
             _ => continue,
