@@ -15,12 +15,12 @@ const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
 /// bytes, and so in every box.
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
-const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
+const GUEST_PACKAGES: [&str; 3] = ["example-agent", "hello-agent", "guest-tools"];
 /// The program that takes the place of the VMM in the tests of the jail. Compiled after boxlaunch, of whose library it is a
 /// user.
 const INTRUDER_PACKAGES: [&str; 1] = ["intruder"];
-/// The package of the hosts that boxes of tests connect to.
-const PEERS_PACKAGES: [&str; 1] = ["peers"];
+/// The packages of the hosts that boxes of tests connect to.
+const PEERS_PACKAGES: [&str; 2] = ["peers", "assistant-model"];
 /// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.
 const HOSTILE_KERNEL: &str = "hostile-kernel";
 const FIXED: &str = "-Crelocation-model=static";
@@ -56,6 +56,10 @@ pub struct Artefacts {
     pub box_init: PathBuf,
     /// The agent of examples/hello; static.
     pub hello_agent: PathBuf,
+    /// The model of examples/assistant; static.
+    pub assistant_model: PathBuf,
+    /// The agent of examples/agents/rust; static.
+    pub example_agent: PathBuf,
     /// An init that lists the rootfs; static.
     pub list_init: PathBuf,
     /// A VMM that breaks out; static.
@@ -93,6 +97,8 @@ impl Artefacts {
             boxlaunch: anywhere("boxlaunch"),
             box_init: anywhere("box-init"),
             hello_agent: anywhere("hello-agent"),
+            assistant_model: anywhere("assistant-model"),
+            example_agent: anywhere("example-agent"),
             list_init: anywhere("list-init"),
             intruder: anywhere("intruder"),
             swap_init: anywhere("swap-init"),

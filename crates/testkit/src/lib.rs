@@ -2,6 +2,7 @@
 //!
 //! - [`images`] assembles OCI image layouts from declared files;
 //! - [`debian`] makes real images from Debian packages;
+//! - [`assistant`] makes the images of examples/assistant;
 //! - [`hello`] makes the two small images of examples/hello;
 //! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod artefacts;
+pub mod assistant;
 pub mod damage;
 pub mod deaf;
 pub mod debian;

@@ -1,7 +1,7 @@
 //! Images of the size and shape that real ones have, made of Debian packages.
 //!
 //! [`DebianImages`] are for the tests that start them, [`RealImages`] for those that compare trees,
-//! [`BenchImages`] for the benchmark, [`WorkloadImage`] for programs that need much of a kernel. The first two share their base layer, byte for byte. Images are
+//! [`BenchImages`] for the benchmark, [`WorkloadImage`] for programs that need much of a kernel, [`GrpcImage`] for an agent with an interface. The first two share their base layer, byte for byte. Images are
 //! made once and kept in the build output, in a folder that is named by a digest of their recipe:
 //!
 //! ```text
@@ -11,6 +11,7 @@
 
 mod bench;
 mod diff;
+mod grpc;
 mod kept;
 mod pair;
 mod real;
@@ -18,6 +19,7 @@ mod tree;
 mod workload;
 
 pub use bench::BenchImages;
+pub use grpc::GrpcImage;
 pub use pair::DebianImages;
 pub use real::RealImages;
 pub use workload::WorkloadImage;

@@ -1,4 +1,4 @@
-//! An agent's image and a business image, small enough to be made in every test run.
+//! Images of agents and a business image, small enough to be made in every test run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,25 @@ use crate::images::{Compression, Config, Image, Layer};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
 
-const RECIPE: &str = "2";
+const RECIPE: &str = "3";
 const AGENT_PACKAGES: &str = "python3";
 const BUSINESS_PACKAGES: &str = "nodejs";
+/// The directories of the layouts.
+const NAMES: [&str; 3] = ["agent", "python", "business"];
 const AGENT: &str = include_str!("agent.py");
-/// The OCI image layouts of the two images; the tag of each is [`DebianImages::TAG`].
+/// The OCI image layouts of the images; the tag of each is [`DebianImages::TAG`].
 #[derive(Debug, Clone)]
 pub struct DebianImages {
     /// Debian, python3, and an agent that serves `/health` on port 4088.
     pub agent: PathBuf,
+    /// Debian and python3, which runs `/agent/agent.py`: whoever uses the image puts that there.
+    pub python: PathBuf,
     /// The business image: Debian and nodejs.
     pub business: PathBuf,
 }
 
 impl DebianImages {
-    /// The tag of both images.
+    /// The tag of all images.
     pub const TAG: &str = TAG;
 
     /// Returns the images, after they were made where they were missing; that takes a minute or
@@ -40,33 +44,41 @@ impl DebianImages {
         let made = kept(workspace, &recipe, say, |scratch, draft, say| {
             write_images(&Base::read(&base)?, scratch, draft, say)
         })?;
-        Ok(Self { agent: made.join("agent"), business: made.join("business") })
+        let [agent, python, business] = NAMES.map(|name| made.join(name));
+        Ok(Self { agent, python, business })
     }
 }
 
 fn write_images(base: &Base, scratch: &Path, draft: &Path, say: Say<'_>) -> Result<()> {
     let agent = Layer::new().dir("/agent", 0o755).file("/agent/agent.py", 0o755, AGENT).to_tar();
-    Image::new(agent_config())
-        .with(base.layer.clone())
-        .with(base.layer_of(AGENT_PACKAGES, scratch, say)?)
-        .with(agent)
-        .write_layout(&draft.join("agent"), TAG, Compression::Gzip)?;
-    Image::new(business_config())
-        .with(base.layer.clone())
-        .with(base.layer_of(BUSINESS_PACKAGES, scratch, say)?)
-        .write_layout(&draft.join("business"), TAG, Compression::Gzip)
-        .map(drop)
+    let python = base.layer_of(AGENT_PACKAGES, scratch, say)?;
+    let node = base.layer_of(BUSINESS_PACKAGES, scratch, say)?;
+    let images = [
+        Image::new(agent_config()).with(base.layer.clone()).with(python.clone()).with(agent),
+        Image::new(python_config()).with(base.layer.clone()).with(python),
+        Image::new(business_config()).with(base.layer.clone()).with(node),
+    ];
+    for (image, name) in images.iter().zip(NAMES) {
+        image.write_layout(&draft.join(name), TAG, Compression::Gzip)?;
+    }
+    Ok(())
 }
 
 fn agent_config() -> Config {
     Config {
-        entrypoint: vec!["/usr/bin/python3".to_owned(), "/agent/agent.py".to_owned()],
-        env: vec![SEARCH_PATH.to_owned()],
-        working_dir: "/agent".to_owned(),
         labels: BTreeMap::from([
             ("a3s.type".to_owned(), "agent".to_owned()),
             ("a3s.port".to_owned(), "4088".to_owned()),
         ]),
+        ..python_config()
+    }
+}
+
+fn python_config() -> Config {
+    Config {
+        entrypoint: vec!["/usr/bin/python3".to_owned(), "/agent/agent.py".to_owned()],
+        env: vec![SEARCH_PATH.to_owned()],
+        working_dir: "/agent".to_owned(),
         ..Config::default()
     }
 }

@@ -52,7 +52,7 @@ promises! {
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
-    HELLO_READY = AtMost 6.0 "ms",
+    HELLO_READY = AtMost 5.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
     /// The start of examples/hello over that of a kernel and an init alone.

@@ -1,0 +1,27 @@
+//! The two images of examples/assistant.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::debian::DebianImages;
+use crate::prerequisites::Say;
+use crate::{KitError, Result, Workspace};
+
+/// Puts links to the images into `folder`: `python` for the agent, and `node` for the business component. They are made
+/// where they are missing; that takes a minute or more.
+///
+/// # Errors
+/// They cannot be made, or the directory cannot be written.
+pub fn link_images(workspace: &Workspace, folder: &Path, say: Say<'_>) -> Result<()> {
+    let images = DebianImages::make(workspace, say)?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(KitError::file("remove", folder))?;
+    }
+    fs::create_dir_all(folder).map_err(KitError::file("make", folder))?;
+    for (name, image) in [("python", images.python), ("node", images.business)] {
+        let link = folder.join(name);
+        symlink(image, &link).map_err(KitError::file("make", &link))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! An image with the example agent in Python.
+
+use std::path::PathBuf;
+
+use super::kept::{kept, key_of};
+use super::tree::{Base, slim_base};
+use super::{SEARCH_PATH, TAG};
+use crate::images::{Compression, Config, Image, Layer};
+use crate::prerequisites::Say;
+use crate::{Result, Workspace};
+
+const RECIPE: &str = "1";
+const PACKAGES: &str = "protobuf-compiler,python3-grpcio,python3-protobuf";
+const SERVER: &str = include_str!("../../../../examples/agents/python/server.py");
+const PROTO: &str = include_str!("../../../../launcher/proto/code_agent.proto");
+/// Makes the messages, as one would in a file that describes an image, and starts the server with them.
+const START: &str = "protoc --proto_path=/agent --python_out=/tmp /agent/code_agent.proto && \
+    PYTHONPATH=/tmp exec python3 /agent/server.py";
+
+/// The OCI image layout of Debian with Python's grpcio and examples/agents/python, which it starts.
+#[derive(Debug, Clone)]
+pub struct GrpcImage(pub PathBuf);
+
+impl GrpcImage {
+    /// Returns the image, after it was made where it was missing; that takes half a minute and downloads about 20 MB.
+    ///
+    /// # Errors
+    /// mmdebstrap is missing and cannot be installed, or fails, or the disk is full.
+    pub fn make(workspace: &Workspace, say: Say<'_>) -> Result<Self> {
+        let base = slim_base(workspace, say)?;
+        let recipe = ["grpc", RECIPE, &key_of(&base), PACKAGES, SERVER, PROTO, START];
+        let made = kept(workspace, &recipe, say, |scratch, draft, say| {
+            let base = Base::read(&base)?;
+            let agent = Layer::new()
+                .dir("/agent", 0o755)
+                .file("/agent/code_agent.proto", 0o644, PROTO)
+                .file("/agent/server.py", 0o755, SERVER);
+            Image::new(config())
+                .with(base.layer.clone())
+                .with(base.layer_of(PACKAGES, scratch, say)?)
+                .with(agent.to_tar())
+                .write_layout(&draft.join("image"), TAG, Compression::Gzip)
+                .map(drop)
+        })?;
+        Ok(Self(made.join("image")))
+    }
+}
+
+fn config() -> Config {
+    let entrypoint = ["/bin/sh", "-c", START].map(str::to_owned);
+    let env = vec![SEARCH_PATH.to_owned()];
+    Config { entrypoint: entrypoint.into(), env, ..Config::default() }
+}
