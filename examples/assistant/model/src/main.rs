@@ -1,0 +1,123 @@
+//! The model of the example: a server of chat completions that plays a programmer who is wrong once.
+//!
+//! `assistant-model ADDRESS KEY_FILE` answers `POST /v1/chat/completions` for those who have the key. It says `ready` once it
+//! listens, and then for each request the time in milliseconds since 1970 and the reason for its answer. With `--stall` as
+//! a third argument it does not answer any more once it has heard that tests have failed, until somebody kills it.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
+
+mod programmer;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use programmer::{Message, Turn};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use test_server::{Identity, Reply, Request, Server, Step, length, reply};
+
+const PLACE: &str = "POST /v1/chat/completions ";
+
+/// The fields of a request that are read.
+#[derive(Debug, Deserialize)]
+struct Question {
+    model: String,
+    messages: Vec<Message>,
+}
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let (address, key, stalls) = match &arguments[..] {
+        [address, key] => (address, key, false),
+        [address, key, option] if option == "--stall" => (address, key, true),
+        other => panic!("{other:?}"),
+    };
+    let address: SocketAddr = address.parse().unwrap();
+    let key = fs::read_to_string(key).unwrap().trim().to_owned();
+    let _server = Server::start_at(address, Identity::None, |_| {
+        move |request: &Request| answer(&key, stalls, request)
+    });
+    println!("ready");
+    loop {
+        thread::park();
+    }
+}
+
+fn answer(key: &str, stalls: bool, request: &Request) -> Reply {
+    if !request.head.starts_with(PLACE) {
+        return refusal("404 Not Found", "there is nothing here");
+    }
+    if request.header("authorization") != Some(&format!("Bearer {key}")) {
+        return refusal("401 Unauthorized", "the key is not valid");
+    }
+    let question: Question = match serde_json::from_str(&request.body) {
+        Ok(question) => question,
+        Err(error) => return refusal("400 Bad Request", &error.to_string()),
+    };
+    let turn = programmer::next(&question.messages);
+    say(turn.why);
+    if stalls && turn.has_seen_failure {
+        return vec![Step::Hang];
+    }
+    json_reply("200 OK", &completion(&question.model, &turn))
+}
+
+fn completion(model: &str, turn: &Turn) -> Value {
+    let reason = if turn.message.tool_calls.is_empty() { "stop" } else { "tool_calls" };
+    json!({
+        "object": "chat.completion",
+        "model": model,
+        "choices": [{ "index": 0, "message": turn.message, "finish_reason": reason }],
+    })
+}
+
+fn refusal(status: &str, why: &str) -> Reply {
+    say(&format!("refused: {why}"));
+    json_reply(status, &json!({ "error": { "message": why } }))
+}
+
+fn json_reply(status: &str, body: &Value) -> Reply {
+    let body = body.to_string();
+    reply(status, &["Content-Type: application/json", &length(body.len())], body.as_bytes())
+}
+
+fn say(line: &str) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    println!("{} {line}", now.as_millis());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(head: &str, body: &str) -> String {
+        let request = Request { head: head.to_owned(), body: body.to_owned() };
+        let sent = |step: Step| match step {
+            Step::Send(bytes) => String::from_utf8(bytes).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        answer("right", false, &request).into_iter().map(sent).collect()
+    }
+
+    #[test]
+    fn only_who_has_the_key_gets_an_answer() {
+        let body = r#"{"model": "m", "messages": [{"role": "user", "content": "hello"}]}"#;
+        let with = |key: &str| {
+            ask(&format!("{PLACE}HTTP/1.1\r\nAuthorization: Bearer {key}\r\n\r\n"), body)
+        };
+        let answer = with("right");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains(r#""finish_reason":"tool_calls""#), "{answer}");
+        assert!(with("wrong").starts_with("HTTP/1.1 401 "), "{}", with("wrong"));
+        assert!(ask(&format!("{PLACE}HTTP/1.1\r\n\r\n"), body).contains("the key is not valid"));
+    }
+
+    #[test]
+    fn a_request_that_is_no_question_is_refused() {
+        let head = format!("{PLACE}HTTP/1.1\r\nAuthorization: Bearer right\r\n\r\n");
+        assert!(ask(&head, "{}").starts_with("HTTP/1.1 400 "));
+        assert!(ask("GET / HTTP/1.1\r\n\r\n", "").starts_with("HTTP/1.1 404 "));
+    }
+}

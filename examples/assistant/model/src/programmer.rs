@@ -1,0 +1,248 @@
+//! A programmer who repairs slug.js. What comes next follows from the conversation alone.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = "slug.js";
+const TEST: &str = "test.js";
+const CHANGES: &str = "CHANGES.md";
+/// The place at which a hasty programmer looks for it first, outside of the project.
+const WRONG_CHANGES: &str = "../CHANGES.md";
+/// The mistake of the program, a repair that is not enough, and one that is.
+const MISTAKE: &str = r#".replace(" ", "-")"#;
+const HASTY: &str = r#".replaceAll(" ", "-")"#;
+const RIGHT: &str = r#".replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "")"#;
+const CHANGE: &str =
+    "- slug: only the first space of a title became a hyphen, and other signs stayed.\n";
+
+/// A message of a conversation.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Message {
+    role: String,
+    content: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tool_calls: Vec<Call>,
+    /// The call of which this is the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+}
+
+/// The call of a tool.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Call {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    function: Function,
+}
+
+/// A tool's name, and its arguments as the text of a JSON object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Function {
+    name: String,
+    arguments: String,
+}
+
+/// The next message, and its reason.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) message: Message,
+    pub(crate) why: &'static str,
+    /// Whether the tests have failed when they last ran.
+    pub(crate) has_seen_failure: bool,
+}
+
+/// A tool that was used.
+#[derive(Debug)]
+struct Used {
+    tool: String,
+    path: String,
+    content: String,
+    result: String,
+}
+
+/// A call that is yet to be made: the tool and its arguments.
+type Wanted = (&'static str, Value);
+
+/// Returns the answer to a conversation.
+pub(crate) fn next(messages: &[Message]) -> Turn {
+    let used = used(messages);
+    let last_test = used.iter().rev().find(|it| it.tool == "run_tests");
+    let has_seen_failure = last_test.is_some_and(|it| !it.result.starts_with("exit status 0\n"));
+    let (why, wanted, words) = choose(messages, &used, has_seen_failure);
+    let content = wanted.is_empty().then(|| words.to_owned());
+    let tool_calls = calls(&wanted, used.len());
+    let message = Message { role: "assistant".to_owned(), content, tool_calls, tool_call_id: None };
+    Turn { message, why, has_seen_failure }
+}
+
+/// Returns a reason with the calls of tools that follow from it, or without any with the last words.
+fn choose(
+    messages: &[Message],
+    used: &[Used],
+    failed: bool,
+) -> (&'static str, Vec<Wanted>, &'static str) {
+    let Some(program) = result_of(used, "read_file", PROGRAM) else {
+        return ("asks for the files", vec![read(PROGRAM), read(TEST)], "");
+    };
+    let repaired = |by: &str| program.replace(MISTAKE, by);
+    let has_written = |by: &str| used.iter().any(|it| it.content.contains(by));
+    if !program.contains(MISTAKE) {
+        return ("does not know this program", vec![], "I do not see what is wrong.");
+    }
+    if !has_written(HASTY) {
+        let wanted = vec![write(PROGRAM, &repaired(HASTY)), run_tests()];
+        return ("proposes a repair", wanted, "");
+    }
+    if failed && !has_written(RIGHT) {
+        let mut wanted = vec![write(PROGRAM, &repaired(RIGHT)), run_tests()];
+        if rules_want_changes(messages) {
+            wanted.push(write(WRONG_CHANGES, CHANGE));
+        }
+        return ("has seen the tests fail, and proposes another repair", wanted, "");
+    }
+    if failed {
+        return ("gives up", vec![], "I cannot repair it.");
+    }
+    let refused = result_of(used, "write_file", WRONG_CHANGES).is_some_and(is_refused);
+    if refused && result_of(used, "write_file", CHANGES).is_none() {
+        return ("was refused a place, and takes the right one", vec![write(CHANGES, CHANGE)], "");
+    }
+    ("has seen the tests pass", vec![], "Only the first space of a title became a hyphen.")
+}
+
+fn is_refused(result: &str) -> bool {
+    result.starts_with("error: ")
+}
+
+fn rules_want_changes(messages: &[Message]) -> bool {
+    let system = messages.iter().find(|it| it.role == "system").and_then(|it| it.content.as_ref());
+    system.is_some_and(|text| text.contains(CHANGES))
+}
+
+/// Returns the last result of a tool with a path.
+fn result_of<'a>(used: &'a [Used], tool: &str, path: &str) -> Option<&'a str> {
+    let found = used.iter().rev().find(|it| it.tool == tool && it.path == path);
+    found.map(|it| it.result.as_str())
+}
+
+/// Returns the calls of the conversation that have a result.
+fn used(messages: &[Message]) -> Vec<Used> {
+    let result = |id: &str| messages.iter().find(|it| it.tool_call_id.as_deref() == Some(id));
+    let calls = messages.iter().flat_map(|message| &message.tool_calls);
+    let used = |call: &Call| {
+        let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or_default();
+        let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
+        let (tool, path, content) = (call.function.name.clone(), text("path"), text("content"));
+        Some(Used { tool, path, content, result: result(&call.id)?.content.clone()? })
+    };
+    calls.filter_map(used).collect()
+}
+
+fn read(path: &str) -> Wanted {
+    ("read_file", json!({ "path": path }))
+}
+
+fn write(path: &str, content: &str) -> Wanted {
+    ("write_file", json!({ "path": path, "content": content }))
+}
+
+fn run_tests() -> Wanted {
+    ("run_tests", json!({}))
+}
+
+/// Makes calls of what is wanted, with identifiers that are new in a conversation with so many calls.
+fn calls(wanted: &[Wanted], before: usize) -> Vec<Call> {
+    let call = |(number, (tool, arguments)): (usize, &Wanted)| Call {
+        id: format!("call-{}", before + number + 1),
+        kind: "function".to_owned(),
+        function: Function { name: (*tool).to_owned(), arguments: arguments.to_string() },
+    };
+    wanted.iter().enumerate().map(call).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = include_str!("../../project/slug.js");
+    const RULES: &str = include_str!("../../skills/house-rules/SKILL.md");
+
+    fn text(role: &str, content: &str) -> Message {
+        Message { role: role.to_owned(), content: Some(content.to_owned()), ..Message::default() }
+    }
+
+    /// Plays a conversation to its end and returns the reasons, and the last words.
+    fn play(rules: &str, result: impl Fn(&str, &Value) -> String) -> (Vec<&'static str>, String) {
+        let mut messages = vec![text("system", rules), text("user", "Make it pass.")];
+        let mut reasons = Vec::new();
+        loop {
+            let Turn { message, why, .. } = next(&messages);
+            reasons.push(why);
+            messages.push(message.clone());
+            if message.tool_calls.is_empty() {
+                return (reasons, message.content.unwrap());
+            }
+            for Call { id, function, .. } in message.tool_calls {
+                let arguments = serde_json::from_str(&function.arguments).unwrap();
+                let content = result(&function.name, &arguments);
+                messages.push(Message { tool_call_id: Some(id), ..text("tool", &content) });
+            }
+        }
+    }
+
+    /// A project whose tests pass once there is the right repair.
+    fn project() -> impl Fn(&str, &Value) -> String {
+        let is_right = std::cell::Cell::new(false);
+        move |tool, arguments| {
+            let content = arguments["content"].as_str().unwrap_or_default();
+            is_right.set(is_right.get() || content.contains(RIGHT));
+            match (tool, arguments["path"].as_str()) {
+                ("read_file", Some(PROGRAM)) => SOURCE.to_owned(),
+                ("run_tests", _) if !is_right.get() => "exit status 1\n1 failed\n".to_owned(),
+                ("run_tests", _) => "exit status 0\n0 failed\n".to_owned(),
+                (_, Some(WRONG_CHANGES)) => "error: outside".to_owned(),
+                _ => "written".to_owned(),
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_repair_follows_from_the_failure_of_the_first() {
+        let (reasons, words) = play("", project());
+        assert_eq!(
+            reasons,
+            [
+                "asks for the files",
+                "proposes a repair",
+                "has seen the tests fail, and proposes another repair",
+                "has seen the tests pass",
+            ]
+        );
+        assert!(words.contains("hyphen"), "{words}");
+    }
+
+    #[test]
+    fn the_rules_of_a_skill_are_followed() {
+        let (reasons, _) = play(RULES, project());
+        assert_eq!(
+            reasons[3..],
+            ["was refused a place, and takes the right one", "has seen the tests pass"]
+        );
+    }
+
+    #[test]
+    fn a_project_that_stays_broken_is_given_up() {
+        let broken = |tool: &str, _: &Value| match tool {
+            "read_file" => SOURCE.to_owned(),
+            _ => "exit status 1\n".to_owned(),
+        };
+        assert_eq!(play("", broken).1, "I cannot repair it.");
+        let other = |_: &str, _: &Value| "another program".to_owned();
+        assert_eq!(
+            play("", other).0.len(),
+            2,
+            "nothing is written to a program that it does not know"
+        );
+    }
+}
