@@ -1,6 +1,6 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
-//! `demo` builds the example and boots it; `install` puts the programs in place; `test` runs every
+//! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs every
 //! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
 //! compares with other programs; `soak` starts a box hundreds of times; `lines` and `cycles` measure the code itself; `dependencies` checks that of others. One file per subcommand
 //! is in `commands/`; all output goes through [`say`].
@@ -26,9 +26,9 @@ use commands::{
 enum Task {
     /// Install and fetch what the demo and the tests need, and nothing else.
     Setup,
-    /// Build examples/hello and boot it: under this machine's KVM where that works, else on the
+    /// Build an example and boot it: under this machine's KVM where that works, else on the
     /// virtual host. Leaves target/demo/report.json.
-    Demo,
+    Demo(demo::Options),
     /// Build boxbuild, boxlaunch and box-init, install them with manual pages and completions, and get
     /// a guest kernel.
     Install(install::Options),
@@ -64,7 +64,7 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = match Task::parse() {
         Task::Setup => setup::run(),
-        Task::Demo => demo::run(),
+        Task::Demo(options) => demo::run(&options),
         Task::Install(options) => install::run(&options),
         Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),

@@ -1,24 +1,25 @@
-//! Where the demo boots its box: under this machine's KVM, or on the virtual host.
+//! Where a demo boots its box: under this machine's KVM, or on the virtual host.
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::{KitError, Result, VirtualHost, program};
+use testkit::{KitError, Result, program};
 
-use super::{Demo, run_words};
-use crate::commands::setup;
+use super::Demo;
 use crate::say;
 
-/// The time limit of a start on the machine's own KVM, in seconds.
-const PATIENCE: &str = "20";
-/// The memory of the demo's box, in MiB.
-const GUEST_MIB: u32 = 256;
+/// How an example runs its box at each place. Both return the launcher's report, with whatever else the example shows.
+pub(super) trait Places {
+    /// Runs the box on this machine.
+    fn under_kvm(&self, demo: &Demo) -> Result<Value>;
+    /// Runs the box on the virtual host.
+    fn on_virtual_host(&self, demo: &Demo) -> Result<Value>;
+}
 
-/// Boots the box and returns the launcher's report, with where it ran and by which clock.
-pub(super) fn boot(demo: &Demo) -> Result<Value> {
+/// Boots the box and returns the report, with where it ran and by which clock.
+pub(super) fn boot(demo: &Demo, example: &impl Places) -> Result<Value> {
     match without_kvm(&doctor(demo)?) {
-        None => match under_kvm(demo) {
+        None => match example.under_kvm(demo) {
             Ok(report) => return Ok(located(report, "kvm", "wall")),
             Err(error) => say::note(&format!("this machine's KVM did not boot the box:\n{error}")),
         },
@@ -26,7 +27,7 @@ pub(super) fn boot(demo: &Demo) -> Result<Value> {
         Some(reason) => say::note(&reason),
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
-    on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
+    example.on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
 }
 
 /// Asks the launcher what this machine offers; its exit code, that no box starts, is no failure here.
@@ -57,28 +58,8 @@ fn located(mut report: Value, host: &str, clock: &str) -> Value {
     report
 }
 
-fn under_kvm(demo: &Demo) -> Result<Value> {
-    let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
-    boxlaunch.args(run_words(&demo.bundle, &["--startup-timeout", PATIENCE]));
-    let output = program::finish(&mut boxlaunch)?;
-    let status = output.status.code().unwrap_or(-1);
-    parse(status, &output.stdout, &output.stderr)
-}
-
-/// Runs the box for the first time on the virtual host, so that the launcher hashes it.
-fn on_virtual_host(demo: &Demo) -> Result<Value> {
-    let kernel = setup::for_virtual_host(&demo.workspace)?;
-    let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
-        .for_guest(GUEST_MIB)
-        .disk(&demo.bundle, "/hello.box");
-    let mut command = vec!["boxlaunch".to_owned()];
-    command.extend(run_words(Path::new("/hello.box"), &[]));
-    let output = host.run(&command)?;
-    parse(output.status, &output.stdout, &output.stderr)
-}
-
 /// Reads the report of a run that got as far as making one.
-fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
+pub(super) fn parse(status: i32, stdout: &[u8], stderr: &[u8]) -> Result<Value> {
     let report: Option<Value> = serde_json::from_slice(stdout).ok().filter(Value::is_object);
     let printed = match report {
         Some(report) if status == 0 => return Ok(report),

@@ -1,14 +1,16 @@
-//! `cargo xtask demo`: builds the example and boots it.
+//! `cargo xtask demo`: builds an example and boots it.
 
+mod assistant;
 mod boot;
-mod report;
+mod hello;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use serde_json::Value;
 use testkit::lean_kernel::GUEST;
-use testkit::{Artefacts, KitError, Profile, Result, Workspace, hello, program};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use super::{Outcome, setup};
 use crate::{cargo, say};
@@ -17,9 +19,35 @@ use crate::{cargo, say};
 const SLOWER: &str = "the box had another kernel than the lean one; after `cargo xtask kernel`, which takes minutes, the demo takes that \
     one, with which a start takes less than half as long";
 
-/// The box that the demo boots, and the programs for it.
+/// The choice of an example.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  cargo xtask demo assistant")]
+pub(crate) struct Options {
+    /// The directory of the example below `examples`.
+    #[arg(value_enum, default_value_t = Example::Hello)]
+    example: Example,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Example {
+    /// An agent that answers its health check, and a shell beside it.
+    Hello,
+    /// An agent that repairs a project with the help of a model.
+    Assistant,
+}
+
+pub(crate) fn run(options: &Options) -> Outcome {
+    match options.example {
+        Example::Hello => hello::run(),
+        Example::Assistant => assistant::run(),
+    }
+}
+
+/// The box that a demo boots, and the programs for it.
 #[derive(Debug)]
 struct Demo {
+    /// The directory of the example, and of its Boxfile.
+    name: &'static str,
     workspace: Workspace,
     artefacts: Artefacts,
     /// The guest's kernel bundle.
@@ -27,80 +55,68 @@ struct Demo {
     bundle: PathBuf,
 }
 
-pub(crate) fn run() -> Outcome {
-    let workspace = Workspace::find();
-    let demo = Demo {
-        kernel: setup::for_demo(&workspace)?,
-        artefacts: Artefacts::locate(&workspace, Profile::Dev),
-        bundle: workspace.target("demo/hello.box"),
-        workspace,
-    };
-    say::note("compiling boxbuild, boxlaunch, box-init and the agent; minutes the first time");
-    say::step("compiling", || compile(&demo.workspace))?;
-    let images = demo.workspace.path("examples/hello/images");
-    say::step("assembling the two images", || {
-        hello::write_images(&demo.artefacts.hello_agent, &images)
-    })?;
-    let digest = say::step("building the box", || build(&demo))?;
-    let report = say::step("booting the box", || boot::boot(&demo))?;
-    report::write(&report, &demo.workspace.target("demo/report.json"))?;
-    say::result(&report::for_people(&report, &digest));
-    if GUEST.find(&demo.workspace)?.is_none() {
-        say::note(SLOWER);
+impl Demo {
+    fn of(name: &'static str) -> Result<Self> {
+        let workspace = Workspace::find();
+        Ok(Self {
+            name,
+            kernel: setup::for_demo(&workspace)?,
+            artefacts: Artefacts::locate(&workspace, Profile::Dev),
+            bundle: workspace.target(&format!("demo/{name}.box")),
+            workspace,
+        })
     }
-    Ok(if report::is_good(&report) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
 
-fn compile(workspace: &Workspace) -> Result<()> {
-    // Its optimized form takes minutes more to compile, and the example has little to build.
-    cargo::run(&mut Artefacts::builder_alone(workspace))?;
-    cargo::build_boxlaunch(workspace)?;
-    cargo::run(&mut Artefacts::init_build(workspace))?;
-    cargo::run(&mut Artefacts::static_build(workspace, &["hello-agent"]))
-}
-
-/// Builds the box and returns its digest. The images are made again each time, so what an earlier
-/// demo locked does not count.
-fn build(demo: &Demo) -> Result<String> {
-    let lock = demo.workspace.target("demo/Boxfile.lock");
-    if lock.exists() {
-        let removed = fs::remove_file(&lock);
-        removed.map_err(|source| KitError::File { what: "remove", path: lock.clone(), source })?;
+    /// Returns a path of the example.
+    fn example(&self, path: &str) -> PathBuf {
+        self.workspace.path(&format!("examples/{}/{path}", self.name))
     }
-    let mut boxbuild = Command::new(&demo.artefacts.boxbuild);
-    boxbuild.arg("build").arg("-f").arg(demo.workspace.path("examples/hello/Boxfile"));
-    boxbuild.arg("-o").arg(&demo.bundle).arg("--init").arg(&demo.artefacts.box_init);
-    boxbuild.arg("--kernel").arg(&demo.kernel);
-    boxbuild.arg("--lock-file").arg(&lock);
-    boxbuild.arg("--store").arg(demo.workspace.target("demo/store"));
-    let digest = program::run(&mut boxbuild)?;
-    Ok(String::from_utf8_lossy(&digest).trim().to_owned())
+
+    /// Compiles boxbuild, boxlaunch and box-init, and the example's own package.
+    fn compile(&self, package: &str) -> Result<()> {
+        // Its optimized form takes minutes more to compile, and the examples have little to build.
+        cargo::run(&mut Artefacts::builder_alone(&self.workspace))?;
+        cargo::build_boxlaunch(&self.workspace)?;
+        cargo::run(&mut Artefacts::init_build(&self.workspace))?;
+        cargo::run(&mut Artefacts::static_build(&self.workspace, &[package]))
+    }
+
+    /// Builds the box and returns its digest. The images may have been made again, so what an earlier demo locked
+    /// does not count.
+    fn build(&self) -> Result<String> {
+        let lock = self.workspace.target(&format!("demo/{}.lock", self.name));
+        if lock.exists() {
+            fs::remove_file(&lock).map_err(KitError::file("remove", &lock))?;
+        }
+        let mut boxbuild = Command::new(&self.artefacts.boxbuild);
+        boxbuild.arg("build").arg("-f").arg(self.example("Boxfile"));
+        boxbuild.arg("-o").arg(&self.bundle).arg("--init").arg(&self.artefacts.box_init);
+        boxbuild.arg("--kernel").arg(&self.kernel);
+        boxbuild.arg("--lock-file").arg(&lock);
+        boxbuild.arg("--store").arg(self.workspace.target("demo/store"));
+        let digest = program::run(&mut boxbuild)?;
+        Ok(String::from_utf8_lossy(&digest).trim().to_owned())
+    }
+
+    /// Prints the end of the demo, and returns its exit code.
+    fn conclude(&self, text: &str, is_good: bool) -> Outcome {
+        say::result(text);
+        if GUEST.find(&self.workspace)?.is_none() {
+            say::note(SLOWER);
+        }
+        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
 }
 
-/// Returns the command that `boxlaunch run` gets to run in the business component.
-fn business_command() -> [&'static str; 3] {
-    ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
+/// Writes a report as JSON.
+fn write_report(report: &Value, path: &Path) -> Result<()> {
+    fs::write(path, format!("{report:#}\n")).map_err(KitError::file("write", path))
 }
 
-/// Returns the words of a run of the box at `bundle`. The demo judges the budget itself: a start that is
-/// stopped at its end would not show its phases.
-fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
-    let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
-    words.extend(options.iter().map(|&option| option.to_owned()));
-    words.push(bundle.to_string_lossy().into_owned());
-    words.push("--".to_owned());
-    words.extend(business_command().map(str::to_owned));
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_budget_stops_no_run_of_the_demo() {
-        let words = run_words(Path::new("/x.box"), &["--startup-timeout", "20"]);
-        let options = words.split(|it| it == "/x.box").next().unwrap();
-        assert!(options.windows(2).any(|it| it == ["--budget", "report"]), "{words:?}");
+/// Returns where a report says that its box ran, with the clock of its times.
+fn place(report: &Value) -> &'static str {
+    match report["host"].as_str() {
+        Some("kvm") => "this machine's KVM (real time)",
+        _ => "the virtual host (virtual time: 1 ns per instruction)",
     }
 }

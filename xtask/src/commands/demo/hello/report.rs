@@ -1,21 +1,9 @@
-//! The demo's report: for machines as JSON, for people as a table.
-
-use std::fs;
-use std::path::Path;
+//! The demo's report as a table for people.
 
 use box_image::Phase;
 use serde_json::Value;
-use testkit::{KitError, Result};
 
-/// Writes the report as JSON.
-pub(super) fn write(report: &Value, path: &Path) -> Result<()> {
-    let text = format!("{report:#}\n");
-    fs::write(path, text).map_err(|source| KitError::File {
-        what: "write",
-        path: path.to_owned(),
-        source,
-    })
-}
+use crate::commands::demo::place;
 
 /// Returns whether the box kept its budget and its command succeeded.
 pub(super) fn is_good(report: &Value) -> bool {
@@ -24,10 +12,7 @@ pub(super) fn is_good(report: &Value) -> bool {
 
 /// Says what ran where, what it took, and whether that was allowed.
 pub(super) fn for_people(report: &Value, digest: &str) -> String {
-    let place = match report["host"].as_str() {
-        Some("kvm") => "this machine's KVM (real time)",
-        _ => "the virtual host (virtual time: 1 ns per instruction)",
-    };
+    let place = place(report);
     let mut text = format!("\nbox      {digest}\nran on   {place}\n\n");
     text += &format!("{:<8} {:>10} {:>10}\n", "phase", "taken ms", "budget ms");
     for phase in Phase::ALL.map(Phase::name) {

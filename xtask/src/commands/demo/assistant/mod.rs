@@ -1,0 +1,119 @@
+//! The demo of examples/assistant: an agent repairs a project with the help of a model.
+
+mod recording;
+mod story;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::prerequisites::{Package, packages, with_busybox};
+use testkit::{KitError, Result, VirtualHost, Workspace, assistant, program};
+
+use super::boot::{self, Places};
+use super::{Demo, write_report};
+use crate::commands::{Outcome, setup};
+use crate::say;
+
+const SCRIPT: &str = include_str!("script.sh");
+/// Runs the words after the first one where the first one is `/etc/hosts`.
+const WITH_HOSTS: &str = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+/// Where the model's name leads, in `/etc/hosts`.
+const MODEL: &str = "127.0.0.2 model.example.com\n";
+/// The memory of the demo's box, in MiB.
+const GUEST_MIB: u32 = 640;
+
+pub(super) fn run() -> Outcome {
+    let demo = Demo::of("assistant")?;
+    say::watch(|| packages(&[Package::Mmdebstrap], &mut say::note))?;
+    say::note("compiling boxbuild, boxlaunch, box-init and the model; minutes the first time");
+    say::step("compiling", || demo.compile("assistant-model"))?;
+    say::step("making two images of Debian's packages", || {
+        assistant::link_images(&demo.workspace, &demo.example("images"), &mut say::note)
+    })?;
+    let digest = say::step("building the box", || demo.build())?;
+    let report = say::step("running the box and its model", || boot::boot(&demo, &Assistant))?;
+    write_report(&report, &demo.workspace.target("demo/report.json"))?;
+    let (path, svg) = (
+        demo.workspace.target("demo/assistant.svg"),
+        recording::svg(&report, &story::verdict(&report)),
+    );
+    fs::write(&path, svg).map_err(KitError::file("write", &path))?;
+    demo.conclude(&story::for_people(&report, &digest), story::is_good(&report))
+}
+
+struct Assistant;
+
+impl Places for Assistant {
+    fn under_kvm(&self, demo: &Demo) -> Result<Value> {
+        let out = demo.workspace.target("demo/assistant");
+        if out.exists() {
+            fs::remove_dir_all(&out).map_err(KitError::file("remove", &out))?;
+        }
+        fs::create_dir_all(&out).map_err(KitError::file("make", &out))?;
+        let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        let hosts = write_hosts(&demo.workspace, &format!("{own}\n{MODEL}"))?;
+        let model = demo.artefacts.assistant_model.to_string_lossy().into_owned();
+        let arguments = [&out, &demo.example(""), &demo.bundle, Path::new(&model)];
+        let mut command = with_hosts(&hosts)?;
+        command.args(["busybox", "sh", "-c", SCRIPT, "sh"]).args(arguments);
+        command.env("PATH", path_with(&demo.artefacts.boxlaunch)?);
+        let output = program::finish(&mut command)?;
+        let read = |name: &str| fs::read(out.join(name)).unwrap_or_default();
+        story::report(output.status.code().unwrap_or(-1), &output.stderr, read)
+    }
+
+    /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
+    fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
+        let kernel = setup::for_virtual_host(&demo.workspace)?;
+        let hosts = write_hosts(&demo.workspace, &format!("127.0.0.1 localhost\n{MODEL}"))?;
+        let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
+            .for_guest(GUEST_MIB)
+            .file(hosts, "/etc/hosts")
+            .file(demo.example("project"), "/assistant/project")
+            .file(demo.example("skills"), "/assistant/skills")
+            .file(&demo.artefacts.assistant_model, "/bin/assistant-model")
+            .disk(&demo.bundle, "/assistant.box");
+        let host = with_busybox(host, &demo.workspace)?;
+        let arguments = ["/out", "/assistant", "/assistant.box", "assistant-model"];
+        let script = format!("ifconfig lo 127.0.0.1 up\n{SCRIPT}");
+        let output = host.run(&[&["sh", "-c", &script, "sh"][..], &arguments].concat())?;
+        let read = |name: &str| output.files.get(Path::new(name)).cloned().unwrap_or_default();
+        story::report(output.status, &output.stderr, read)
+    }
+}
+
+/// Writes the file that a run has as `/etc/hosts`.
+fn write_hosts(workspace: &Workspace, hosts: &str) -> Result<PathBuf> {
+    let path = workspace.target("demo/hosts");
+    fs::write(&path, hosts).map_err(KitError::file("write", &path))?;
+    Ok(path)
+}
+
+/// Returns the start of a command that has another `/etc/hosts` than the rest of the machine, and its own user.
+fn with_hosts(hosts: &Path) -> Result<Command> {
+    let own =
+        fs::metadata("/proc/self").map_err(KitError::file("read", Path::new("/proc/self")))?;
+    let mut unshare = Command::new("unshare");
+    if own.uid() != 0 {
+        unshare.arg("--map-root-user");
+    }
+    unshare.args(["--mount", "sh", "-c", WITH_HOSTS]).arg(hosts);
+    if own.uid() != 0 {
+        // Root of the first namespace can mount; in the second one the user is who it was.
+        unshare.args(["unshare", "--user"]).arg(format!("--map-user={}", own.uid()));
+        unshare.arg(format!("--map-group={}", own.gid()));
+    }
+    Ok(unshare)
+}
+
+/// Returns `PATH` with the directory of a program before all others.
+fn path_with(program: &Path) -> Result<OsString> {
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let own = program.parent().map(Path::to_owned);
+    std::env::join_paths(own.into_iter().chain(std::env::split_paths(&others)))
+        .map_err(|error| KitError::malformed("PATH", error))
+}

@@ -1,0 +1,84 @@
+//! The demo of examples/hello: a box whose agent gets ready, and a command in it.
+
+mod report;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::{Result, VirtualHost, hello, program};
+
+use super::boot::{self, Places};
+use super::{Demo, write_report};
+use crate::commands::{Outcome, setup};
+use crate::say;
+
+/// The time limit of a start on the machine's own KVM, in seconds.
+const PATIENCE: &str = "20";
+/// The memory of the demo's box, in MiB.
+const GUEST_MIB: u32 = 256;
+
+pub(super) fn run() -> Outcome {
+    let demo = Demo::of("hello")?;
+    say::note("compiling boxbuild, boxlaunch, box-init and the agent; minutes the first time");
+    say::step("compiling", || demo.compile("hello-agent"))?;
+    say::step("assembling the two images", || {
+        hello::write_images(&demo.artefacts.hello_agent, &demo.example("images"))
+    })?;
+    let digest = say::step("building the box", || demo.build())?;
+    let report = say::step("booting the box", || boot::boot(&demo, &Hello))?;
+    write_report(&report, &demo.workspace.target("demo/report.json"))?;
+    demo.conclude(&report::for_people(&report, &digest), report::is_good(&report))
+}
+
+struct Hello;
+
+impl Places for Hello {
+    fn under_kvm(&self, demo: &Demo) -> Result<Value> {
+        let mut boxlaunch = Command::new(&demo.artefacts.boxlaunch);
+        boxlaunch.args(run_words(&demo.bundle, &["--startup-timeout", PATIENCE]));
+        let output = program::finish(&mut boxlaunch)?;
+        let status = output.status.code().unwrap_or(-1);
+        boot::parse(status, &output.stdout, &output.stderr)
+    }
+
+    /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
+    fn on_virtual_host(&self, demo: &Demo) -> Result<Value> {
+        let kernel = setup::for_virtual_host(&demo.workspace)?;
+        let host = VirtualHost::new(&kernel, &demo.artefacts.boxlaunch)
+            .for_guest(GUEST_MIB)
+            .disk(&demo.bundle, "/hello.box");
+        let mut command = vec!["boxlaunch".to_owned()];
+        command.extend(run_words(Path::new("/hello.box"), &[]));
+        let output = host.run(&command)?;
+        boot::parse(output.status, &output.stdout, &output.stderr)
+    }
+}
+
+/// Returns the command that `boxlaunch run` gets to run in the business component.
+fn business_command() -> [&'static str; 3] {
+    ["/bin/sh", "-c", "echo \"business runs on $(hostname), and its root is:\"; ls /"]
+}
+
+/// Returns the words of a run of the box at `bundle`. The demo judges the budget itself: a start that is
+/// stopped at its end would not show its phases.
+fn run_words<'a>(bundle: &'a Path, options: &[&'a str]) -> Vec<String> {
+    let mut words = ["run", "--json", "--budget", "report"].map(str::to_owned).to_vec();
+    words.extend(options.iter().map(|&option| option.to_owned()));
+    words.push(bundle.to_string_lossy().into_owned());
+    words.push("--".to_owned());
+    words.extend(business_command().map(str::to_owned));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_stops_no_run_of_the_demo() {
+        let words = run_words(Path::new("/x.box"), &["--startup-timeout", "20"]);
+        let options = words.split(|it| it == "/x.box").next().unwrap();
+        assert!(options.windows(2).any(|it| it == ["--budget", "report"]), "{words:?}");
+    }
+}
