@@ -89,7 +89,7 @@ fn component(name: &str, image: &Path, rest: &str) -> String {
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let say = &mut |line: &str| println!("{line}");
-    let DebianImages { agent: python, business: node } =
+    let DebianImages { agent: python, business: node, .. } =
         DebianImages::make(&tools.workspace, say).unwrap();
     packages(&[Package::Curl], say).unwrap();
     let dir = tempfile::tempdir().unwrap();

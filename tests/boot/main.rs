@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod agent_interface;
 mod agents;
+mod assistant;
 mod attacks;
 mod autostart;
 mod budget;
@@ -26,6 +28,7 @@ mod jail;
 mod krunfw;
 mod language;
 mod listing;
+mod logs;
 mod merged;
 mod network;
 mod page;

@@ -26,6 +26,7 @@ work() {
 "#;
 const SEEN: &str = r#"
 work "id -u; ls -l /task | cut -c1-10; sed s/[0-9]*}/N}/ /task/status; sed s/at.:[0-9]*/at/ /task/meta.json; cat /task/spec.json | wc -l" '"tags":["b","a"],"timeout_seconds":60'
+work 'cat /task/status | cut -c1-19; exit 0'
 work "echo x >/task/spec.json; touch /task/new; rm /task/result.json; mv /task/result.json /tmp; rm /task/status; grep ' /task' /proc/mounts | cut -d' ' -f2-4"
 "#;
 const VERDICTS: &str = r#"
@@ -36,6 +37,8 @@ echo --; work 'echo 1 >/task/result.json; sleep 100' '"timeout_seconds":1'
 echo --; work 'head -c 2000000 /dev/zero >/task/result.json; true'
 echo --; work 'head -c 1100000 /dev/zero | tr \\0 1 >/task/result.json'
 echo --; work 'kill -9 $$'
+echo --; echo 'of another run' >result.json; task true; boxlaunch run -q --rm --task task.json --result result.json /do; ls result.json
+echo --; task 'echo 3 >/task/result.json; yes | head -n 100000'; boxlaunch run -q --rm --task task.json --result result.json /do | head -c 0; cat result.json
 "#;
 /// A task in the background, one that is stopped, and one whose supervisor is killed.
 const BACKGROUND: &str = r#"
@@ -44,8 +47,10 @@ boxlaunch run -d --name done --task task.json --result later.json /do; boxlaunch
 boxlaunch task done; boxlaunch task --json done | sed 's/[0-9]\{6,\}/N/g'; boxlaunch task --result done
 task 'sleep 100'
 boxlaunch run -d --name stopped --task task.json /do; boxlaunch exec --in business stopped -- ls /task; boxlaunch stop --grace 0 stopped; boxlaunch task stopped
+task 'trap : TERM; echo 9 >/task/result.json; sleep 100 & wait; exit 0'; echo 'of another run' >kept.json
+boxlaunch run -d --name asked --task task.json --result kept.json /do; sleep 1; boxlaunch stop asked; boxlaunch wait asked; cat kept.json; boxlaunch task asked
 boxlaunch run -d --name killed --task task.json /do; kill -9 $(boxlaunch inspect --json killed | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1
-boxlaunch task killed; boxlaunch task --result killed; boxlaunch rm -f done stopped killed
+boxlaunch task killed; boxlaunch task --result killed; boxlaunch rm -f done stopped asked killed
 task 'echo 8 >/task/result.json'
 for what in '-- true' --until-ready; do boxlaunch run -q --rm /sleeper $what; echo "exit $?"; done
 boxlaunch run --json --rm --task task.json /do | sed 's/.*"task":\({[^}]*}\).*/\1/; s/[0-9]\{6,\}/N/g'
@@ -56,7 +61,7 @@ for file in few other long none; do boxlaunch run --task $file.json /do; done
 task true; boxlaunch run --task task.json --result /nowhere/r.json /do
 boxlaunch run --result r.json /do; boxlaunch run --emulated --task task.json /do; boxlaunch run --task task.json /do -- true
 boxlaunch run -q -d --name other /do; boxlaunch task other; boxlaunch wait other >/dev/null; boxlaunch ps -a | wc -l
-mkdir place; boxlaunch run --task task.json --result place /do
+mkdir place; mkfifo pipe; for it in place pipe /dev/null; do boxlaunch run --task task.json --result $it /do; done
 "#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -106,6 +111,8 @@ fn the_agent_finds_its_task_and_can_write_its_result_alone() {
     {"version":1,"created_at,"tags":["a","b"],"timeout_seconds":60}
     1
     exit 0
+    {"status":"running"
+    exit 0
     /do.sh: eval: line 2: can't create /task/spec.json: Read-only file system
     touch: /task/new: Read-only file system
     rm: can't remove '/task/result.json': Read-only file system
@@ -144,6 +151,9 @@ fn the_verdict_follows_from_the_end_and_the_result() {
     --
     boxlaunch: the task has failed: the agent ended with the status 137
     exit 137
+    --
+    --
+    3
     ");
 }
 
@@ -163,11 +173,18 @@ fn a_task_in_the_background_is_followed_to_its_end() {
     stopped
     t-1 (shell): Do it
     failed: the box ended before it was done
+    asked
+    asked
+    0
+    9
+    t-1 (shell): Do it
+    failed: the box ended before it was done
     killed
     t-1 (shell): Do it
     failed: the box ended before it was done
     done
     stopped
+    asked
     killed
     exit 0
     exit 0
@@ -183,7 +200,7 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
     error: other.json: it is no task: unknown field `timeout`, expected one of `id`, `type`, `description`, `input`, `tags`, `timeout_seconds` at line 1 column 48
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: long.json: it has 60000 bytes, and at most 49152 are allowed
+    error: long.json: it is no task: expected value at line 1 column 1
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
     error: none.json: No such file or directory (os error 2)
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
@@ -200,8 +217,12 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
     For more information, try '--help'.
     error: the box other has no task
       = help: declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`
-    error: --result: there is a directory
-      = help: name a file; its directory has to exist
+    error: --result /tmp/place: there is something other than a file
+      = help: name a file, whose directory has to exist
+    error: --result /tmp/pipe: there is something other than a file
+      = help: name a file, whose directory has to exist
+    error: --result /dev/null: there is something other than a file
+      = help: name a file, whose directory has to exist
     ");
     insta::assert_snapshot!(STEPS["refused"].stdout, @"
     other

@@ -114,7 +114,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         task: None,
         agent_socket: None,
         console: None,
-        logs: entry.logs()?,
+        logs: entry.logs(None)?,
         agent_output: &mut Route::Nowhere,
         signals,
         started: Instant::now(),

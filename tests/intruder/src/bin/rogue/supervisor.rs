@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use box_image::LogsPlan;
 use boxlaunch::RunFailure;
 use boxlaunch::boxes::{Boxes, Entry, Record};
 use boxlaunch::jail::Policy;
@@ -19,13 +20,15 @@ use boxlaunch::verify::Trust;
 /// How long a box may take to start, and its programs to end.
 const STARTUP: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(1);
+/// All that a Boxfile can ask for, so that a guest can fill it.
+const LOGS: LogsPlan = LogsPlan { stdout: true, stderr: true, events: true, atif: true };
 
 /// Starts the box with a program as its VMM, and serves it to its end.
 pub(crate) fn run([program, bundle, state]: [&Path; 3]) {
     let signals = StopSignals::block().unwrap();
     let end = match start(program, bundle, state, &signals) {
         Ok((started, entry)) => {
-            let terms = Terms { ends_with_agent: true, grace: GRACE };
+            let terms = Terms { ends_with_agent: true, grace: GRACE, result: None };
             started.serve_here(entry, terms, &signals).map(drop)
         }
         Err(failure) => Err(failure),
@@ -65,7 +68,7 @@ fn start(
         task: None,
         agent_socket: None,
         console: Some(File::create(state.join("console.txt")).unwrap()),
-        logs: entry.logs()?,
+        logs: entry.logs(Some(LOGS))?,
         agent_output: &mut Route::Nowhere,
         signals,
         started: Instant::now(),

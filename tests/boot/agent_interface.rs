@@ -1,0 +1,225 @@
+//! `boxlaunch agent` against the example agents, and against agents that do not serve the interface.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use testkit::debian::GrpcImage;
+
+use crate::page::{self, assert_page};
+use crate::scenario::{Scenario, Step, bake, tools};
+use crate::schema::assert_fits;
+
+const PAGE: &str = include_str!("../../docs/agents.md");
+/// Accepts connections, and says nothing to anybody.
+const SILENT: &str =
+    "import socket, time; it = socket.create_server(('127.0.0.1', 4088)); time.sleep(100000)";
+/// Answers as a server of HTTP/1 does.
+const HTTP: &str = r"import socket; s = socket.create_server(('127.0.0.1', 4088)); c = []; [(c.append(s.accept()[0]), c[-1].recv(9999), c[-1].sendall(b'HTTP/1.1 400 Bad Request\\r\\n\\r\\n')) for _ in iter(int, 1)]";
+/// Answers as `opencode serve` does when it is asked whether it is well.
+const OPENCODE: &str = "file \"health\" to=\"/www/global/health\"\n    \
+    entrypoint \"/bin/httpd\" \"-f\" \"-p\" \"127.0.0.1:4096\" \"-h\" \"/www\"";
+/// All commands against an agent that echoes, and a session that it does not have.
+const ECHO: &str = r#"
+boxlaunch run -q -d --name $box /$box || exit
+boxlaunch agent health $box; echo "exit $?"
+boxlaunch agent capabilities $box; boxlaunch agent skills $box
+boxlaunch agent generate $box 'one two  three'; echo "exit $?"
+echo 'by standard input' | boxlaunch agent generate $box -
+boxlaunch agent generate $box --session unknown hello; echo "exit $?"
+for it in health capabilities skills; do boxlaunch agent $it --json $box >/out/$box-$it; done
+boxlaunch agent generate --json $box "$(printf 'a\033[2Jb c')" >/out/$box-generate
+boxlaunch agent generate --json $box --session unknown hello >/out/$box-refused
+boxlaunch agent generate $box "$(printf 'a\033[2Jb')" | od -c | head -n 1
+boxlaunch rm -f $box
+"#;
+/// Stand-ins of the two kinds: how they get ready, and where they are reached.
+const KINDS: &str = r#"
+for box in opencode rust; do
+    boxlaunch run -q -d --name $box-kind /$box; boxlaunch health $box-kind; boxlaunch inspect $box-kind | grep port
+    boxlaunch inspect /$box | grep 'health '; boxlaunch rm -f $box-kind
+done
+"#;
+/// Agents that do not serve the interface.
+const OTHERS: &str = r#"
+for box in http silent; do boxlaunch run -q -d --name $box /$box || exit; done
+boxlaunch agent health http; echo "exit $?"; boxlaunch agent generate http hello; echo "exit $?"
+boxlaunch agent health silent --timeout 2; echo "exit $?"; boxlaunch agent skills silent --timeout 1; echo "exit $?"
+boxlaunch exec http true && echo 'the box runs on'
+boxlaunch rm -f http silent >/dev/null; boxlaunch agent health http; echo "exit $?"
+"#;
+
+/// Returns the Boxfile of a box with only an agent.
+fn boxfile((name, kind): (&str, &str), image: &Path, rest: &str, memory: u32) -> String {
+    let (image, machine) = (image.display(), memory + 128);
+    format!(
+        "box \"{name}\"\nagent kind=\"{kind}\" {{\n    image \"oci:{image}\"\n    {rest}\n    limits memory=\"{memory}MiB\"\n}}\n\
+         vm cpus=1 memory=\"{machine}MiB\"\n"
+    )
+}
+
+/// The commands that ran, and the files that they left.
+type Ran = (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>);
+
+static STEPS: LazyLock<Ran> = LazyLock::new(|| {
+    let tools = tools();
+    let say = &mut |line: &str| println!("{line}");
+    let GrpcImage(python) = GrpcImage::make(&tools.workspace, say).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
+    fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();
+    let rust = "file \"echo\" to=\"/echo\" mode=\"0755\"\n    entrypoint \"/echo\"";
+    let program = |text: &str| format!("entrypoint \"python3\" \"-c\" \"{text}\"");
+    let mut host = tools.host.clone().memory(2048);
+    for (name, text) in [
+        ("rust", boxfile(("rust", "a3s_code"), &images.join("business"), rust, 64)),
+        ("python", boxfile(("python", "a3s_code"), &python, "", 256)),
+        ("http", boxfile(("http", "oci_image"), &python, &program(HTTP), 128)),
+        ("silent", boxfile(("silent", "oci_image"), &python, &program(SILENT), 128)),
+        ("opencode", boxfile(("opencode", "opencode"), &images.join("business"), OPENCODE, 64)),
+    ] {
+        let (file, bundle) = (dir.path().join(name), dir.path().join(format!("{name}.box")));
+        fs::write(&file, text).unwrap();
+        bake(&file, &tools.programs.box_init, &bundle);
+        host = host.disk(bundle, format!("/{name}"));
+    }
+    Scenario::default()
+        .script(60, "rust", &format!("box=rust\n{ECHO}"))
+        .script(90, "python", &format!("box=python\n{ECHO}"))
+        .script(60, "kinds", KINDS)
+        .script(60, "others", OTHERS)
+        .script(60, "page", &page::script(PAGE, "ln -s /rust echo.box"))
+        .start_for_files(&host)
+});
+
+fn step(name: &str) -> &'static Step {
+    let step = &STEPS.0[name];
+    println!("{}\n{}", step.stdout, step.stderr);
+    step
+}
+
+/// Returns what a command has left as JSON.
+fn left(name: &str) -> Value {
+    serde_json::from_slice(&STEPS.1[Path::new(name)]).unwrap()
+}
+
+#[test]
+fn the_agent_in_rust_is_asked_with_all_commands() {
+    insta::assert_snapshot!(step("rust").stdout, @r"
+    rust
+    healthy: ready to echo
+    exit 0
+    name         echo
+    version      0.1.0
+    description  says what it is told
+    features     streaming
+    NAME   TOOLS   DESCRIPTION
+    echo   -       Says it again
+    one two  three
+    exit 0
+    by standard input
+    exit 1
+    0000000   a 357 277 275   [   2   J   b  \n
+    rust
+    ");
+    insta::assert_snapshot!(step("rust").stderr, @"
+    error: the agent refused StreamGenerate: NOT_FOUND: there is no such session
+      = help: `boxlaunch logs` shows what the agent has written
+    ");
+}
+
+#[test]
+fn the_agent_in_python_is_asked_with_all_commands() {
+    insta::assert_snapshot!(step("python").stdout, @r"
+    python
+    healthy: ready to echo
+      sessions: 0
+    exit 0
+    name         echo
+    version      0.1.0
+    description  says what it is told
+    features     streaming
+    limits       8 sessions
+    NAME   TOOLS   DESCRIPTION
+    echo   -       Says it again
+    one two  three
+    exit 0
+    by standard input
+    exit 1
+    0000000   a 357 277 275   [   2   J   b  \n
+    python
+    ");
+    insta::assert_snapshot!(step("python").stderr, @"
+    error: the agent refused StreamGenerate: NOT_FOUND: there is no such session
+      = help: `boxlaunch logs` shows what the agent has written
+    ");
+}
+
+#[test]
+fn what_the_commands_print_as_json_is_described() {
+    for agent in ["rust", "python"] {
+        let left = |command: &str| left(&format!("{agent}-{command}"));
+        for command in ["health", "capabilities", "skills", "generate"] {
+            assert_fits(&format!("agent-{command}"), &left(command));
+        }
+        assert_fits("failure", &left("refused"));
+        assert_eq!(left("health")["status"], "healthy");
+        assert_eq!(left("capabilities")["info"]["name"], "echo");
+        assert_eq!(left("skills")["skills"][0]["name"], "echo");
+        let text = left("generate")["text"].as_str().unwrap().trim_end().to_owned();
+        assert_eq!(text, "a\u{1b}[2Jb c");
+        assert_eq!(left("generate")["tool_calls"], json!([]));
+        // All sessions that the commands made are ended.
+        assert!(left("health")["details"]["sessions"].as_str().is_none_or(|it| it == "0"));
+        assert_eq!(left("refused")["errors"][0]["code"], "agent-call-failed");
+    }
+}
+
+#[test]
+fn a_kind_has_its_port_and_its_health_check() {
+    insta::assert_snapshot!(step("kinds").stdout, @"
+    opencode-kind
+    healthy
+      health      GET /global/health on port 4096
+    opencode-kind
+    rust-kind
+    healthy
+      health      HealthCheck of an A3S agent on port 4088
+    rust-kind
+    ");
+}
+
+#[test]
+fn agents_without_the_interface_are_errors() {
+    insta::assert_snapshot!(step("others").stdout, @"
+    http
+    silent
+    exit 1
+    exit 1
+    exit 1
+    exit 1
+    the box runs on
+    exit 1
+    ");
+    insta::assert_snapshot!(step("others").stderr, @r#"
+    error: the agent does not speak gRPC: its answer begins with "HTTP/1.1 400 Bad Request"
+      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows where others are
+    error: the agent does not speak gRPC: its answer begins with "HTTP/1.1 400 Bad Request"
+      = help: these commands are for agents that serve a3s.code.agent.v1, as docs/agents.md describes it; `boxlaunch port` shows where others are
+    error: the agent did not answer HealthCheck within 2 s
+      = help: give it more time with --timeout, or look at `boxlaunch logs`
+    error: the agent did not answer ListSkills within 1 s
+      = help: give it more time with --timeout, or look at `boxlaunch logs`
+    error: there is no box with the name "http"
+      = help: `boxlaunch ps -a` lists the boxes that were started
+    "#);
+}
+
+#[test]
+fn the_commands_of_the_page_do_what_it_shows() {
+    assert_page(PAGE, step("page"));
+}

@@ -1,0 +1,247 @@
+//! examples/assistant: an agent repairs a project with the help of a model, or says why it cannot.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use testkit::assistant::link_images;
+use testkit::debian::DebianImages;
+use testkit::images::{Compression, Config, Image, Layer, pack};
+use testkit::program;
+
+use crate::page::{self, assert_page};
+use crate::scenario::{Scenario, Step, bake, tools};
+
+const PAGE: &str = include_str!("../../examples/assistant/README.md");
+/// The agent of somebody else: it needs no Python, and has the same task.
+const STRANGER: &str = r#"#!/bin/sh
+set -e
+cd /a3s/workspace
+key=$(wc -c </run/secrets/model-key)
+task=$(sed 's/.*"description":"\([^"]*\)".*/\1/' /task/spec.json)
+tests=$(/a3s/bin/box-exec -w "$PWD" node test.js | tail -n 1)
+echo "{\"ok\": true, \"task\": \"$task\", \"key\": $key, \"tests\": \"$tests\", \"skills\": \"$(ls /a3s/skills)\"}" >/task/result.json
+"#;
+/// The commands of the page begin in the example's directory, with a box, a model and its key.
+const BEFORE_PAGE: &str = "cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key
+echo $MODEL_KEY >key; assistant-model 127.0.0.2:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
+/// `work NAME BOX [OPTION]` runs a box in a directory of its own, beside a model that has the option, and shows what has
+/// come of it: what was printed, the result, what the model was asked, and the changes of the project.
+const WORK: &str = r#"
+grep -q model /etc/hosts || { ifconfig lo 127.0.0.1 up; echo 127.0.0.2 model.example.com >>/etc/hosts; }
+work() {
+    mkdir -p /tmp/$1/project; cd /tmp/$1; echo secret-key >key; cp key given; prepare; cp -r /example/project/. project; fill
+    assistant-model 127.0.0.2:4180 key $3 >model.log & model=$!
+    until grep -qs ready model.log; do sleep 0.1; done
+    while_it_runs & boxlaunch run --rm --result result.json --share project=project --secret MODEL_KEY=file:given \
+        --skill house-rules=/example/skills/house-rules /$2 >log 2>&1; echo "exit $?" >>log
+    kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
+}
+prepare() { :; }
+fill() { :; }
+while_it_runs() { :; }
+"#;
+const WRONG_KEY: &str = "prepare() { echo another-key >given; }; work wrong assistant";
+const KILLED: &str = "while_it_runs() { until grep -qs 'seen the tests fail' model.log; do sleep 0.1; done; kill -9 $model; }
+work killed assistant --stall";
+const FULL: &str = "prepare() { mount -t tmpfs -o size=64k tmpfs project; }; fill() { cat /dev/zero >project/filler 2>/dev/null; }
+work full assistant";
+
+static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
+    let tools = tools();
+    let example = tools.workspace.path("examples/assistant");
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    link_images(&tools.workspace, &at("images"), &mut |line| println!("{line}")).unwrap();
+    fs::copy(example.join("agent.py"), at("agent.py")).unwrap();
+    fs::create_dir_all(at("skills/house-rules")).unwrap();
+    let skill = "skills/house-rules/SKILL.md";
+    fs::copy(example.join(skill), at(skill)).unwrap();
+    fs::write(at("strange-agent.tar"), strange_agent(&at("strange"))).unwrap();
+    let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
+    let changed = |from: &str, to: &str| {
+        assert!(boxfile.contains(from), "{boxfile}");
+        boxfile.replacen(from, to, 1)
+    };
+    let mut host = tools.host.clone().memory(1600);
+    for (name, text) in [
+        ("assistant", boxfile.clone()),
+        // It never gets as far as the tests.
+        ("denied", changed("allow \"model.", "allow \"other.").replace("/node", "/python")),
+        ("stranger", changed("oci:images/python", "oci-archive:strange-agent.tar")),
+    ] {
+        fs::write(at("Boxfile"), text).unwrap();
+        bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
+        host = host.disk(at(name), format!("/{name}"));
+    }
+    let host = host
+        .file(&tools.programs.assistant_model, "/bin/assistant-model")
+        .file(example.join("project"), "/example/project")
+        .file(example.join("skills"), "/example/skills");
+    let script = |scenario: Scenario, (name, text): (&str, &str)| {
+        scenario.script(60, name, &format!("{WORK}\n{text}"))
+    };
+    [
+        ("success", "work success assistant"),
+        ("wrong-key", WRONG_KEY),
+        ("killed", KILLED),
+        ("full", FULL),
+        ("denied", "work denied denied"),
+        ("stranger", "work stranger stranger"),
+    ]
+    .into_iter()
+    .fold(Scenario::default(), script)
+    .script(60, "page", &page::script(PAGE, BEFORE_PAGE))
+    .start(&host)
+});
+
+/// Returns an archive with an image of busybox and an agent of shell.
+fn strange_agent(folder: &Path) -> Vec<u8> {
+    let busybox = fs::read(program::find("busybox").unwrap()).unwrap();
+    let layer = Layer::new().dir("/bin", 0o755).file("/bin/busybox", 0o755, busybox);
+    let layer = ["sh", "wc", "sed", "tail", "ls", "cat"]
+        .into_iter()
+        .fold(layer, |layer, name| layer.symlink(&format!("/bin/{name}"), "busybox"));
+    let config = Config {
+        entrypoint: vec!["/bin/strange-agent".to_owned()],
+        env: vec!["PATH=/bin".to_owned()],
+        ..Config::default()
+    };
+    let layer = layer.file("/bin/strange-agent", 0o755, STRANGER).to_tar();
+    Image::new(config)
+        .with(layer)
+        .write_layout(folder, DebianImages::TAG, Compression::Gzip)
+        .unwrap();
+    pack(folder).unwrap().bytes().to_vec()
+}
+
+/// Returns the parts of what a step shows: what was printed, the result, the model's log, and the project.
+fn parts(name: &str) -> [&'static str; 4] {
+    let parts: Vec<_> = STEPS[name].stdout.split("--\n").collect();
+    parts.try_into().unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
+}
+
+fn result(name: &str) -> Value {
+    serde_json::from_str(parts(name)[1]).unwrap_or_else(|_| panic!("{:?}", STEPS[name]))
+}
+
+/// Checks that a run has failed with a result, and that the project is as it was.
+fn assert_failed(name: &str, error: &str) {
+    let [printed, _, _, project] = parts(name);
+    let expected = json!({ "ok": false, "error": error, "changed": [] });
+    assert_eq!(result(name), expected, "{:?}", STEPS[name]);
+    assert!(printed.contains(&format!("failed: {error}\n")), "{printed}");
+    assert!(printed.ends_with("exit 1\n"), "{printed}");
+    assert_eq!(project, "slug.js\ntest.js\n");
+}
+
+#[test]
+fn the_agent_repairs_the_project() {
+    insta::assert_snapshot!(STEPS["success"].stdout, @r#"
+    task slug-1: The test of slug.js fails. Make it pass.
+    skill house-rules
+    step 1: read_file slug.js: 128 characters
+    step 2: read_file test.js: 551 characters
+    step 3: write_file slug.js: written
+    step 4: run_tests: 3 passed, 1 failed
+    step 5: write_file slug.js: written
+    step 6: run_tests: 4 passed, 0 failed
+    step 7: write_file ../CHANGES.md: error: ../CHANGES.md is outside of the project
+    step 8: write_file CHANGES.md: written
+    step 9: run_tests: 4 passed, 0 failed
+    done
+    exit 0
+    --
+    {"ok": true, "summary": "Only the first space of a title became a hyphen.", "changed": ["slug.js", "CHANGES.md"]}
+    --
+    ready
+    asks for the files
+    proposes a repair
+    has seen the tests fail, and proposes another repair
+    was refused a place, and takes the right one
+    has seen the tests pass
+    --
+    --- /dev/null
+    +++ project/CHANGES.md
+    +- slug: only the first space of a title became a hyphen, and other signs stayed.
+    --- /example/project/slug.js
+    +++ project/slug.js
+    -exports.slug = (title) => title.toLowerCase().replace(" ", "-");
+    +exports.slug = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    CHANGES.md
+    slug.js
+    test.js
+    "#);
+}
+
+#[test]
+fn the_page_shows_what_happens() {
+    assert_page(PAGE, &STEPS["page"]);
+}
+
+#[test]
+fn a_wrong_key_is_the_reason_of_a_failure() {
+    assert_failed("wrong-key", "asking the model failed with the status 401: the key is not valid");
+}
+
+#[test]
+fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
+    assert_failed(
+        "denied",
+        "asking the model failed with the status 403: The box cannot connect to model.example.com:4180: \
+         it is not allowed. To allow it, add this to `network` in the Boxfile: \
+         allow \"model.example.com\" port=4180",
+    );
+}
+
+#[test]
+fn a_model_that_dies_is_the_reason_of_a_failure() {
+    insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
+    task slug-1: The test of slug.js fails. Make it pass.
+    skill house-rules
+    step 1: read_file slug.js: 128 characters
+    step 2: read_file test.js: 551 characters
+    step 3: write_file slug.js: written
+    step 4: run_tests: 3 passed, 1 failed
+    failed: asking the model failed with the status 502: The request has failed: the server disconnected.
+    boxlaunch: the task has failed: the agent ended with the status 1
+    exit 1
+    --
+    {"ok": false, "error": "asking the model failed with the status 502: The request has failed: the server disconnected.", "changed": ["slug.js"]}
+    --
+    ready
+    asks for the files
+    proposes a repair
+    has seen the tests fail, and proposes another repair
+    --
+    --- /example/project/slug.js
+    +++ project/slug.js
+    -exports.slug = (title) => title.toLowerCase().replace(" ", "-");
+    +exports.slug = (title) => title.toLowerCase().replaceAll(" ", "-");
+    slug.js
+    test.js
+    "#);
+}
+
+#[test]
+fn a_full_disk_is_the_reason_of_a_failure() {
+    assert_failed("full", "slug.js cannot be written: No space left on device");
+}
+
+/// Only the line of the Boxfile is different that names the agent's image.
+#[test]
+fn the_agent_of_somebody_else_gets_the_same_task() {
+    insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
+    exit 0
+    --
+    {"ok": true, "task": "The test of slug.js fails. Make it pass.", "key": 11, "tests": "2 passed, 2 failed", "skills": "house-rules"}
+
+    --
+    ready
+    --
+    slug.js
+    test.js
+    "#);
+}
