@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use box_image::plan::A3S_SERVICE;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -16,8 +17,6 @@ use super::frames::{Frames, framed};
 use super::opening::{Opening, Watched};
 use super::status::{Verdict, verdict};
 
-/// The service, as the path of a request begins.
-const SERVICE: &str = "http://localhost/a3s.code.agent.v1.CodeAgentService";
 const GRPC: &str = "application/grpc";
 /// The most that the fields of an answer may take, in bytes.
 const MAX_HEADERS: u32 = 16 << 10;
@@ -113,7 +112,7 @@ pub(super) fn decoded<A: Message + Default>(
 fn request(method: &'static str, body: Vec<u8>) -> Result<Request<Full<Bytes>>, AgentError> {
     Request::builder()
         .method(Method::POST)
-        .uri(format!("{SERVICE}/{method}"))
+        .uri(format!("http://localhost/{A3S_SERVICE}/{method}"))
         .header(CONTENT_TYPE, GRPC)
         .header(TE, "trailers")
         .header(USER_AGENT, concat!("boxlaunch/", env!("CARGO_PKG_VERSION")))

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
+use box_image::plan::A3S_SERVICE;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -138,7 +139,7 @@ async fn answered(
     answer: fn(&str, &[u8]) -> Answer,
 ) -> Result<Response<Sent>, hyper::Error> {
     let path = request.uri().path().to_owned();
-    let method = path.strip_prefix("/a3s.code.agent.v1.CodeAgentService/").unwrap();
+    let method = path.strip_prefix(&format!("/{A3S_SERVICE}/")).unwrap();
     assert_eq!(request.headers()["te"], "trailers");
     let body = request.into_body().collect().await?.to_bytes();
     let message = body[5..].to_vec();
