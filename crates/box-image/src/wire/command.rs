@@ -8,7 +8,7 @@ use crate::{ComponentName, exit};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Between [`AGENT_ID`](super::AGENT_ID) and [`BUSINESS_ID`](super::BUSINESS_ID), and of no command that still runs; [`Output`](super::Output) and [`Exited`](super::Exited) name it.
+    /// Between [`AGENT_ID`](super::AGENT_ID) and [`BUSINESS_ID`](super::BUSINESS_ID), and of no command that still runs; [`Output`](super::Output) and [`Exited`] name it.
     pub id: u8,
     /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
