@@ -15,10 +15,10 @@ const LAUNCHER_PACKAGES: [&str; 1] = ["boxlaunch"];
 /// bytes, and so in every box.
 const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
-const GUEST_PACKAGES: [&str; 3] = ["example-agent", "hello-agent", "guest-tools"];
-/// The program that takes the place of the VMM in the tests of the jail. Compiled after boxlaunch, of whose library it is a
-/// user.
-const INTRUDER_PACKAGES: [&str; 1] = ["intruder"];
+const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
+/// The program that takes the place of the VMM in the tests of the jail, and the agent with an interface. Compiled after
+/// boxlaunch: the first is a user of its library, the other of nothing that it does not depend on, with the same features.
+const INTRUDER_PACKAGES: [&str; 2] = ["intruder", "example-agent"];
 /// The packages of the hosts that boxes of tests connect to.
 const PEERS_PACKAGES: [&str; 2] = ["peers", "assistant-model"];
 /// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.

@@ -190,7 +190,7 @@ mod tests {
 
     /// The shipped files with so little code, each with its reason. A crate's root and a folder's `mod.rs` need
     /// none: they say what is there.
-    const SMALL_FILES: [(&str, &str); 42] = [
+    const SMALL_FILES: [(&str, &str); 43] = [
         ("boxfile-spec/src/errors.rs", "used by four folders"),
         ("boxfile-spec/src/parse/overridden.rs", "one rule for a file and its bases"),
         ("boxfile-spec/src/recognize.rs", "used by parsing, formatting and the program"),
@@ -199,6 +199,7 @@ mod tests {
         ("builder/src/report.rs", "used by the library and the program"),
         ("crates/box-budget/src/write/toml.rs", "one of two syntaxes"),
         ("crates/box-image/src/defaults.rs", "one place for the defaults of three programs"),
+        ("crates/box-image/src/logs.rs", "one place for the names and limits of two programs"),
         ("crates/box-image/src/pace.rs", "one rule for both ends of a connection"),
         ("crates/box-image/src/size.rs", "one rule of sizes with units"),
         ("crates/box-image/src/wire/usage.rs", "a message of its own"),
