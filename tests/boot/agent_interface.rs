@@ -14,10 +14,11 @@ use crate::schema::assert_fits;
 
 const PAGE: &str = include_str!("../../docs/agents.md");
 /// Accepts connections, and says nothing to anybody.
-const SILENT: &str =
-    "import socket, time; it = socket.create_server(('127.0.0.1', 4088)); time.sleep(100000)";
+const SILENT: &str = "entrypoint \"/bin/nc\" \"-ll\" \"-p\" \"4088\" \"-e\" \"/bin/sleep\" \"100\"";
 /// Answers as a server of HTTP/1 does.
-const HTTP: &str = r"import socket; s = socket.create_server(('127.0.0.1', 4088)); c = []; [(c.append(s.accept()[0]), c[-1].recv(9999), c[-1].sendall(b'HTTP/1.1 400 Bad Request\\r\\n\\r\\n')) for _ in iter(int, 1)]";
+const HTTP: &str = "file \"answer\" to=\"/answer\" mode=\"0755\"\n    \
+    entrypoint \"/bin/nc\" \"-ll\" \"-p\" \"4088\" \"-e\" \"/answer\"";
+const ANSWER: &str = "#!/bin/sh\nprintf 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; sleep 5\n";
 /// Answers as `opencode serve` does when it is asked whether it is well.
 const OPENCODE: &str = "file \"health\" to=\"/www/global/health\"\n    \
     entrypoint \"/bin/httpd\" \"-f\" \"-p\" \"127.0.0.1:4096\" \"-h\" \"/www\"";
@@ -70,16 +71,16 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
     let images = dir.path().join("images");
     testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    fs::write(dir.path().join("answer"), ANSWER).unwrap();
     fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
     fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();
     let rust = "file \"echo\" to=\"/echo\" mode=\"0755\"\n    entrypoint \"/echo\"";
-    let program = |text: &str| format!("entrypoint \"python3\" \"-c\" \"{text}\"");
     let mut host = tools.host.clone().memory(2048);
     for (name, text) in [
         ("rust", boxfile(("rust", "a3s_code"), &images.join("business"), rust, 64)),
         ("python", boxfile(("python", "a3s_code"), &python, "", 256)),
-        ("http", boxfile(("http", "oci_image"), &python, &program(HTTP), 128)),
-        ("silent", boxfile(("silent", "oci_image"), &python, &program(SILENT), 128)),
+        ("http", boxfile(("http", "oci_image"), &images.join("business"), HTTP, 64)),
+        ("silent", boxfile(("silent", "oci_image"), &images.join("business"), SILENT, 64)),
         ("opencode", boxfile(("opencode", "opencode"), &images.join("business"), OPENCODE, 64)),
     ] {
         let (file, bundle) = (dir.path().join(name), dir.path().join(format!("{name}.box")));

@@ -10,11 +10,11 @@ use testkit::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
-/// Calls box-exec a hundred times: input, both streams, and the status.
+/// Calls box-exec forty times: input, both streams, and the status.
 const PYTHON: &str = r#"
 import subprocess
 done = 0
-for i in range(100):
+for i in range(40):
     run = subprocess.run(["/a3s/bin/box-exec", "-i", "sh", "-c", "cat; echo err >&2; exit $((%d %% 7))" % i],
         input=str(i), capture_output=True, text=True)
     done += (run.stdout, run.stderr, run.returncode) == (str(i), "err\n", i % 7)
@@ -25,7 +25,7 @@ const NODE: &str = r#"
 const { spawn } = require("child_process");
 let next = 0, done = 0;
 function start() {
-    if (next === 100) return;
+    if (next === 40) return;
     const i = next++;
     const run = spawn("/a3s/bin/box-exec", ["-i", "sh", "-c", `cat; echo err >&2; exit ${i % 7}`]);
     let out = "", err = "";
@@ -34,7 +34,7 @@ function start() {
     run.stdin.end(String(i));
     run.on("close", status => {
         done += out === String(i) && err === "err\n" && status === i % 7;
-        if (done === 100) console.log(done);
+        if (done === 40) console.log(done);
         start();
     });
 }
@@ -138,12 +138,12 @@ fn lines(name: &str) -> Vec<&'static str> {
 #[test]
 fn an_agent_in_python_runs_a_hundred_commands() {
     assert_eq!(lines("start"), ["python", "node"]);
-    assert_eq!(lines("python"), ["100"]);
+    assert_eq!(lines("python"), ["40"]);
 }
 
 #[test]
 fn an_agent_in_node_runs_a_hundred_commands() {
-    assert_eq!(lines("node"), ["100"]);
+    assert_eq!(lines("node"), ["40"]);
 }
 
 #[test]
