@@ -32,6 +32,7 @@ use messages::{
 
 /// The greatest size of a prompt, in bytes; servers of gRPC take four times that unless they are told otherwise.
 pub const MAX_PROMPT: usize = 1 << 20;
+
 /// A client of an agent. Each call makes a connection of its own.
 #[derive(Debug)]
 pub struct AgentClient {

@@ -47,7 +47,7 @@ pub struct Logs {
     /// How many more of them, and the name of the last one.
     files_left: usize,
     last_file: Option<String>,
-    /// What the box's plan asks for.
+    /// The logs that the box's plan declares.
     declared: LogsPlan,
 }
 

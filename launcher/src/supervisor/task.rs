@@ -23,7 +23,7 @@ impl Supervisor {
 
     /// Judges the task, if the box has one, by how the agent has ended. One that ends because the box does has no verdict.
     pub(super) fn end_task(&mut self, exited: Exited) {
-        if self.stop.is_some() || self.has_failed {
+        if self.entry.record.task.is_none() || self.stop.is_some() || self.has_failed {
             return;
         }
         let status = TaskStatus::of_end(exited, &self.result, now());

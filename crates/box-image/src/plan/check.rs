@@ -247,7 +247,10 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
 fn strings(plan: &ComponentPlan) -> Option<Fault> {
     let check = match &plan.health {
         Some(Health::Exec { argv }) => argv.as_slice(),
-        Some(_) | None => &[],
+        Some(
+            Health::Tcp { .. } | Health::Http { .. } | Health::Grpc { .. } | Health::A3s { .. },
+        )
+        | None => &[],
     };
     let settings = [
         ("entrypoint and args", plan.argv.as_slice()),
