@@ -17,8 +17,8 @@ const INIT_PACKAGES: [&str; 1] = ["box-init"];
 /// The packages of the other programs that run in the guest.
 const GUEST_PACKAGES: [&str; 2] = ["hello-agent", "guest-tools"];
 /// The program that takes the place of the VMM in the tests of the jail, and the agent with an interface. Compiled after
-/// boxlaunch: the first is a user of its library, the other of nothing that it does not depend on, with the same features.
-const INTRUDER_PACKAGES: [&str; 2] = ["intruder", "example-agent"];
+/// boxlaunch: the first uses its library, and the dependencies of both are among those that it has compiled.
+const AFTER_LAUNCHER_PACKAGES: [&str; 2] = ["intruder", "example-agent"];
 /// The packages of the hosts that boxes of tests connect to.
 const PEERS_PACKAGES: [&str; 2] = ["peers", "assistant-model"];
 /// The package of the kernel that attacks the host, and how it is compiled: its addresses are fixed.
@@ -146,7 +146,7 @@ impl Artefacts {
     /// Returns the commands that build the static programs of the tests.
     pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
-        builds.push(Self::static_build(workspace, &INTRUDER_PACKAGES));
+        builds.push(Self::static_build(workspace, &AFTER_LAUNCHER_PACKAGES));
         builds.push(Self::peers_build(workspace));
         builds.push(Self::hostile_kernel_build(workspace));
         builds

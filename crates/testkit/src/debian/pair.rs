@@ -16,6 +16,7 @@ const BUSINESS_PACKAGES: &str = "nodejs";
 /// The directories of the layouts.
 const NAMES: [&str; 3] = ["agent", "python", "business"];
 const AGENT: &str = include_str!("agent.py");
+
 /// The OCI image layouts of the images; the tag of each is [`DebianImages::TAG`].
 #[derive(Debug, Clone)]
 pub struct DebianImages {
