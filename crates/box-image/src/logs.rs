@@ -49,4 +49,20 @@ mod tests {
         let others = ["", ".", "..", ".a", "a/b", "-a", "ä", "a b", "a\n", &(long + "a")];
         assert!(!others.into_iter().any(is_trajectory_name));
     }
+
+    #[test]
+    fn the_page_has_these_bounds_and_kinds() {
+        let page = include_str!("../../../docs/logs.md").replace('\n', " ");
+        let (log, all) = (MAX_LOG >> 20, MAX_TRAJECTORIES >> 20);
+        for bound in [
+            format!("of at most {MAX_TRAJECTORY_FILES} files and {all} MiB together"),
+            format!("A file that has reached {log} MiB is renamed"),
+            format!("Anything beyond {all} MiB in total"),
+        ] {
+            assert!(page.contains(&bound), "{bound}");
+        }
+        for kind in crate::wire::GuestEventKind::ALL {
+            assert!(page.contains(&format!("`{}`", kind.name())), "{kind:?}");
+        }
+    }
 }

@@ -40,6 +40,9 @@ const VERSION: u32 = 1;
 /// Text that is no task.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
+    /// It is something other than a JSON object.
+    #[error("it is no JSON object")]
+    NoObject,
     /// It is not JSON, or lacks a field or has another.
     #[error("it is no task: {0}")]
     Malformed(#[from] serde_json::Error),
@@ -51,7 +54,7 @@ pub enum TaskError {
     ZeroByte(&'static str),
     /// It is longer than [`MAX_TASK`].
     #[error(
-        "it has {0} bytes, quotation marks and line ends of `input` counted twice, and at most {MAX_TASK} are allowed"
+        "it has {0} bytes, quotation marks and backslashes of `input` counted twice, and at most {MAX_TASK} are allowed"
     )]
     TooLong(usize),
     /// The time limit is zero.
@@ -81,6 +84,10 @@ impl TaskPlan {
     /// # Errors
     /// [`TaskError`].
     pub fn read(text: &str) -> Result<Self, TaskError> {
+        // What reads the fields would take a list of their values, too.
+        if !text.trim_start().starts_with('{') {
+            return Err(TaskError::NoObject);
+        }
         let file: TaskFile<'_> = serde_json::from_str(text)?;
         let TaskFile { id, kind, description, input, tags, timeout_seconds } = file;
         let input = input.map(|it| it.get().to_owned());
@@ -140,11 +147,11 @@ fn quoted(text: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum TaskStatus {
-    /// The agent's program is not executed yet.
+    /// The agent's program is not executed yet; of the status that the host has, the box is not ready.
     Pending,
     /// The agent works on it.
     Running {
-        /// When its program was executed.
+        /// When its program was executed; of the status that the host has, when the box was ready.
         started_at: u64,
     },
     /// The agent has ended with the status 0 and, if anything, JSON in the result.
@@ -250,8 +257,10 @@ mod tests {
     #[test]
     fn text_that_is_no_task_is_refused() {
         for (text, why) in [
-            ("", "EOF"),
-            ("[]", "invalid"),
+            ("", "no JSON object"),
+            ("null", "no JSON object"),
+            (r#"["t","x","y"]"#, "no JSON object"),
+            ("{", "EOF"),
             (r#"{"id":"t","type":"x"}"#, "missing field `description`"),
             (r#"{"id":" ","type":"x","description":"y"}"#, "`id` is empty"),
             (r#"{"id":"t","type":"x","description":"y","timeout":5}"#, "unknown field `timeout`"),
@@ -275,6 +284,14 @@ mod tests {
         assert!(of(MAX_TASK / 5 - 20).is_ok());
         let error = of(MAX_TASK / 5).unwrap_err();
         assert!(matches!(error, TaskError::TooLong(MAX_TASK..)), "{error}");
+    }
+
+    #[test]
+    fn the_page_has_these_bounds() {
+        let page = include_str!("../../../docs/tasks.md");
+        let (result, task) = (MAX_RESULT >> 20, MAX_TASK >> 10);
+        assert!(page.contains(&format!("as JSON of at most {result} MiB")));
+        assert!(page.contains(&format!("It may have up to {task} KiB")));
     }
 
     #[test]

@@ -18,11 +18,13 @@ pub const fn visible(c: char) -> char {
         | '\u{7f}'..='\u{9f}'
         | '\u{ad}'
         | '\u{61c}'
+        | '\u{180e}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}'
+        | '\u{2060}'..='\u{206f}'
         | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
         c => c,
     }

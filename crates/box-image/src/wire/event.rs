@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::command::{Exec, Exited, Own};
 use crate::{ComponentName, named_enum};
 
-/// The most bytes of a command's words that an event has.
-const MAX_WORDS: usize = 1024;
+/// The most bytes of a command's program and arguments that an event has.
+const MAX_ARGV_BYTES: usize = 1024;
 
 /// Something that has happened in a box, as its init has seen it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct GuestEvent {
     /// The command's program; where the agent runs it, with its arguments, as far as they have 1 KiB in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
-    /// The task that init's own program does instead.
+    /// The part of init's own program that runs instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<Own>,
     /// The exit status, as that of [`Exited`].
@@ -112,7 +112,7 @@ impl GuestEvent {
 
 /// Returns the words that fit an event, the last one cut where need be.
 fn cut(words: &[String]) -> Vec<String> {
-    let mut room = MAX_WORDS;
+    let mut room = MAX_ARGV_BYTES;
     let mut fitting = Vec::new();
     for word in words {
         if room == 0 {
@@ -158,13 +158,13 @@ mod tests {
 
     #[test]
     fn long_commands_are_cut_where_a_character_ends() {
-        let long = "é".repeat(MAX_WORDS);
+        let long = "é".repeat(MAX_ARGV_BYTES);
         let words = |all: &[&str]| all.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
         assert_eq!(
             cut(&words(&["a", &long, "b"])),
-            words(&["a", &long[..MAX_WORDS - 2]]).as_slice()
+            words(&["a", &long[..MAX_ARGV_BYTES - 2]]).as_slice()
         );
-        assert_eq!(cut(&vec![String::new(); 5000]).len(), MAX_WORDS);
+        assert_eq!(cut(&vec![String::new(); 5000]).len(), MAX_ARGV_BYTES);
         assert_eq!(cut(&words(&["a", "", "b"])), ["a", "", "b"]);
     }
 

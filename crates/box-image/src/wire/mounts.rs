@@ -24,8 +24,7 @@ pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")
 }
 
-/// Everything of the host that components see; the mounts are in the order in which it is mounted: what is
-/// inside something else comes after it.
+/// What the host gives a box for one run. A mount inside another one comes after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mounts {
