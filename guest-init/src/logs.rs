@@ -153,7 +153,7 @@ impl Log {
         if self.size >= MAX_LOG {
             let mut older = self.path.clone().into_os_string();
             older.push(".1");
-            // Whoever has it open would keep its pages.
+            // Whoever has it open in the box would keep its pages, so it is not only unlinked, as a log of the host is.
             self.older.iter().try_for_each(|it| it.set_len(0))?;
             fs::rename(&self.path, older)?;
             let next = Self::make(std::mem::take(&mut self.path))?;

@@ -7,7 +7,7 @@ use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use box_image::Health;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -22,7 +22,7 @@ use grpc::Check;
 /// agent waits for its next check for little more than an eighth of the time that it took to start.
 const FIRST_PAUSE: Duration = Duration::from_micros(250);
 const LONGEST_PAUSE: Duration = Duration::from_millis(25);
-/// How long one check waits for an answer before it is retried.
+/// How long one check may take from the connection to the end of the answer before it is retried.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of a status line is looked at.
 const STATUS_LINE: usize = "HTTP/1.1 200 ".len();
@@ -84,12 +84,40 @@ fn call(port: u16, check: &Check) -> Result<(), String> {
     }
 }
 
-fn connect(port: u16) -> io::Result<TcpStream> {
+fn connect(port: u16) -> io::Result<Connection> {
+    let end = Instant::now() + ANSWER_TIMEOUT;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-    Ok(stream)
+    Ok(Connection { stream, end })
+}
+
+/// A connection that is read until a time, in however small pieces the other side sends.
+struct Connection {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Read for Connection {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        // Zero would be no limit.
+        self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        self.stream.read(to).and_then(|length| match left.is_zero() {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(length),
+        })
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.stream.write(data)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Returns the beginning of the answer to a request: the version and the status.
@@ -167,6 +195,22 @@ mod tests {
         let endless = start("sleep", "infinity");
         assert!(!ends_well(endless, 1));
         assert_eq!(waitpid(endless, None), Err(nix::errno::Errno::ECHILD), "it was reaped");
+    }
+
+    #[test]
+    fn an_answer_in_small_pieces_gets_no_more_time_than_another() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // A frame of 16 KiB, of which a byte comes now and then.
+            while stream.write_all(&[0]).is_ok() {
+                sleep(ANSWER_TIMEOUT / 10);
+            }
+        });
+        let check = Health::A3s { port };
+        assert_eq!(ask(&check), Err(format!("port {port}: no answer")));
+        server.join().unwrap();
     }
 
     #[test]
