@@ -11,12 +11,14 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_image::plan::MAX_CLIENTS;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -36,6 +38,8 @@ const MAX_WAITING: usize = 8 << 20;
 const MAX_ALL: usize = 32 << 20;
 /// How long a client may take nothing of what waits for it.
 const STALLED: Duration = Duration::from_secs(10);
+/// How often a client that sends no more is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long libkrun may have no place for a connection: it takes five at a time, and none before its machine runs.
 const NO_PLACE: Duration = Duration::from_secs(10);
 /// How often it is asked again.
@@ -150,11 +154,27 @@ async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
         // An end, or an error, is the end of the client's part: it may still read the rest.
         drop(copy(&mut from_client, &mut to_agent).await);
         drop(to_agent.shutdown().await);
-        std::future::pending::<()>().await;
+        gone(from_client.as_ref()).await;
     };
     tokio::select! {
         () = upwards => {}
         () = pass_down(from_agent, to_client, backlog) => {}
+    }
+}
+
+/// Waits until a client that sends no more does not read any more, either. An agent that has nothing to say to it may never
+/// notice that.
+async fn gone(client: &UnixStream) {
+    let is_gone = || {
+        let mut fds = [PollFd::new(client.as_fd(), PollFlags::empty())];
+        matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
+    };
+    loop {
+        // Before the first look, too: what the client has sent is on its way.
+        sleep(LOOK).await;
+        if is_gone() {
+            return;
+        }
     }
 }
 
@@ -306,6 +326,20 @@ mod tests {
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).unwrap();
         assert_eq!(answer, [7; 100_000]);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_leaves_nothing_with_an_agent_that_says_nothing() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        client.write_all(b"?").unwrap();
+        let (inside, _) = agent.accept().unwrap();
+        drop(client);
+        let mut fds = [PollFd::new(inside.as_fd(), PollFlags::empty())];
+        assert_eq!(poll(&mut fds, PollTimeout::from(20_000_u16)), Ok(1), "it is hung up on");
+        let mut said = String::new();
+        (&inside).read_to_string(&mut said).unwrap();
+        assert_eq!(said, "?", "what the client had sent has come");
     }
 
     /// Fails where those that read slowly leave the others nothing.

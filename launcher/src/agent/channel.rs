@@ -18,8 +18,9 @@ use super::opening::{Opening, Watched};
 use super::status::{Verdict, verdict};
 
 const GRPC: &str = "application/grpc";
-/// The most that the fields of an answer may take, in bytes.
-const MAX_HEADERS: u32 = 16 << 10;
+/// The most that the fields of an answer may take, in bytes. Of those at its end, what is beyond that is dropped, and
+/// four times as much is an error.
+pub(super) const MAX_HEADERS: u32 = 16 << 10;
 /// How much an agent may send before it is read, in bytes.
 const WINDOW: u32 = 256 << 10;
 
@@ -170,7 +171,11 @@ impl Answers {
             }
             let Some(frame) = self.body.frame().await else { break };
             match frame.map_err(|_| broken(&self.opening, self.method))?.into_data() {
-                Ok(data) => self.frames.add(&data)?,
+                Ok(data) => {
+                    // The head's fields count only where they are all there is.
+                    self.last.clear();
+                    self.frames.add(&data)?;
+                }
                 Err(frame) => self.last = frame.into_trailers().unwrap_or_default(),
             }
         }

@@ -7,8 +7,10 @@ use super::error::AgentError;
 /// The greatest size of a message, in bytes. Decoded, its parts may take fifty times that.
 pub(super) const MAX_MESSAGE: usize = 1 << 20;
 /// The most that all messages of an answer may have, in bytes.
-const MAX_ALL: usize = 16 << 20;
+pub(super) const MAX_ALL: usize = 16 << 20;
 const HEAD: usize = 5;
+/// What a message counts beside its bytes, so that very many small ones are too much, too: what they become is larger.
+pub(super) const COST: usize = 64;
 
 /// Bytes that have come, of which messages are taken.
 #[derive(Debug)]
@@ -28,18 +30,20 @@ impl Frames {
     /// # Errors
     /// [`AgentError::TooLarge`] where all of it together is too much.
     pub(super) fn add(&mut self, data: &[u8]) -> Result<(), AgentError> {
-        self.all += data.len();
-        if self.all > MAX_ALL {
-            return Err(self.too_large(MAX_ALL));
-        }
+        self.count(data.len())?;
         self.bytes.extend(data);
         Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), AgentError> {
+        self.all += bytes;
+        if self.all > MAX_ALL { Err(self.too_large(MAX_ALL)) } else { Ok(()) }
     }
 
     /// Takes the next message; `None` where it has not come entirely.
     ///
     /// # Errors
-    /// When it is too large or compressed.
+    /// When it is too large or compressed, or one of too many.
     pub(super) fn take(&mut self) -> Result<Option<Vec<u8>>, AgentError> {
         if self.bytes.len() < HEAD {
             return Ok(None);
@@ -55,6 +59,7 @@ impl Frames {
         if self.bytes.len() < HEAD + length {
             return Ok(None);
         }
+        self.count(COST)?;
         self.bytes.drain(..HEAD);
         Ok(Some(self.bytes.drain(..length).collect()))
     }

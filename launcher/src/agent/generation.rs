@@ -144,11 +144,13 @@ async fn stream(
     let mut answers = channel.stream(STREAM, framed(request)).await?;
     while let Some(message) = answers.next().await? {
         let chunk: GenerateChunk = decoded(STREAM, &message)?;
-        let is_text = matches!(chunk.r#type(), ChunkType::Content | ChunkType::Unknown);
-        if is_text && !chunk.content.is_empty() {
-            taker(Piece::Text(chunk.content))?;
-        } else if let (ChunkType::ToolCall, Some(call)) = (chunk.r#type(), chunk.tool_call) {
-            taker(Piece::Tool(call))?;
+        // Of a type that is not known here nobody can say that it is part of the answer.
+        match (ChunkType::try_from(chunk.r#type), chunk.tool_call) {
+            (Ok(ChunkType::Content | ChunkType::Unknown), _) if !chunk.content.is_empty() => {
+                taker(Piece::Text(chunk.content))?;
+            }
+            (Ok(ChunkType::ToolCall), Some(call)) => taker(Piece::Tool(call))?,
+            _ => {}
         }
     }
     Ok(())

@@ -21,8 +21,8 @@ pub(super) enum Verdict {
 
 /// Reads the end of an answer.
 pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
-    let status = fields.get(STATUS).and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
-    match status {
+    let mut statuses = fields.get_all(STATUS).iter();
+    match statuses.next().filter(|_| statuses.next().is_none()).and_then(number) {
         None => Verdict::Missing,
         Some(0) => Verdict::Done,
         Some(code) => {
@@ -30,6 +30,12 @@ pub(super) fn verdict(fields: &HeaderMap) -> Verdict {
             Verdict::Failed { code, message: clipped(decoded(message)) }
         }
     }
+}
+
+/// Reads the number of a status, which has one spelling.
+fn number(value: &HeaderValue) -> Option<u32> {
+    let text = value.to_str().ok()?;
+    text.parse().ok().filter(|code: &u32| code.to_string() == text)
 }
 
 /// Decodes percent signs, as gRPC writes a message. What is malformed stays as it is.
@@ -75,7 +81,13 @@ mod tests {
         };
         assert_eq!(read("0"), Verdict::Done);
         assert_eq!(read("5"), Verdict::Failed { code: 5, message: String::new() });
-        assert!([read(""), read("-1"), read("x")].iter().all(|it| *it == Verdict::Missing));
+        for status in ["", "-1", "x", "+0", "00"] {
+            assert_eq!(read(status), Verdict::Missing, "{status}");
+        }
+        let mut both = HeaderMap::new();
+        both.append(STATUS, HeaderValue::from_static("0"));
+        both.append(STATUS, HeaderValue::from_static("5"));
+        assert_eq!(verdict(&both), Verdict::Missing, "one of two");
         assert_eq!(verdict(&HeaderMap::new()), Verdict::Missing);
     }
 }

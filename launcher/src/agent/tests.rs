@@ -29,6 +29,22 @@ fn chunk(kind: ChunkType, content: &str) -> GenerateChunk {
 }
 
 #[test]
+fn the_page_has_these_bounds() {
+    let page = include_str!("../../../docs/agents.md");
+    let (message, all) = (frames::MAX_MESSAGE >> 20, frames::MAX_ALL >> 20);
+    for bound in [
+        format!(
+            "at most {message} MiB, and a whole answer {all} MiB, for which each message counts {} bytes",
+            frames::COST
+        ),
+        format!("The header fields have at most {} KiB", channel::MAX_HEADERS >> 10),
+        format!("A prompt has at most {} MiB", MAX_PROMPT >> 20),
+    ] {
+        assert!(page.replace('\n', " ").contains(&bound), "{bound}");
+    }
+}
+
+#[test]
 fn an_agent_says_how_it_is_and_what_it_can_do() {
     let agent = served(|method, _| match method {
         "HealthCheck" => {
@@ -59,7 +75,8 @@ fn a_generation_makes_a_session_for_itself_and_ends_it() {
             let tool = GenerateChunk { tool_call: Some(call), ..chunk(ChunkType::ToolCall, "") };
             let (first, second) =
                 (chunk(ChunkType::Content, "one "), chunk(ChunkType::Content, "two"));
-            Answer::of(&[first, tool, second, chunk(ChunkType::Done, "")])
+            let later = GenerateChunk { r#type: 6, ..chunk(ChunkType::Content, "not known here") };
+            Answer::of(&[first, tool, later, second, chunk(ChunkType::Done, "")])
         }
         _ => Answer::of(&[DestroySessionResponse { success: true }]),
     });

@@ -8,7 +8,7 @@ use std::time::Duration;
 use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentClient;
-use boxlaunch::agent::messages::Status;
+use boxlaunch::agent::messages::{Skill, Status};
 use boxlaunch::boxes::{Boxes, State};
 use clap::Subcommand;
 use serde_json::json;
@@ -29,7 +29,7 @@ pub(crate) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
-    Health(AskArgs),
+    Health(HealthArgs),
     Capabilities(CapabilitiesArgs),
     Skills(SkillsArgs),
     Generate(GenerateArgs),
@@ -40,7 +40,7 @@ enum AgentCommand {
 #[command(after_help = "Examples:
   boxlaunch agent health coder
   boxlaunch agent health coder --json | jq -r .status")]
-struct AskArgs {
+struct HealthArgs {
     #[command(flatten)]
     common: CommonArgs,
 }
@@ -87,8 +87,8 @@ struct CommonArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// How long the agent may take [default: 10, of `generate` 600].
     #[arg(long, value_name = "SECONDS", value_parser = seconds(1), allow_negative_numbers = true)]
+    #[arg(help = format!("How long the agent may take [default: {ANSWER}, of `generate` {GENERATION}]"))]
     timeout: Option<u32>,
     /// Print one JSON object.
     #[arg(long)]
@@ -97,6 +97,8 @@ struct CommonArgs {
 
 /// How long an agent may take for an answer that it has, in seconds.
 const ANSWER: u32 = 10;
+/// How long it may take for one that it has to generate, in seconds.
+const GENERATION: u32 = 600;
 
 impl AgentArgs {
     /// Returns whether the command reports as JSON.
@@ -122,8 +124,9 @@ impl CommonArgs {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
             (State::Ended, _) => Err(LaunchError::NotRunning(record.name)),
-            (_, Some(socket)) => Ok(socket),
-            (State::Starting, None) => Err(LaunchError::StillStarting(record.name)),
+            // Until then, something else may be at the place of its socket.
+            (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
+            (State::Running, Some(socket)) => Ok(socket),
             (State::Running, None) => Err(LaunchError::NoPort(record.name)),
         };
         let limit = Duration::from_secs(self.timeout.unwrap_or(seconds).into());
@@ -140,11 +143,17 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, CommandError> {
         }
         AgentCommand::Skills(args) => {
             let skills = args.common.client(ANSWER)?.skills(args.session.as_deref())?;
-            let answer = json!({ "skills": skills });
-            tell(args.common.json, &answer, |_| answer::skills(&skills)).map(|()| exit::DONE)
+            tell(args.common.json, &Skills { skills }, |it| answer::skills(&it.skills))
+                .map(|()| exit::DONE)
         }
         AgentCommand::Generate(args) => generate::generate(args),
     }
+}
+
+/// The skills of an agent, as JSON has them.
+#[derive(serde::Serialize)]
+struct Skills {
+    skills: Vec<Skill>,
 }
 
 /// Prints an answer as JSON or as text.
@@ -156,7 +165,7 @@ fn tell<T: serde::Serialize>(
     print(&if as_json { json_line(answer)? } else { text(answer) })
 }
 
-fn health(args: &AskArgs) -> Result<u8, CommandError> {
+fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     let answer = args.common.client(ANSWER)?.health()?;
     let status = answer.status();
     if args.common.json {

@@ -116,17 +116,36 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> 
     Ok(shown_json(&json) + "\n")
 }
 
+/// The widest column of a table, in characters. A cell that is wider moves the rest of its own row and of no other, so
+/// that a table is never much larger than what is in it.
+const WIDEST: usize = 100;
+
 /// Returns a table with its columns below each other.
 pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("   ").trim_end().to_owned() + "\n"
+    let width = |cell: &String| cell.chars().count();
+    let widest = |column: usize| {
+        let widths = rows.iter().map(|row| width(&row[column]));
+        widths.filter(|it| *it <= WIDEST).max().unwrap_or(0)
     };
-    rows.iter().map(line).collect()
+    let widths: [usize; N] = std::array::from_fn(widest);
+    let mut table = String::new();
+    for row in rows {
+        let mut missing = 0;
+        for (cell, column) in row.iter().zip(widths) {
+            if !cell.is_empty() {
+                table.extend(std::iter::repeat_n(' ', missing));
+                table += cell;
+                missing = 0;
+            }
+            missing += column.saturating_sub(width(cell)) + GAP;
+        }
+        table.push('\n');
+    }
+    table
 }
+
+/// The blanks between two columns.
+const GAP: usize = 3;
 
 /// Prints something that is not the result. Nothing can be done where that fails.
 pub(crate) fn notice(text: &str) {

@@ -61,6 +61,8 @@ fn an_end_that_comes_too_early_is_an_error() {
     let untold =
         served(|_, _| Answer { end: vec![("x-other", String::new())], ..Answer::raw(vec![0; 5]) });
     assert_eq!(error(&untold), closed);
+    let early = served(|_, _| Answer { ends_first: true, ..Answer::raw(vec![0; 5]) });
+    assert_eq!(error(&early), closed, "it said that all is well before its answer");
 }
 
 #[test]
@@ -92,6 +94,9 @@ fn sizes_are_bounded() {
     let (text, _, ended) = generated(&client(&many), Some("s"));
     let expected = "the agent's answer to StreamGenerate is larger than 16777216 bytes";
     assert_eq!((text.as_str(), ended.unwrap_err().to_string().as_str()), ("", expected));
+    // Very many that are empty, which become larger than they were.
+    let tiny = served(|_, _| Answer::of(&vec![chunk(ChunkType::Metadata, ""); 250_000]));
+    assert_eq!(generated(&client(&tiny), Some("s")).2.unwrap_err().to_string(), expected);
     let heads = served(|_, _| Answer::failed("5", &"x".repeat(64 << 10)));
     let closed = "the agent ended the connection before its answer to HealthCheck was complete";
     assert_eq!(error(&heads), closed);

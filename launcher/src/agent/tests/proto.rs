@@ -107,10 +107,19 @@ fn every_value_of_an_enum_has_the_number_of_the_proto() {
 }
 
 #[test]
-fn every_method_that_is_called_is_in_the_proto() {
+fn the_methods_of_the_proto_are_those_that_are_called() {
     let source = [include_str!("../../agent.rs"), include_str!("../generation.rs")].concat();
-    for line in PROTO.lines().filter_map(|it| it.trim().strip_prefix("rpc ")) {
-        let name = line.split('(').next().unwrap();
-        assert!(source.contains(&format!("\"{name}\"")), "{name} is not called");
-    }
+    let is_method =
+        |it: &&str| it.starts_with(char::is_uppercase) && it.chars().all(char::is_alphanumeric);
+    let called: BTreeSet<_> = source.split('"').skip(1).step_by(2).filter(is_method).collect();
+    let rpcs = PROTO.lines().filter_map(|it| it.trim().strip_prefix("rpc ")?.split('(').next());
+    assert_eq!(called, rpcs.collect());
+}
+
+#[test]
+fn the_service_is_that_of_the_proto() {
+    let word =
+        |of: &str| PROTO.lines().find_map(|it| it.strip_prefix(of)?.split([' ', ';']).next());
+    let name = [word("package ").unwrap(), word("service ").unwrap()].join(".");
+    assert_eq!(name, box_image::plan::A3S_SERVICE);
 }

@@ -33,6 +33,8 @@ pub(super) struct Answer {
     pub(super) end: Vec<(&'static str, String)>,
     /// Whether nothing comes after the body.
     pub(super) hangs: bool,
+    /// Whether the fields are before the body instead, and nothing at its end.
+    pub(super) ends_first: bool,
 }
 
 impl Answer {
@@ -43,7 +45,7 @@ impl Answer {
 
     pub(super) fn raw(body: Vec<u8>) -> Self {
         let end = vec![("grpc-status", "0".to_owned())];
-        Self { http: 200, kind: "application/grpc", body, end, hangs: false }
+        Self { http: 200, kind: "application/grpc", body, end, hangs: false, ends_first: false }
     }
 
     pub(super) fn failed(status: &str, message: &str) -> Self {
@@ -148,9 +150,14 @@ async fn answered(
     let field = |(name, value): (&'static str, String)| {
         (HeaderName::from_static(name), HeaderValue::from_str(&value).unwrap())
     };
-    let end = answer.end.into_iter().map(field).collect();
+    let fields: HeaderMap = answer.end.into_iter().map(field).collect();
     let data = Some(Bytes::from(answer.body));
-    let mut response = Response::new(Sent { data, end: Some(end), hangs: answer.hangs });
+    let (head, end) = match answer.ends_first {
+        true => (fields, None),
+        false => (HeaderMap::new(), Some(fields)),
+    };
+    let mut response = Response::new(Sent { data, end, hangs: answer.hangs });
+    response.headers_mut().extend(head);
     *response.status_mut() = answer.http.try_into().unwrap();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(answer.kind));
     Ok(response)

@@ -77,6 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_table_is_not_much_larger_than_what_is_in_it() {
+        let wide = Skill { name: "x".repeat(70_000), ..Skill::default() };
+        let mut all = vec![wide];
+        all.extend(vec![Skill::default(); 100_000]);
+        assert!(skills(&all).len() < 1 << 20);
+    }
+
+    #[test]
     fn what_an_agent_says_does_not_move_the_cursor() {
         let evil = || "a\u{1b}[2J\nb".to_owned();
         let details = BTreeMap::from([(evil(), evil())]);

@@ -2,19 +2,15 @@
 
 use std::io::{self, Read as _};
 
-use box_image::text::{shown, shown_lines};
+use box_image::text::{clipped, shown, shown_lines};
 use box_image::{ErrorCode, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::agent::messages::ToolCall;
 use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
-use serde_json::json;
 
-use super::GenerateArgs;
+use super::{GENERATION, GenerateArgs};
 use crate::cli::error::{CommandError, usage};
 use crate::cli::terminal::{is_quiet, json_line, notice, pass_on, print};
-
-/// How long an answer may take, in seconds.
-const GENERATION: u32 = 600;
 
 pub(super) fn generate(args: &GenerateArgs) -> Result<u8, CommandError> {
     let prompt = prompt(&args.prompt)?;
@@ -23,6 +19,15 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<u8, CommandError> {
     let generate = if args.common.json { generate_json } else { generate_text };
     let done = generate(&client, prompt, session)?;
     Ok(if done.failed { exit::FAILED } else { exit::DONE })
+}
+
+/// A generation, as JSON has it.
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    failed: bool,
+    session: &'a Option<String>,
+    text: String,
+    tool_calls: Vec<ToolCall>,
 }
 
 /// Prints a generation as one object, when it is done.
@@ -40,8 +45,7 @@ fn generate_json(
         Ok(())
     })?;
     let Generated { session, failed } = &done;
-    let fields = json!({ "session": session, "failed": failed, "text": text, "tool_calls": calls });
-    print(&json_line(&fields)?)?;
+    print(&json_line(&Report { failed: *failed, session, text, tool_calls: calls })?)?;
     Ok(done)
 }
 
@@ -60,7 +64,9 @@ fn generate_text(
         }
         Piece::Tool(call) => {
             if !is_quiet() {
-                notice(&format!("boxlaunch: the agent calls {}\n", shown(&call.name)));
+                let line_end = if last == '\n' { "" } else { "\n" };
+                let name = shown(&clipped(call.name));
+                notice(&format!("{line_end}boxlaunch: the agent calls {name}\n"));
             }
             Ok(())
         }
@@ -92,6 +98,9 @@ fn prompt(word: &str) -> Result<String, CommandError> {
         let help = "give the agent a file of its box: `boxlaunch cp`";
         let message = format!("the prompt is larger than {MAX_PROMPT} bytes");
         return Err(CommandError::new((ErrorCode::TooLarge, help), message));
+    }
+    if bytes.trim_ascii().is_empty() {
+        return Err(usage("the prompt is empty", "give the agent some text"));
     }
     String::from_utf8(bytes).map_err(|_| usage("the prompt is not UTF-8", "give it text"))
 }
