@@ -1,4 +1,4 @@
-//! The boxes that this user has started: a record, a lock and a log of each.
+//! The boxes that this user has started: of each a record, a lock and its logs.
 //!
 //! ```text
 //! <state>/boxes/                   0700
@@ -8,6 +8,8 @@
 //! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
 //! <state>/boxes/NAME/result.json   what the agent has left as the result of its task
 //! <state>/boxes/NAME/network.log   what the box's filter has decided
+//! <state>/boxes/NAME/events.log    what init says of the run
+//! <state>/boxes/NAME/atif.log      what the agent has left as trajectories
 //! ```
 //!
 //! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds

@@ -245,7 +245,7 @@ impl Machine {
             }
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit.status)),
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
-            // The channel lets no greeting through, and there is no command.
+            // Events, which are kept. The channel lets no greeting through, and no command runs yet.
             other => {
                 self.logs.keep(other);
                 Ok(())

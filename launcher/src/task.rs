@@ -57,7 +57,7 @@ impl Task {
 }
 
 /// The mode of a result's file, from which the umask takes.
-const RESULT_MODE: u32 = 0o666;
+const RESULT_FILE_MODE: u32 = 0o666;
 
 /// Checks that a result can be written to a path: that nothing is there but a file, which it replaces. A link may be one of
 /// `/dev`.
@@ -68,7 +68,7 @@ pub fn check_result_place(path: &Path) -> Result<(), LaunchError> {
     if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
         return Err(LaunchError::ResultPlace(path.to_owned()));
     }
-    FileDraft::beside(path, RESULT_MODE).map(drop).map_err(LaunchError::file("write", path))
+    FileDraft::beside(path, RESULT_FILE_MODE).map(drop).map_err(LaunchError::file("write", path))
 }
 
 /// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
@@ -80,7 +80,7 @@ pub fn write_result(path: &Path, result: &[u8]) -> Result<(), LaunchError> {
         return absent(path, |path| fs::remove_file(path));
     }
     let write = || {
-        let draft = FileDraft::beside(path, RESULT_MODE)?;
+        let draft = FileDraft::beside(path, RESULT_FILE_MODE)?;
         draft.file().write_all(result)?;
         draft.finish_over(path)
     };

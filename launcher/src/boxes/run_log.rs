@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use box_image::ComponentName;
-use box_image::wire::{BUSINESS_ID, GuestEvent, GuestMessage, Output};
+use box_image::wire::{BUSINESS_ID, GuestEvent, GuestEventKind, GuestMessage, Output};
 use egress_proxy::Decision;
 
 use super::log::{LogReader, Logged, decision, something_else};
@@ -18,6 +18,19 @@ pub struct RunEntry {
     pub component: ComponentName,
     /// What.
     pub what: Happened,
+}
+
+impl RunEntry {
+    /// Returns the place of an entry among those of the same millisecond: what begins comes first, and what ends last.
+    const fn rank(&self) -> u8 {
+        match &self.what {
+            Happened::Event(event) => match event.kind {
+                GuestEventKind::End | GuestEventKind::CommandEnd => 2,
+                GuestEventKind::Start | GuestEventKind::Ready | GuestEventKind::Command => 0,
+            },
+            Happened::Output(_) | Happened::Connection(_) => 1,
+        }
+    }
 }
 
 /// The matter of an entry.
@@ -67,7 +80,6 @@ impl RunLog {
             source(LogReader::of_network(directory), connection),
         ];
         Self {
-            // Of what happened in one millisecond, events come first.
             sources: others.into_iter().chain(outputs).collect(),
             trajectories: LogReader::of_trajectories(directory),
         }
@@ -83,9 +95,9 @@ impl RunLog {
             source.next =
                 message.map(|(time_ms, message)| (source.read)(time_ms, message)).transpose()?;
         }
-        let time_ms = |source: &&mut Source| source.next.as_ref().map(|it| it.time_ms);
+        let place = |source: &&mut Source| source.next.as_ref().map(|it| (it.time_ms, it.rank()));
         let pending = self.sources.iter_mut().filter(|it| it.next.is_some());
-        Ok(pending.min_by_key(time_ms).and_then(|it| it.next.take()))
+        Ok(pending.min_by_key(place).and_then(|it| it.next.take()))
     }
 
     /// Returns the trajectories; they come when the agent has ended.
@@ -128,7 +140,7 @@ fn connection(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 mod tests {
     use box_image::LogsPlan;
     use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
-    use box_image::wire::{GuestEventKind, MAX_OUTPUT, Stream, Trajectory};
+    use box_image::wire::{MAX_OUTPUT, Stream, Trajectory};
 
     use super::super::Logs;
     use super::*;

@@ -162,6 +162,10 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
+        LaunchError::AgentEnded { status: 0, .. } => {
+            "give it a program that keeps running; one that ends when it is done, as with a task, needs \
+             `health \"none\"` in the Boxfile"
+        }
         LaunchError::AgentEnded { was_silent: false, .. } => {
             "look at the agent's output above, and at its program in the Boxfile"
         }
@@ -239,7 +243,7 @@ const fn agent_help(error: &AgentError) -> &'static str {
         AgentError::Status { code: AgentError::UNIMPLEMENTED, .. } => {
             "this agent does not have that part of the interface: docs/agents.md"
         }
-        AgentError::Status { .. } => "`boxlaunch logs` shows what the agent has written",
+        AgentError::Status { .. } => "`boxlaunch logs NAME` shows what the agent has written",
         AgentError::Compressed(_) | AgentError::TooLarge { .. } | AgentError::Malformed { .. } => {
             "the agent does not keep to the interface: docs/agents.md"
         }

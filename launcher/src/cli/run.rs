@@ -97,6 +97,8 @@ fn boot(
     let mut record = record(args, &opened, &runtime, &shares)?;
     record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
+    // The file of a former run is not to pass for this one's.
+    result.iter().try_for_each(|path| boxlaunch::task::write_result(path, &[]))?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());

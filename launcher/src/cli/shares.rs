@@ -115,8 +115,9 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
         return Err(missing_share(missing));
     }
     if let Some(missing) = mounted.clone().find(|it| !skills.contains(&&*it.name)) {
-        let (name, help) = (&missing.name, "add `--skill NAME=DIR`");
-        return Err(usage(&format!("the box wants its skill {name} from a directory"), help));
+        let name = &missing.name;
+        let message = format!("the box wants its skill {name} from a directory of this host");
+        return Err(usage(&message, &format!("add `--skill {name}=DIR`")));
     }
     Ok(())
 }

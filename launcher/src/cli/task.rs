@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use box_image::task::TaskError;
 use box_image::text::shown;
 use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::LaunchError;
@@ -14,7 +15,7 @@ use serde_json::json;
 use super::error::CommandError;
 use super::paths;
 use super::run::RunArgs;
-use super::terminal::{json_line, pass_on, print};
+use super::terminal::{json_line, notice, pass_on, print};
 
 /// Shows the task of a box: how far it is, and what has come of it.
 #[derive(Debug, clap::Args)]
@@ -46,6 +47,9 @@ pub(crate) fn task(args: &TaskArgs) -> Result<u8, CommandError> {
     if args.json {
         print(&json_line(&task)?)?;
     } else if args.result {
+        if matches!(task.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
+            notice("boxlaunch: the task is not done yet\n");
+        }
         pass_on(&mut io::stdout(), &boxes.result(&record.name)?)?;
     } else {
         print(&text(&task))?;
@@ -70,27 +74,31 @@ fn text(task: &Task) -> String {
 /// The greatest size of a task's file, in bytes: the form that counts is smaller.
 const MAX_FILE: u64 = 1 << 20;
 
+const FILE_HELP: &str = "name a file that you can read: pipes and `-` are not taken";
+const TASK_HELP: &str = "a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and \
+                         `timeout_seconds`";
+const SIZE_HELP: &str = "give the box larger inputs as a directory: `--share`, see docs/files.md";
+
 /// Reads the task that a run is given.
 ///
 /// # Errors
 /// When the file cannot be read, or has no task.
 pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
     let Some(path) = &args.task else { return Ok(None) };
-    let wrong = |why: String| {
-        let help = "a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and \
-                    `timeout_seconds`";
-        CommandError::new(
-            (ErrorCode::Usage, help),
-            format!("{}: {why}", shown(&path.display().to_string())),
-        )
+    let wrong = |help: &'static str, why: &str| {
+        let message = format!("{}: {why}", shown(&path.display().to_string()));
+        CommandError::new((ErrorCode::Usage, help), message)
     };
-    let bytes =
-        read_file(path, Links::Follow, MAX_FILE).map_err(|error| wrong(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
-    TaskPlan::read(&text).map(Some).map_err(|error| wrong(error.to_string()))
+    let bytes = read_file(path, Links::Follow, MAX_FILE)
+        .map_err(|error| wrong(FILE_HELP, &format!("cannot read the task: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong(TASK_HELP, "it is not UTF-8"))?;
+    TaskPlan::read(&text).map(Some).map_err(|error| {
+        let help = if matches!(error, TaskError::TooLong(_)) { SIZE_HELP } else { TASK_HELP };
+        wrong(help, &error.to_string())
+    })
 }
 
-/// Makes room for a result where one is asked for, before the box is started; returns where, absolute.
+/// Returns where a result is asked for, absolute, after it was found that there is room.
 ///
 /// # Errors
 /// When the box has no task, or the directory cannot be written to.
@@ -99,6 +107,10 @@ pub(super) fn result_place(
     plan: &RunPlan,
 ) -> Result<Option<PathBuf>, CommandError> {
     let Some(path) = &args.result else { return Ok(None) };
+    if path.as_os_str() == "-" {
+        let help = "name a file; `boxlaunch task NAME --result` prints the result later";
+        return Err(CommandError::new((ErrorCode::Usage, help), "--result: `-` is not taken"));
+    }
     if args.task.is_none() && plan.task.is_none() {
         let help = "give it one: `--task FILE`, or `task` in the Boxfile";
         return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
@@ -106,8 +118,6 @@ pub(super) fn result_place(
     let path =
         std::path::absolute(path).map_err(LaunchError::system("find the current directory"))?;
     boxlaunch::task::check_result_place(&path)?;
-    // The file of a former run is not to pass for this one's.
-    boxlaunch::task::write_result(&path, &[])?;
     Ok(Some(path))
 }
 

@@ -85,8 +85,7 @@ impl Run<'_> {
             }
             self.report((&record, &facts, None), &agent_output, Ending::Ready)?;
             let screen = self.screen;
-            let kept = detach::keep_running(started, entry, terms, self.signals, screen);
-            return kept;
+            return detach::keep_running(started, entry, terms, self.signals, screen);
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
