@@ -11,8 +11,7 @@ pub(crate) const MIB: u64 = 1 << 20;
 pub(crate) const GIB: u64 = 1 << 30;
 
 /// The form of a duration.
-pub(crate) const DURATION_FORM: &str =
-    "a duration is a number and ms or s, down to the millisecond: \"500ms\", \"3s\", \"1.5s\"";
+pub(crate) const DURATION_FORM: &str = "a duration is a number and ms, s, m or h, down to the millisecond: \"500ms\", \"1.5s\", \"10m\"";
 
 /// Returns the size that a text with a wrong unit was probably meant to be: `64m` → `64MiB`.
 pub(crate) fn intended_size(text: &str) -> Option<String> {
@@ -36,11 +35,16 @@ pub(crate) fn show_size(bytes: u64) -> String {
     format!("{}{unit}", bytes / factor)
 }
 
-/// Reads a duration in milliseconds, such as `500ms` or `1.5s`; returns `None` for anything else, for
+/// Reads a duration in milliseconds, such as `500ms`, `1.5s`, `10m` or `2h`; returns `None` for anything else, for
 /// fractions of a millisecond, and above 64 bits.
 pub(crate) fn duration(text: &str) -> Option<u64> {
     if let Some(number) = text.strip_suffix("ms") {
         return digits(number);
+    }
+    for (unit, ms) in [("m", 60_000), ("h", 3_600_000)] {
+        if let Some(number) = text.strip_suffix(unit) {
+            return digits(number)?.checked_mul(ms);
+        }
     }
     let number = text.strip_suffix('s')?;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "000"));
@@ -118,6 +122,8 @@ mod tests {
             ("0.001s", 1),
             ("0s", 0),
             ("1.05s", 1050),
+            ("10m", 600_000),
+            ("2h", 7_200_000),
         ] {
             assert_eq!(duration(text), Some(ms), "{text}");
         }
@@ -127,6 +133,10 @@ mod tests {
             "ms",
             "5",
             "1.5ms",
+            "1.5m",
+            "m",
+            "1d",
+            "5124095576031h",
             "1.s",
             ".5s",
             "1.0005s",

@@ -30,7 +30,12 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
         timeout_seconds: timeout.map(|ms| ms.div_ceil(1000)),
     };
     let refused = |error: TaskError| {
-        Diagnostic::new(format!("the task cannot be given: {error}"), node.name.span, "this task")
+        let message = format!("the task cannot be given: {error}");
+        Diagnostic::new(message, node.name.span, "this task").with_help(match error {
+            TaskError::TooLong(_) => "give the box larger inputs as a directory: declare a `share`",
+            TaskError::NoTime => "leave `timeout` out for no limit",
+            _ => "write some text without zero bytes",
+        })
     };
     sink.check(task.checked().map_err(refused))
 }

@@ -156,7 +156,7 @@ fn other_documents_are_refused() {
         "share.work.guest = '/a/../b'",
         "share.work.guest = '/a/'",
         "cap.teleport = {}",
-        "budget = { total = '5m' }",
+        "budget = { total = '5d' }",
         "kernel = { sha256 = 'A' }",
         "profile.ci.box = 'b'",
         "profile.ci.vm.cpus = 99",

@@ -83,19 +83,19 @@ fn a_phase_cannot_take_longer_than_the_whole() {
        |
        = help: write `total="400ms"` or more, or lower `kernel`
     "#);
-    assert_snapshot!(file_errors(r#"budget ready="1m" init="6s""#), @r#"
-    error: `1m` is not a duration
+    assert_snapshot!(file_errors(r#"budget ready="1d" init="6s""#), @r#"
+    error: `1d` is not a duration
       --> Boxfile:3:14
        |
-     3 | budget ready="1m" init="6s"
+     3 | budget ready="1d" init="6s"
        |              ^^^^ `ready` takes a duration
        |
-       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+       = help: a duration is a number and ms, s, m or h, down to the millisecond: "500ms", "1.5s", "10m"
 
     error: `init` is 6s, but the whole start may take only 5s
       --> Boxfile:3:24
        |
-     3 | budget ready="1m" init="6s"
+     3 | budget ready="1d" init="6s"
        |                        ^^^^ impossible
        |
        = help: add `total="6s"` or more (it is 5s by default), or lower `init`

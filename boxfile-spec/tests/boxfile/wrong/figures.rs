@@ -130,7 +130,7 @@ fn budgets() {
      3 | budget total="700"
        |              ^^^^^ `total` takes a duration
        |
-       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+       = help: a duration is a number and ms, s, m or h, down to the millisecond: "500ms", "1.5s", "10m"
     "#);
     assert_snapshot!(file_errors(r#"budget total="0s" kernel="1.2345s""#), @r#"
     error: `total` must be at least 1ms
@@ -147,7 +147,7 @@ fn budgets() {
      3 | budget total="0s" kernel="1.2345s"
        |                          ^^^^^^^^^ `kernel` takes a duration
        |
-       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+       = help: a duration is a number and ms, s, m or h, down to the millisecond: "500ms", "1.5s", "10m"
     "#);
 }
 

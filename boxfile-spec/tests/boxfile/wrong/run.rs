@@ -236,30 +236,30 @@ fn a_task_says_what_it_is() {
        |
        = help: for example `task "refactor-1" type="code" description="Split the parser" timeout="600s"`
     "#);
-    assert_snapshot!(file_errors(r#"task "" type="code" description="x" timeout="10m" input="{files: 1}" {
+    assert_snapshot!(file_errors(r#"task "" type="code" description="x" timeout="10d" input="{files: 1}" {
     tag "a"
     tags ""
 }"#), @r#"
     error: `task` is empty
       --> Boxfile:3:6
        |
-     3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
+     3 | task "" type="code" description="x" timeout="10d" input="{files: 1}" {
        |      ^^ nothing between the quotes
        |
        = help: write something between the quotes
 
-    error: `10m` is not a duration
+    error: `10d` is not a duration
       --> Boxfile:3:45
        |
-     3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
+     3 | task "" type="code" description="x" timeout="10d" input="{files: 1}" {
        |                                             ^^^^^ `timeout` takes a duration
        |
-       = help: a duration is a number and ms or s, down to the millisecond: "500ms", "3s", "1.5s"
+       = help: a duration is a number and ms, s, m or h, down to the millisecond: "500ms", "1.5s", "10m"
 
     error: `input` is not JSON: key must be a string at line 1 column 2
       --> Boxfile:3:57
        |
-     3 | task "" type="code" description="x" timeout="10m" input="{files: 1}" {
+     3 | task "" type="code" description="x" timeout="10d" input="{files: 1}" {
        |                                                         ^^^^^^^^^^^^ not JSON
        |
        = help: write a JSON value as one string, for instance "{\"files\": [\"a.rs\"]}"
