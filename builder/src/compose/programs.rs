@@ -17,6 +17,8 @@ use crate::binary::{Program, inspect_head};
 
 /// How often a program is started by another: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
+/// The end of the message about a program that the box has and cannot execute.
+pub const NOT_EXECUTABLE: &str = "which is not executable";
 /// The bytes of a program that are read: headers, and the first line of a script.
 const HEAD_MAX: u64 = 64 << 10;
 /// The directories, and the names in each, among which the program is looked for that was probably meant.
@@ -121,7 +123,7 @@ impl Finder<'_> {
                     let inode = self.root.inode(id);
                     match inode.content() {
                         Some(content) if inode.meta.mode & 0o111 != 0 => return Ok(Some(*content)),
-                        Some(_) => reason = Some("which is not executable"),
+                        Some(_) => reason = Some(NOT_EXECUTABLE),
                         None => reason = Some("which is not a file"),
                     }
                 }
