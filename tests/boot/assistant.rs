@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use testkit::assistant::link_images;
 use testkit::debian::DebianImages;
 use testkit::images::{Compression, Config, Image, Layer, pack};
-use testkit::program;
+use testkit::{VirtualHost, program};
 
 use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};
@@ -25,11 +26,12 @@ tests=$(/a3s/bin/box-exec -w "$PWD" node test.js | tail -n 1)
 echo "{\"ok\": true, \"task\": \"$task\", \"key\": $key, \"tests\": \"$tests\", \"skills\": \"$(ls /a3s/skills)\"}" >/task/result.json
 "#;
 /// The commands of the page begin in the example's directory, with a box, a model and its key.
-const BEFORE_PAGE: &str = "cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key
+const BEFORE_PAGE: &str = "ifconfig lo 127.0.0.1 up; grep -q model /etc/hosts || echo 127.0.0.2 model.example.com >>/etc/hosts
+cp -r /example/. .; ln -s /assistant assistant.box; export MODEL_KEY=secret-key
 echo $MODEL_KEY >key; assistant-model 127.0.0.2:4180 key >model.log & until grep -qs ready model.log; do sleep 0.1; done";
 /// `work NAME BOX [OPTION]` runs a box in a directory of its own, beside a model that has the option, and shows what has
 /// come of it: what was printed, the result, what the model was asked, and the changes of the project.
-const WORK: &str = r#"
+pub(crate) const WORK: &str = r#"
 grep -q model /etc/hosts || { ifconfig lo 127.0.0.1 up; echo 127.0.0.2 model.example.com >>/etc/hosts; }
 work() {
     mkdir -p /tmp/$1/project; cd /tmp/$1; echo secret-key >key; cp key given; prepare; cp -r /example/project/. project; fill
@@ -51,35 +53,26 @@ work full assistant";
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
-    let example = tools.workspace.path("examples/assistant");
-    let dir = tempfile::tempdir().unwrap();
+    let dir = example();
     let at = |name: &str| dir.path().join(name);
-    link_images(&tools.workspace, &at("images"), &mut |line| println!("{line}")).unwrap();
-    fs::copy(example.join("agent.py"), at("agent.py")).unwrap();
-    fs::create_dir_all(at("skills/house-rules")).unwrap();
-    let skill = "skills/house-rules/SKILL.md";
-    fs::copy(example.join(skill), at(skill)).unwrap();
-    fs::write(at("strange-agent.tar"), strange_agent(&at("strange"))).unwrap();
-    let boxfile = fs::read_to_string(example.join("Boxfile")).unwrap();
-    let changed = |from: &str, to: &str| {
-        assert!(boxfile.contains(from), "{boxfile}");
-        boxfile.replacen(from, to, 1)
-    };
-    let mut host = tools.host.clone().memory(1600);
+    fs::write(at("my-agent.tar"), strange_agent(&at("strange"))).unwrap();
+    let mut host = host();
     for (name, text) in [
-        ("assistant", boxfile.clone()),
+        ("assistant", boxfile("", "")),
         // It never gets as far as the tests.
-        ("denied", changed("allow \"model.", "allow \"other.").replace("/node", "/python")),
-        ("stranger", changed("oci:images/python", "oci-archive:strange-agent.tar")),
+        ("denied", boxfile("allow \"model.", "allow \"other.").replace("/node", "/python")),
+        (
+            "stranger",
+            boxfile(
+                "image \"oci:images/python\"",
+                page::blocks(PAGE, "kdl").last().unwrap().trim(),
+            ),
+        ),
     ] {
         fs::write(at("Boxfile"), text).unwrap();
         bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
         host = host.disk(at(name), format!("/{name}"));
     }
-    let host = host
-        .file(&tools.programs.assistant_model, "/bin/assistant-model")
-        .file(example.join("project"), "/example/project")
-        .file(example.join("skills"), "/example/skills");
     let script = |scenario: Scenario, (name, text): (&str, &str)| {
         scenario.script(60, name, &format!("{WORK}\n{text}"))
     };
@@ -96,6 +89,38 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     .script(60, "page", &page::script(PAGE, BEFORE_PAGE))
     .start(&host)
 });
+
+/// Returns a directory like the example's, but for the Boxfile, which has a test of its own.
+pub(crate) fn example() -> TempDir {
+    let tools = tools();
+    let example = tools.workspace.path("examples/assistant");
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    link_images(&tools.workspace, &at("images"), &mut |line| println!("{line}")).unwrap();
+    fs::create_dir_all(at("skills/house-rules")).unwrap();
+    for name in ["agent.py", "skills/house-rules/SKILL.md"] {
+        fs::copy(example.join(name), at(name)).unwrap();
+    }
+    dir
+}
+
+/// Returns the example's Boxfile with one change.
+pub(crate) fn boxfile(from: &str, to: &str) -> String {
+    let path = tools().workspace.path("examples/assistant/Boxfile");
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.contains(from), "{text}");
+    text.replacen(from, to, 1)
+}
+
+/// Returns a virtual host with what [`WORK`] needs, but for the boxes.
+pub(crate) fn host() -> VirtualHost {
+    let tools = tools();
+    let example = tools.workspace.path("examples/assistant");
+    let host = tools.host.clone().memory(1600);
+    host.file(&tools.programs.assistant_model, "/bin/assistant-model")
+        .file(example.join("project"), "/example/project")
+        .file(example.join("skills"), "/example/skills")
+}
 
 /// Returns an archive with an image of busybox and an agent of shell.
 fn strange_agent(folder: &Path) -> Vec<u8> {
@@ -174,6 +199,16 @@ fn the_agent_repairs_the_project() {
     slug.js
     test.js
     "#);
+}
+
+#[test]
+fn the_recording_shows_what_happens() {
+    let recording = include_str!("../../docs/assistant.svg");
+    let lines: Vec<_> = parts("success")[0].lines().filter(|it| it.starts_with("step ")).collect();
+    assert_eq!(lines.len(), 9);
+    for line in lines {
+        assert!(recording.contains(line), "`cargo xtask demo assistant` makes it anew: {line}");
+    }
 }
 
 #[test]

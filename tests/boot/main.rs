@@ -12,6 +12,7 @@ mod budget;
 mod calls;
 mod capabilities;
 mod clients;
+mod codex;
 mod commands;
 mod components;
 mod container;

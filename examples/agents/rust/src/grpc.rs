@@ -36,7 +36,7 @@ impl Reply {
 }
 
 /// Answers with one message.
-pub(crate) fn message(message: &impl Message) -> Result<Reply, Status> {
+pub(crate) fn reply(message: &impl Message) -> Result<Reply, Status> {
     let mut reply = Reply::default();
     reply.add(message);
     Ok(reply)

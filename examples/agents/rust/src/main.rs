@@ -10,7 +10,7 @@ mod messages;
 use std::io;
 use std::net::Ipv4Addr;
 
-use grpc::{Reply, Status, message};
+use grpc::{Reply, Status, reply};
 use messages::*;
 use prost::Message as _;
 use tokio::net::TcpListener;
@@ -28,17 +28,17 @@ async fn main() -> io::Result<()> {
 fn call(method: &str, request: &[u8]) -> Result<Reply, Status> {
     match method {
         "HealthCheck" => {
-            let message_text = "ready to echo".to_owned();
-            message(&HealthCheckResponse { status: HEALTHY, message: message_text })
+            let message = "ready to echo".to_owned();
+            reply(&HealthCheckResponse { status: HEALTHY, message })
         }
-        "GetCapabilities" => message(&capabilities()),
-        "ListSkills" => message(&ListSkillsResponse { skills: vec![skill()] }),
-        "CreateSession" => message(&CreateSessionResponse { session_id: SESSION.to_owned() }),
-        "DestroySession" => message(&DestroySessionResponse { success: true }),
+        "GetCapabilities" => reply(&capabilities()),
+        "ListSkills" => reply(&ListSkillsResponse { skills: vec![skill()] }),
+        "CreateSession" => reply(&CreateSessionResponse { session_id: SESSION.to_owned() }),
+        "DestroySession" => reply(&DestroySessionResponse { success: true }),
         "Generate" => {
             let content = prompt(request)?;
-            let message_of = Message { role: ASSISTANT, content };
-            message(&GenerateResponse { message: Some(message_of), finish_reason: STOP })
+            let message = Some(Message { role: ASSISTANT, content });
+            reply(&GenerateResponse { message, finish_reason: STOP })
         }
         "StreamGenerate" => stream(&prompt(request)?),
         _ => Err(Status::unimplemented(method)),

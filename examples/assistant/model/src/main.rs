@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a program for tests")]
 
 mod programmer;
+mod shell;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,6 +26,21 @@ const PLACE: &str = "POST /v1/chat/completions ";
 struct Question {
     model: String,
     messages: Vec<Message>,
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    tools: Vec<Tool>,
+}
+
+/// A tool that the agent has.
+#[derive(Debug, Deserialize)]
+struct Tool {
+    function: Named,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
 }
 
 fn main() {
@@ -56,21 +72,43 @@ fn answer(key: &str, stalls: bool, request: &Request) -> Reply {
         Ok(question) => question,
         Err(error) => return refusal("400 Bad Request", &error.to_string()),
     };
-    let turn = programmer::next(&question.messages);
+    let has_shell = question.tools.iter().any(|it| it.function.name == shell::TOOL);
+    let turn = programmer::next(&question.messages, has_shell);
     say(turn.why);
     if stalls && turn.has_seen_failure {
         return vec![Step::Hang];
     }
-    json_reply("200 OK", &completion(&question.model, &turn))
+    match question.stream {
+        false => json_reply("200 OK", &completion(&question.model, &turn)),
+        true => stream(&question.model, &turn),
+    }
 }
 
 fn completion(model: &str, turn: &Turn) -> Value {
-    let reason = if turn.message.tool_calls.is_empty() { "stop" } else { "tool_calls" };
     json!({
         "object": "chat.completion",
         "model": model,
-        "choices": [{ "index": 0, "message": turn.message, "finish_reason": reason }],
+        "choices": [{ "index": 0, "message": turn.message, "finish_reason": reason(turn) }],
     })
+}
+
+/// Returns the same as a stream of events, with all of it in the first.
+fn stream(model: &str, turn: &Turn) -> Reply {
+    let mut delta = json!(turn.message);
+    for (index, call) in delta["tool_calls"].as_array_mut().into_iter().flatten().enumerate() {
+        call["index"] = json!(index);
+    }
+    let chunk = json!({
+        "object": "chat.completion.chunk",
+        "model": model,
+        "choices": [{ "index": 0, "delta": delta, "finish_reason": reason(turn) }],
+    });
+    let events = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+    reply("200 OK", &["Content-Type: text/event-stream"], events.as_bytes())
+}
+
+fn reason(turn: &Turn) -> &'static str {
+    if turn.message.tool_calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
 fn refusal(status: &str, why: &str) -> Reply {
@@ -112,6 +150,19 @@ mod tests {
         assert!(answer.contains(r#""finish_reason":"tool_calls""#), "{answer}");
         assert!(with("wrong").starts_with("HTTP/1.1 401 "), "{}", with("wrong"));
         assert!(ask(&format!("{PLACE}HTTP/1.1\r\n\r\n"), body).contains("the key is not valid"));
+    }
+
+    #[test]
+    fn who_asks_for_a_stream_and_has_a_shell_gets_both() {
+        let body = r#"{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}],
+            "tools": [{"type": "function", "function": {"name": "shell"}}]}"#;
+        let answer = ask(&format!("{PLACE}HTTP/1.1\r\nAuthorization: Bearer right\r\n\r\n"), body);
+        let events: Vec<_> = answer.lines().filter_map(|it| it.strip_prefix("data: ")).collect();
+        let [first, "[DONE]"] = events[..] else { panic!("{answer}") };
+        let choice = serde_json::from_str::<Value>(first).unwrap()["choices"][0].take();
+        assert_eq!(choice["finish_reason"], "tool_calls");
+        assert_eq!(choice["delta"]["tool_calls"][1]["index"], 1);
+        assert_eq!(choice["delta"]["tool_calls"][1]["function"]["name"], "shell");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::shell;
+
 const PROGRAM: &str = "slug.js";
 const TEST: &str = "test.js";
 const CHANGES: &str = "CHANGES.md";
@@ -61,17 +63,24 @@ struct Used {
     result: String,
 }
 
+impl Used {
+    fn new(tool: &str, arguments: &Value, result: String) -> Self {
+        let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
+        Self { tool: tool.to_owned(), path: text("path"), content: text("content"), result }
+    }
+}
+
 /// A call that is yet to be made: the tool and its arguments.
 type Wanted = (&'static str, Value);
 
-/// Returns the answer to a conversation.
-pub(crate) fn next(messages: &[Message]) -> Turn {
+/// Returns the answer to a conversation with an agent that has the programmer's own tools, or else a shell.
+pub(crate) fn next(messages: &[Message], has_shell: bool) -> Turn {
     let used = used(messages);
     let last_test = used.iter().rev().find(|it| it.tool == "run_tests");
     let has_seen_failure = last_test.is_some_and(|it| !it.result.starts_with("exit status 0\n"));
     let (why, wanted, words) = choose(messages, &used, has_seen_failure);
     let content = wanted.is_empty().then(|| words.to_owned());
-    let tool_calls = calls(&wanted, used.len());
+    let tool_calls = calls(&wanted, used.len(), has_shell);
     let message = Message { role: "assistant".to_owned(), content, tool_calls, tool_call_id: None };
     Turn { message, why, has_seen_failure }
 }
@@ -116,8 +125,8 @@ fn is_refused(result: &str) -> bool {
 }
 
 fn rules_want_changes(messages: &[Message]) -> bool {
-    let system = messages.iter().find(|it| it.role == "system").and_then(|it| it.content.as_ref());
-    system.is_some_and(|text| text.contains(CHANGES))
+    let given = messages.iter().filter(|it| ["system", "user"].contains(&it.role.as_str()));
+    given.filter_map(|it| it.content.as_ref()).any(|text| text.contains(CHANGES))
 }
 
 /// Returns the last result of a tool with a path.
@@ -132,9 +141,14 @@ fn used(messages: &[Message]) -> Vec<Used> {
     let calls = messages.iter().flat_map(|message| &message.tool_calls);
     let used = |call: &Call| {
         let arguments: Value = serde_json::from_str(&call.function.arguments).unwrap_or_default();
-        let text = |name: &str| arguments[name].as_str().unwrap_or_default().to_owned();
-        let (tool, path, content) = (call.function.name.clone(), text("path"), text("content"));
-        Some(Used { tool, path, content, result: result(&call.id)?.content.clone()? })
+        let answer = result(&call.id)?.content.clone()?;
+        Some(match call.function.name.as_str() {
+            shell::TOOL => {
+                let (tool, arguments) = shell::to_tool(&arguments);
+                Used::new(tool, &arguments, shell::to_result(tool, &answer))
+            }
+            tool => Used::new(tool, &arguments, answer),
+        })
     };
     calls.filter_map(used).collect()
 }
@@ -152,11 +166,18 @@ fn run_tests() -> Wanted {
 }
 
 /// Makes calls of what is wanted, with identifiers that are new in a conversation with so many calls.
-fn calls(wanted: &[Wanted], before: usize) -> Vec<Call> {
-    let call = |(number, (tool, arguments)): (usize, &Wanted)| Call {
-        id: format!("call-{}", before + number + 1),
-        kind: "function".to_owned(),
-        function: Function { name: (*tool).to_owned(), arguments: arguments.to_string() },
+fn calls(wanted: &[Wanted], before: usize, has_shell: bool) -> Vec<Call> {
+    let function = |tool: &str, arguments: &Value| match has_shell {
+        true => (shell::TOOL.to_owned(), shell::from_tool(tool, arguments).to_string()),
+        false => (tool.to_owned(), arguments.to_string()),
+    };
+    let call = |(number, (tool, arguments)): (usize, &Wanted)| {
+        let (name, arguments) = function(tool, arguments);
+        Call {
+            id: format!("call-{}", before + number + 1),
+            kind: "function".to_owned(),
+            function: Function { name, arguments },
+        }
     };
     wanted.iter().enumerate().map(call).collect()
 }
@@ -174,18 +195,27 @@ mod tests {
 
     /// Plays a conversation to its end and returns the reasons, and the last words.
     fn play(rules: &str, result: impl Fn(&str, &Value) -> String) -> (Vec<&'static str>, String) {
+        converse(rules, false, |call| {
+            result(&call.name, &serde_json::from_str(&call.arguments).unwrap())
+        })
+    }
+
+    fn converse(
+        rules: &str,
+        has_shell: bool,
+        result: impl Fn(&Function) -> String,
+    ) -> (Vec<&'static str>, String) {
         let mut messages = vec![text("system", rules), text("user", "Make it pass.")];
         let mut reasons = Vec::new();
         loop {
-            let Turn { message, why, .. } = next(&messages);
+            let Turn { message, why, .. } = next(&messages, has_shell);
             reasons.push(why);
             messages.push(message.clone());
             if message.tool_calls.is_empty() {
                 return (reasons, message.content.unwrap());
             }
             for Call { id, function, .. } in message.tool_calls {
-                let arguments = serde_json::from_str(&function.arguments).unwrap();
-                let content = result(&function.name, &arguments);
+                let content = result(&function);
                 messages.push(Message { tool_call_id: Some(id), ..text("tool", &content) });
             }
         }
@@ -229,6 +259,20 @@ mod tests {
             reasons[3..],
             ["was refused a place, and takes the right one", "has seen the tests pass"]
         );
+    }
+
+    #[test]
+    fn an_agent_with_a_shell_is_led_to_the_same_end() {
+        let with_tools = project();
+        let in_shell = |call: &Function| {
+            assert_eq!(call.name, shell::TOOL);
+            let (tool, arguments) = shell::to_tool(&serde_json::from_str(&call.arguments).unwrap());
+            let answer = with_tools(tool, &arguments);
+            let failed = ["exit status 1\n", "error: "].iter().any(|it| answer.starts_with(it));
+            let output = answer.trim_start_matches("error: ");
+            json!({ "output": output, "metadata": { "exit_code": i32::from(failed) } }).to_string()
+        };
+        assert_eq!(converse(RULES, true, in_shell), play(RULES, project()));
     }
 
     #[test]

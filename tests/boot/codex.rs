@@ -1,0 +1,68 @@
+//! examples/agents/codex: an agent that others have written, in the Boxfile of examples/assistant.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use box_digest::Digest;
+use testkit::program;
+
+use crate::assistant::{self, WORK};
+use crate::page;
+use crate::scenario::{Scenario, bake, tools};
+
+const PAGE: &str = include_str!("../../examples/agents/codex/README.md");
+/// The program of the package that the page names.
+const CODEX: &str = "sha256:90d3cf480a7b9a3fed6375bd29919c6bd48d3878b335c800033a4160a08d4b14";
+
+/// Makes the image in a directory, with the commands of the page.
+fn make_image(dir: &Path) {
+    let example = tools().workspace.path("examples/agents/codex");
+    fs::copy(example.join("run-task"), dir.join("run-task")).unwrap();
+    let commands = page::blocks(PAGE, "sh").join("\n").replace("../../assistant/", "");
+    program::run(Command::new("sh").args(["-euxc", &commands]).current_dir(dir)).unwrap();
+    let codex = dir.join("layer/opt/codex/codex");
+    assert_eq!(Digest::of(&fs::read(codex).unwrap()).to_string(), CODEX);
+}
+
+#[test]
+#[ignore = "fetches a package of 50 MB with npm"]
+fn codex_repairs_the_project_after_a_change_of_one_line() {
+    let dir = assistant::example();
+    let at = |name: &str| dir.path().join(name);
+    make_image(dir.path());
+    let line = page::blocks(PAGE, "kdl").concat();
+    let line = line.trim().replace("../agents/codex/", "");
+    fs::write(at("Boxfile"), assistant::boxfile("image \"oci:images/python\"", &line)).unwrap();
+    bake(&at("Boxfile"), &tools().programs.box_init, &at("codex.box"));
+    let host = assistant::host().disk(at("codex.box"), "/codex");
+    let script = format!("{WORK}\nwork success codex");
+    let steps = Scenario::default().script(300, "success", &script).start(&host);
+    // What Codex prints has such lines, too.
+    let parts: Vec<_> = steps["success"].stdout.rsplitn(4, "\n--\n").collect();
+    let [project, model, result, printed] = parts[..] else { panic!("{steps:?}") };
+    println!("{printed}");
+    assert!(printed.contains("OpenAI Codex v0.64.0"), "{printed}");
+    insta::assert_snapshot!([result, model, project].join("\n--\n"), @r#"
+    {"ok": true}
+
+    --
+    ready
+    asks for the files
+    proposes a repair
+    has seen the tests fail, and proposes another repair
+    was refused a place, and takes the right one
+    has seen the tests pass
+    --
+    --- /dev/null
+    +++ project/CHANGES.md
+    +- slug: only the first space of a title became a hyphen, and other signs stayed.
+    --- /example/project/slug.js
+    +++ project/slug.js
+    -exports.slug = (title) => title.toLowerCase().replace(" ", "-");
+    +exports.slug = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    CHANGES.md
+    slug.js
+    test.js
+    "#);
+}
