@@ -74,10 +74,12 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     fs::write(dir.path().join("answer"), ANSWER).unwrap();
     fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
     fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();
-    let rust = "file \"echo\" to=\"/echo\" mode=\"0755\"\n    entrypoint \"/echo\"";
+    let declared = page::blocks(PAGE, "kdl").join("\n");
+    let declared = declared.split_inclusive("\n}\n").next().unwrap().replace("/base", "/business");
+    let rust = declared + "vm cpus=1 memory=\"192MiB\"\n";
     let mut host = tools.host.clone().memory(2048);
     for (name, text) in [
-        ("rust", boxfile(("rust", "a3s_code"), &images.join("business"), rust, 64)),
+        ("rust", rust),
         ("python", boxfile(("python", "a3s_code"), &python, "", 256)),
         ("http", boxfile(("http", "oci_image"), &images.join("business"), HTTP, 64)),
         ("silent", boxfile(("silent", "oci_image"), &images.join("business"), SILENT, 64)),
@@ -129,7 +131,7 @@ fn the_agent_in_rust_is_asked_with_all_commands() {
     ");
     insta::assert_snapshot!(step("rust").stderr, @"
     error: the agent refused StreamGenerate: NOT_FOUND: there is no such session
-      = help: `boxlaunch logs` shows what the agent has written
+      = help: `boxlaunch logs NAME` shows what the agent has written
     ");
 }
 
@@ -156,7 +158,7 @@ fn the_agent_in_python_is_asked_with_all_commands() {
     ");
     insta::assert_snapshot!(step("python").stderr, @"
     error: the agent refused StreamGenerate: NOT_FOUND: there is no such session
-      = help: `boxlaunch logs` shows what the agent has written
+      = help: `boxlaunch logs NAME` shows what the agent has written
     ");
 }
 

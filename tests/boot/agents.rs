@@ -136,13 +136,13 @@ fn lines(name: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn an_agent_in_python_runs_a_hundred_commands() {
+fn an_agent_in_python_runs_forty_commands() {
     assert_eq!(lines("start"), ["python", "node"]);
     assert_eq!(lines("python"), ["40"]);
 }
 
 #[test]
-fn an_agent_in_node_runs_a_hundred_commands() {
+fn an_agent_in_node_runs_forty_commands() {
     assert_eq!(lines("node"), ["40"]);
 }
 

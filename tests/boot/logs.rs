@@ -38,7 +38,7 @@ boxlaunch logs --task seen >/out/seen.jsonl; boxlaunch logs --since 0s --task se
 "#;
 /// A box that serves: events of the host's commands, its own program in business, and what is left of it.
 const SERVED: &str = r#"
-boxlaunch run -q -d --name served /served; boxlaunch exec served -- sh -c 'exit 4' hidden; boxlaunch health served >/dev/null
+boxlaunch run -q -d --name served /served; boxlaunch exec served -- sh -c 'exit 4' hidden; boxlaunch health served >/dev/null; boxlaunch cp served:/etc/hosts .
 boxlaunch exec --in agent served -- tail -n 1 /logs/events.jsonl | lines
 boxlaunch logs --follow --task served >followed & boxlaunch stop --grace 1 served; wait
 boxlaunch logs --task served | cmp - followed && sort followed | lines
@@ -54,10 +54,7 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
     testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     fs::write(at("all.sh"), AGENT).unwrap();
     fs::write(at("agent.sh"), blocks(PAGE, "sh").join("\n") + "\n").unwrap();
-    let business = sleeping("counter").split("business {").nth(1).unwrap().to_owned();
-    let page =
-        format!("box \"counter\"\n{}\nbusiness {{{business}", blocks(PAGE, "kdl").join("\n"));
-    let page = page.replace("health \"none\"", "health \"none\"\n    limits memory=\"32MiB\"");
+    let page = blocks(PAGE, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";
     let seen = sleeping("seen").replace("\"/bin/sleep\" \"1000\"", "\"/all.sh\"").replacen(
         "image",
         "file \"all.sh\" to=\"/all.sh\" mode=\"0755\"\n    tools \"bash\" \"read\"\n    image",
@@ -147,7 +144,9 @@ fn the_host_keeps_what_happened() {
     served
     {"argv":["sh"],"by":"host","command":1,"component":"business","kind":"command","time_ms":N}
     {"argv":["tail"],"by":"host","command":1,"component":"agent","kind":"command","time_ms":N}
+    {"by":"host","command":1,"component":"business","kind":"command","own":"pack","time_ms":N}
     {"command":1,"component":"agent","kind":"command-end","status":0,"time_ms":N}
+    {"command":1,"component":"business","kind":"command-end","status":0,"time_ms":N}
     {"command":1,"component":"business","kind":"command-end","status":4,"time_ms":N}
     {"component":"agent","kind":"end","status":143,"time_ms":N}
     {"component":"agent","kind":"ready","time_ms":N}

@@ -44,13 +44,20 @@ pub(crate) fn script(page: &str, before: &str) -> String {
     format!("mkdir /tmp/page; cd /tmp/page\n{before}\n{}", commands.join("\necho ----\n"))
 }
 
-/// Checks that the script of a page has printed what the page shows.
+/// Checks that the script of a page has printed what the page shows: nothing, where it shows nothing.
 pub(crate) fn assert_page(page: &str, step: &Step) {
     let shown = commands(page);
     let parts: Vec<_> = step.stdout.split("----\n").collect();
     assert_eq!(parts.len(), shown.len(), "{step:?}");
     assert!(parts.len() > 1, "a page without commands");
-    shown.iter().zip(parts).for_each(|(shown, output)| assert_shown(shown, output));
+    for (shown, output) in shown.iter().zip(parts) {
+        assert!(
+            !shown.output.is_empty() || output.is_empty(),
+            "{}\nprints {output}",
+            shown.command
+        );
+        assert_shown(shown, output);
+    }
 }
 
 /// Checks that the lines of the page are in the output, in their order; `…` stands for anything.

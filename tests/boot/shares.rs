@@ -79,7 +79,7 @@ const WATCHED: &str = r#"
 mkdir -p many project hot; echo first >hot/SKILL.md
 boxlaunch run -q --share input=project --skill hot=hot -v ./many:/w:rw /desk -- sh -c '
 /watcher /w >/tmp/heard & sleep 1
-i=0; while [ $i -lt 3000 ]; do : >/w/$i; i=$((i+1)); done; mv /w/1 /w/2; rm /w/3; : >/w/end; wait; cat /tmp/heard'
+i=0; while [ $i -lt 1500 ]; do : >/w/$i; i=$((i+1)); done; mv /w/1 /w/2; rm /w/3; : >/w/end; wait; cat /tmp/heard'
 "#;
 /// Directories that would let a box decide what its host does next; and links that an earlier run may have left.
 const REFUSED: &str = r#"
@@ -111,9 +111,9 @@ boxlaunch run -q --jail best-effort /seeing -- echo ran 2>/dev/null
 boxlaunch run -q --jail best-effort -v ./project:/w:rw /seeing -- echo ran; echo $?; echo $before >$limit
 "#;
 const MANY: &str = r#"
-mkdir many; i=0; while [ $i -lt 4000 ]; do echo $i >many/$i; i=$((i+1)); done
+mkdir many; i=0; while [ $i -lt 2000 ]; do echo $i >many/$i; i=$((i+1)); done
 boxlaunch run -q -v ./many:/w:rw /seeing -- sh -c 'ls /w | wc -l; cat /w/* | md5sum; for i in 1 2 3 4 5 6 7 8 9; do echo more >>/w/$i$i$i; done; mkdir /w/new; cp /w/1* /w/new; ls /w/new | wc -l'
-i=0; while [ $i -lt 4000 ]; do echo $i; i=$((i+1)); done >all; cat $(sort all | sed 's,^,many/,') >/dev/null; ls many/new | wc -l; cat many/777
+i=0; while [ $i -lt 2000 ]; do echo $i; i=$((i+1)); done >all; cat $(sort all | sed 's,^,many/,') >/dev/null; ls many/new | wc -l; cat many/777
 "#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -250,8 +250,8 @@ fn devices_run_out_and_what_is_missing_is_named() {
       = help: each scratch disk and each volume is one; so is each directory to be written to, all others are one together, and a shared network is one
     error: the box wants to read a directory of this host at /data, its share input
       = help: add `--share input` to give it "project", or `--share input=DIR` for another
-    error: the box wants its skill hot from a directory
-      = help: add `--skill NAME=DIR`
+    error: the box wants its skill hot from a directory of this host
+      = help: add `--skill hot=DIR`
     error: /data is not free: there is something at /data already
       = help: `boxlaunch inspect BOX` shows what the box itself mounts; choose another place
     error: project is not the directory of a skill
@@ -301,14 +301,14 @@ fn a_change_of_the_host_is_seen_at_once() {
 }
 
 #[test]
-fn a_program_of_the_box_that_watches_hears_of_three_thousand_files() {
+fn a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files() {
     insta::assert_snapshot!(STEPS["watched"].stdout, @"
     watching
-    3000 made
+    1500 made
     1 moved away
     1 moved here
     1 removed
-    3000 written
+    1500 written
     ");
 }
 
@@ -355,10 +355,10 @@ fn without_a_mount_namespace_nothing_is_shared() {
 }
 
 #[test]
-fn four_thousand_files_are_listed_read_and_written() {
+fn two_thousand_files_are_listed_read_and_written() {
     insta::assert_snapshot!(STEPS["many"].stdout, @"
-    4000
-    4a8cf4fccc8e076d1309e1db2163b3c4  -
+    2000
+    a49fcab61d0c825af6a155151243f3b1  -
     1111
     1111
     777

@@ -74,10 +74,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let of_shell = sleeping("do").replace("\"/bin/sleep\" \"1000\"", "\"/do.sh\"");
     let of_shell =
         of_shell.replacen("image", "file \"do.sh\" to=\"/do.sh\" mode=\"0755\"\n    image", 1);
-    let business = sleeping("counter").split("business {").nth(1).unwrap().to_owned();
-    let page =
-        format!("box \"counter\"\n{}\nbusiness {{{business}", blocks(PAGE, "kdl").join("\n"));
-    let page = page.replace("health \"none\"", "health \"none\"\n    limits memory=\"32MiB\"");
+    let page = blocks(PAGE, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";
     let sleeper = of_shell.clone()
         + "task \"baked\" type=\"shell\" description=\"Sleep\" input=\"\\\"sleep 100\\\"\"\n";
     for (name, text) in [("do", of_shell), ("sleeper", sleeper), ("counter", page)] {
@@ -200,10 +197,10 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
     error: other.json: it is no task: unknown field `timeout`, expected one of `id`, `type`, `description`, `input`, `tags`, `timeout_seconds` at line 1 column 48
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: long.json: it is no task: expected value at line 1 column 1
+    error: long.json: it is no JSON object
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: none.json: No such file or directory (os error 2)
-      = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
+    error: none.json: cannot read the task: No such file or directory (os error 2)
+      = help: name a file that you can read: pipes and `-` are not taken
     error: cannot write /nowhere/r.json: No such file or directory (os error 2)
       = help: make its directory first, or name another place
     error: --result: the box has no task
