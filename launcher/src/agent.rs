@@ -27,7 +27,7 @@ use frames::framed;
 use generation::{Deadline, Taker, generation};
 use messages::{
     GetCapabilitiesRequest, GetCapabilitiesResponse, HealthCheckRequest, HealthCheckResponse,
-    ListSkillsRequest, ListSkillsResponse, Skill,
+    ListSkillsRequest, ListSkillsResponse,
 };
 
 /// The greatest size of a prompt, in bytes; servers of gRPC take four times that unless they are told otherwise.
@@ -72,9 +72,9 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`LaunchError::Agent`].
-    pub fn skills(&self, session: Option<&str>) -> Result<Vec<Skill>, LaunchError> {
+    pub fn skills(&self, session: Option<&str>) -> Result<ListSkillsResponse, LaunchError> {
         let request = ListSkillsRequest { session_id: session.map(str::to_owned) };
-        self.ask("ListSkills", &request).map(|answer: ListSkillsResponse| answer.skills)
+        self.ask("ListSkills", &request)
     }
 
     /// Gives the agent a prompt, and each piece of its answer to `taker` as it comes. Without a session, one is made for this

@@ -51,6 +51,27 @@ work killed assistant --stall";
 const FULL: &str = "prepare() { mount -t tmpfs -o size=64k tmpfs project; }; fill() { cat /dev/zero >project/filler 2>/dev/null; }
 work full assistant";
 
+/// What the model does for an agent that repairs the project, and the changes of the project then.
+pub(crate) const ASKED: &str = "\
+ready
+asks for the files
+proposes a repair
+has seen the tests fail, and proposes another repair
+was refused a place, and takes the right one
+has seen the tests pass
+";
+pub(crate) const REPAIRED: &str = r#"--- /dev/null
++++ project/CHANGES.md
++- slug: only the first space of a title became a hyphen, and other signs stayed.
+--- /example/project/slug.js
++++ project/slug.js
+-exports.slug = (title) => title.toLowerCase().replace(" ", "-");
++exports.slug = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+CHANGES.md
+slug.js
+test.js
+"#;
+
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = example();
@@ -164,7 +185,8 @@ fn assert_failed(name: &str, error: &str) {
 
 #[test]
 fn the_agent_repairs_the_project() {
-    insta::assert_snapshot!(STEPS["success"].stdout, @r#"
+    let [printed, result, model, project] = parts("success");
+    insta::assert_snapshot!([printed, result].join("--\n"), @r#"
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
@@ -180,25 +202,8 @@ fn the_agent_repairs_the_project() {
     exit 0
     --
     {"ok": true, "summary": "Only the first space of a title became a hyphen.", "changed": ["slug.js", "CHANGES.md"]}
-    --
-    ready
-    asks for the files
-    proposes a repair
-    has seen the tests fail, and proposes another repair
-    was refused a place, and takes the right one
-    has seen the tests pass
-    --
-    --- /dev/null
-    +++ project/CHANGES.md
-    +- slug: only the first space of a title became a hyphen, and other signs stayed.
-    --- /example/project/slug.js
-    +++ project/slug.js
-    -exports.slug = (title) => title.toLowerCase().replace(" ", "-");
-    +exports.slug = (title) => title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
-    CHANGES.md
-    slug.js
-    test.js
     "#);
+    assert_eq!((model, project), (ASKED, REPAIRED));
 }
 
 #[test]
@@ -207,7 +212,10 @@ fn the_recording_shows_what_happens() {
     let lines: Vec<_> = parts("success")[0].lines().filter(|it| it.starts_with("step ")).collect();
     assert_eq!(lines.len(), 9);
     for line in lines {
-        assert!(recording.contains(line), "`cargo xtask demo assistant` makes it anew: {line}");
+        assert!(
+            recording.contains(line),
+            "`cargo xtask demo assistant` makes the recording, to be copied to docs: {line}"
+        );
     }
 }
 

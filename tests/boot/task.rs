@@ -61,7 +61,8 @@ for file in few other long none; do boxlaunch run --task $file.json /do; done
 task true; boxlaunch run --task task.json --result /nowhere/r.json /do
 boxlaunch run --result r.json /do; boxlaunch run --emulated --task task.json /do; boxlaunch run --task task.json /do -- true
 boxlaunch run -q -d --name other /do; boxlaunch task other; boxlaunch wait other >/dev/null; boxlaunch ps -a | wc -l
-mkdir place; mkfifo pipe; for it in place pipe /dev/null; do boxlaunch run --task task.json --result $it /do; done
+echo kept >kept.json; boxlaunch run --name other --task task.json --result kept.json /do; cat kept.json
+mkdir place; mkfifo pipe; for it in place pipe /dev/null -; do boxlaunch run --task task.json --result $it /do; done
 "#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
@@ -214,16 +215,21 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
     For more information, try '--help'.
     error: the box other has no task
       = help: declare a `task` in the Boxfile, or give one to a run: `boxlaunch run --task FILE`
+    error: the name other is taken by another box
+      = help: use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs
     error: --result /tmp/place: there is something other than a file
       = help: name a file, whose directory has to exist
     error: --result /tmp/pipe: there is something other than a file
       = help: name a file, whose directory has to exist
     error: --result /dev/null: there is something other than a file
       = help: name a file, whose directory has to exist
+    error: --result: `-` is not taken
+      = help: name a file; `boxlaunch task NAME --result` prints the result later
     ");
     insta::assert_snapshot!(STEPS["refused"].stdout, @"
     other
     2
+    kept
     ");
 }
 

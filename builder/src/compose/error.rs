@@ -38,6 +38,8 @@ pub enum ComposeError {
         near: Option<String>,
         /// The words of a command line that was written as one text, each in quotes.
         words: Option<String>,
+        /// Whether there is such a file, which nobody may execute.
+        lacks_permission: bool,
         /// Where the Boxfile names the program, or the image that names it.
         span: Span,
     },

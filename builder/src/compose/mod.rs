@@ -23,7 +23,7 @@ pub use merged::{Merge, MergeReport, merge};
 pub use mounts::check as check_mounts;
 pub(crate) use plan::image_words;
 pub use plan::{Env, plan_of, unsupported};
-pub use programs::{NOT_EXECUTABLE, check_programs};
+pub use programs::check_programs;
 pub use root::{ComponentRoot, Parts, compose};
 pub use system::System;
 

@@ -17,8 +17,6 @@ use crate::binary::{Program, inspect_head};
 
 /// How often a program is started by another: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
-/// The end of the message about a program that the box has and cannot execute.
-pub const NOT_EXECUTABLE: &str = "which is not executable";
 /// The bytes of a program that are read: headers, and the first line of a script.
 const HEAD_MAX: u64 = 64 << 10;
 /// The directories, and the names in each, among which the program is looked for that was probably meant.
@@ -90,15 +88,25 @@ struct Finder<'a> {
     read: &'a mut dyn ReadContent,
 }
 
+/// Why a program cannot be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// It lacks the permission.
+    NotExecutable,
+    /// Something else is in its place.
+    NotAFile,
+    /// Nothing is.
+    Missing,
+}
+
 impl Finder<'_> {
     /// Checks that a program is there and can be executed, and what starts it as well.
     fn check(&mut self, what: &str, program: &str, span: Span) -> Result<(), ComposeError> {
         let mut pending = vec![(format!("{what} runs {program:?}"), program.to_owned())];
         for _ in 0..MAX_INTERPRETERS {
             let Some((who, wanted)) = pending.pop() else { break };
-            let content = self
-                .find(&wanted)
-                .map_err(|reason| self.missing(&wanted, format!("{who}, {reason}"), span))?;
+            let content =
+                self.find(&wanted).map_err(|reason| self.missing(&wanted, &who, reason, span))?;
             for it in content.map(|it| self.interpreters(it)).transpose()?.unwrap_or_default() {
                 pending.push((format!("{wanted:?} is run by {it:?}"), it));
             }
@@ -106,15 +114,23 @@ impl Finder<'_> {
         Ok(())
     }
 
-    fn missing(&self, wanted: &str, message: String, span: Span) -> ComposeError {
-        let (component, near) = (self.component.name(), self.near(wanted));
-        ComposeError::NoSuchProgram { component, message, near, words: quoted_words(wanted), span }
+    fn missing(&self, wanted: &str, who: &str, reason: Reason, span: Span) -> ComposeError {
+        ComposeError::NoSuchProgram {
+            component: self.component.name(),
+            message: format!("{who}, {}", self.end_of_message(wanted, reason)),
+            near: self.near(wanted),
+            words: quoted_words(wanted),
+            lacks_permission: reason == Reason::NotExecutable,
+            span,
+        }
     }
 
-    /// Finds a program's content, which is unknown where something is mounted. Otherwise returns
-    /// the end of a sentence.
-    fn find(&self, program: &str) -> Result<Option<Content>, String> {
-        let mut reason = None;
+    /// Finds a program's content, which is unknown where something is mounted.
+    ///
+    /// # Errors
+    /// Why it cannot be executed.
+    fn find(&self, program: &str) -> Result<Option<Content>, Reason> {
+        let mut reason = Reason::Missing;
         for path in self.candidates(program) {
             match self.follow(path.as_bytes()) {
                 Place::Mounted => return Ok(None),
@@ -123,19 +139,26 @@ impl Finder<'_> {
                     let inode = self.root.inode(id);
                     match inode.content() {
                         Some(content) if inode.meta.mode & 0o111 != 0 => return Ok(Some(*content)),
-                        Some(_) => reason = Some(NOT_EXECUTABLE),
-                        None => reason = Some("which is not a file"),
+                        Some(_) => reason = Reason::NotExecutable,
+                        None => reason = Reason::NotAFile,
                     }
                 }
             }
         }
-        Err(match reason {
-            Some(reason) => reason.to_owned(),
-            None if program.contains('/') => {
+        Err(reason)
+    }
+
+    fn end_of_message(&self, program: &str, reason: Reason) -> String {
+        match reason {
+            Reason::NotExecutable => "which is not executable".to_owned(),
+            Reason::NotAFile => "which is not a file".to_owned(),
+            Reason::Missing if program.contains('/') => {
                 format!("which is not in the image of `{}`", self.component.name())
             }
-            None => format!("which is in no directory of its PATH: {}", search_path(&self.own.env)),
-        })
+            Reason::Missing => {
+                format!("which is in no directory of its PATH: {}", search_path(&self.own.env))
+            }
+        }
     }
 
     /// Returns the absolute paths at which a program is looked for.

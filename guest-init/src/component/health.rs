@@ -101,12 +101,12 @@ struct Connection {
 impl Read for Connection {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let left = self.end.saturating_duration_since(Instant::now());
-        // Zero would be no limit.
-        self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        self.stream.read(to).and_then(|length| match left.is_zero() {
-            true => Err(ErrorKind::TimedOut.into()),
-            false => Ok(length),
-        })
+        // To the socket, zero is no limit.
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(to)
     }
 }
 

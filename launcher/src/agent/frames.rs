@@ -9,7 +9,7 @@ pub(super) const MAX_MESSAGE: usize = 1 << 20;
 /// The most that all messages of an answer may have, in bytes.
 pub(super) const MAX_ALL: usize = 16 << 20;
 const HEAD: usize = 5;
-/// What a message counts beside its bytes, so that very many small ones are too much, too: what they become is larger.
+/// The bytes that a message counts beside its own, so that very many small ones are refused: decoded, each takes more than it had.
 pub(super) const COST: usize = 64;
 
 /// Bytes that have come, of which messages are taken.

@@ -217,7 +217,7 @@ pub struct ListSkillsRequest {
     pub session_id: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Eq, ProtoMessage)]
+#[derive(Clone, PartialEq, Eq, ProtoMessage, Serialize)]
 pub struct ListSkillsResponse {
     #[prost(message, repeated, tag = "1")]
     pub skills: Vec<Skill>,

@@ -61,7 +61,7 @@ fn an_agent_says_how_it_is_and_what_it_can_do() {
     let health = client.health().unwrap();
     assert_eq!((health.status(), health.message.as_str()), (Status::Degraded, "busy"));
     assert_eq!(client.capabilities().unwrap().features, ["streaming"]);
-    assert_eq!(client.skills(Some("s1")).unwrap().len(), 3);
+    assert_eq!(client.skills(Some("s1")).unwrap().skills.len(), 3);
     let calls = agent.calls();
     assert_eq!(calls[2], ("ListSkills".to_owned(), b"\x0a\x02s1".to_vec()));
 }

@@ -186,6 +186,15 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_comes_after_all_else_of_its_millisecond() {
+        let place = |what| RunEntry { time_ms: 1, component: ComponentName::Agent, what }.rank();
+        let event = |kind| place(Happened::Event(GuestEvent::new(ComponentName::Agent, kind)));
+        let data = b"last words".to_vec();
+        let output = place(Happened::Output(Logged { time_ms: 1, stream: Stream::Stdout, data }));
+        assert!(event(GuestEventKind::Start) < output && output < event(GuestEventKind::End));
+    }
+
+    #[test]
     fn parts_of_a_trajectory_are_put_together_and_no_more_than_a_box_has_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let mut logs = Logs::create(dir.path(), ALL).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentClient;
-use boxlaunch::agent::messages::{Skill, Status};
+use boxlaunch::agent::messages::Status;
 use boxlaunch::boxes::{Boxes, State};
 use clap::Subcommand;
 use serde_json::json;
@@ -142,18 +142,11 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, CommandError> {
             tell(args.common.json, &answer, answer::capabilities).map(|()| exit::DONE)
         }
         AgentCommand::Skills(args) => {
-            let skills = args.common.client(ANSWER)?.skills(args.session.as_deref())?;
-            tell(args.common.json, &Skills { skills }, |it| answer::skills(&it.skills))
-                .map(|()| exit::DONE)
+            let answer = args.common.client(ANSWER)?.skills(args.session.as_deref())?;
+            tell(args.common.json, &answer, |it| answer::skills(&it.skills)).map(|()| exit::DONE)
         }
         AgentCommand::Generate(args) => generate::generate(args),
     }
-}
-
-/// The skills of an agent, as JSON has them.
-#[derive(serde::Serialize)]
-struct Skills {
-    skills: Vec<Skill>,
 }
 
 /// Prints an answer as JSON or as text.

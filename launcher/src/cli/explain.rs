@@ -162,17 +162,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
-        LaunchError::AgentEnded { status: 0, .. } => {
-            "give it a program that keeps running; one that ends when it is done, as with a task, needs \
-             `health \"none\"` in the Boxfile"
-        }
-        LaunchError::AgentEnded { was_silent: false, .. } => {
-            "look at the agent's output above, and at its program in the Boxfile"
-        }
-        LaunchError::AgentEnded { .. } => {
-            "it has written nothing: look at its program and arguments in the Boxfile, and give it \
-             one that keeps running"
-        }
+        LaunchError::AgentEnded { status, was_silent, .. } => ended_help(*status, *was_silent),
         LaunchError::Volume(error) => return volume_help(error),
         LaunchError::Agent(error) => agent_help(error),
         LaunchError::NoPasst => INSTALL_NETWORK,
@@ -183,6 +173,21 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         error => return named_help(error).or_else(|| skill_help(error)),
     })
+}
+
+/// Returns what to do about an agent that has ended before it was ready.
+const fn ended_help(status: u8, was_silent: bool) -> &'static str {
+    match (status, was_silent) {
+        (0, _) => {
+            "give it a program that keeps running; one that ends when it is done, as with a task, needs \
+             `health \"none\"` in the Boxfile"
+        }
+        (_, false) => "look at the agent's output above, and at its program in the Boxfile",
+        (_, true) => {
+            "it has written nothing: look at its program and arguments in the Boxfile, and give it \
+             one that keeps running"
+        }
+    }
 }
 
 /// Returns what to do about an error of a command that names a box.

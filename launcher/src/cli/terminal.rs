@@ -119,6 +119,8 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String, CommandError> 
 /// The widest column of a table, in characters. A cell that is wider moves the rest of its own row and of no other, so
 /// that a table is never much larger than what is in it.
 const WIDEST: usize = 100;
+/// The blanks between two columns.
+const GAP: usize = 3;
 
 /// Returns a table with its columns below each other.
 pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
@@ -130,22 +132,19 @@ pub(crate) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: [usize; N] = std::array::from_fn(widest);
     let mut table = String::new();
     for row in rows {
-        let mut missing = 0;
+        let mut blanks = 0;
         for (cell, column) in row.iter().zip(widths) {
             if !cell.is_empty() {
-                table.extend(std::iter::repeat_n(' ', missing));
+                table.extend(std::iter::repeat_n(' ', blanks));
                 table += cell;
-                missing = 0;
+                blanks = 0;
             }
-            missing += column.saturating_sub(width(cell)) + GAP;
+            blanks += column.saturating_sub(width(cell)) + GAP;
         }
         table.push('\n');
     }
     table
 }
-
-/// The blanks between two columns.
-const GAP: usize = 3;
 
 /// Prints something that is not the result. Nothing can be done where that fails.
 pub(crate) fn notice(text: &str) {

@@ -33,7 +33,6 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
         let message = format!("the task cannot be given: {error}");
         Diagnostic::new(message, node.name.span, "this task").with_help(match error {
             TaskError::TooLong(_) => "give the box larger inputs as a directory: declare a `share`",
-            TaskError::NoTime => "leave `timeout` out for no limit",
             _ => "write some text without zero bytes",
         })
     };

@@ -14,7 +14,7 @@ use box_inspect::opened;
 use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
-use boxbuild::compose::{ComposeError, NOT_EXECUTABLE, Obstacle};
+use boxbuild::compose::{ComposeError, Obstacle};
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
@@ -140,7 +140,7 @@ impl Explain for ComposeError {
                 let text = format!("did you mean {near:?}? Or add the program to the image");
                 return help(ProgramInvalid, text);
             }
-            Self::NoSuchProgram { message, .. } if message.ends_with(NOT_EXECUTABLE) => {
+            Self::NoSuchProgram { lacks_permission: true, .. } => {
                 let text = "give it execute permission in the image, or `mode=\"0755\"` where the Boxfile adds the `file`";
                 return help(ProgramInvalid, text);
             }

@@ -24,7 +24,7 @@ pub fn writable_tag(number: u8) -> String {
     format!("share-{number}")
 }
 
-/// What the host gives a box for one run. A mount inside another one comes after it.
+/// The mounts and the task that a host gives to a box for one run. A mount inside another one comes after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Mounts {

@@ -104,3 +104,17 @@ fn prompt(word: &str) -> Result<String, CommandError> {
     }
     String::from_utf8(bytes).map_err(|_| usage("the prompt is not UTF-8", "give it text"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_has_some_text() {
+        assert_eq!(prompt(" hello ").unwrap(), " hello ");
+        for word in ["", " \n"] {
+            let error = prompt(word).unwrap_err().text();
+            assert!(error.contains("the prompt is empty"), "{error}");
+        }
+    }
+}
