@@ -43,16 +43,21 @@ const RUN_OPTIONS: &str = "mode=0700,size=64k";
 const KERNEL_FILESYSTEMS: [(&str, &str, &str); 3] =
     [("proc", "/proc", ""), ("sysfs", "/sys", ""), ("cgroup2", cgroup::MOUNT, "nsdelegate")];
 
-/// Mounts `/dev`, unless the kernel has done so itself.
+/// Mounts `/dev`, or gives its flags to the mount that the kernel has made.
 ///
 /// # Errors
 /// The mount's.
 pub fn mount_devices() -> Result<(), InitError> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
     match mount(Some("dev"), "/dev", Some("devtmpfs"), flags, None::<&str>) {
-        Ok(()) | Err(Errno::EBUSY) => Ok(()),
-        Err(error) => Err(error).step("mount devtmpfs on /dev"),
+        // The kernel has mounted it, without the flags.
+        Err(Errno::EBUSY) => {
+            let again = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+            mount(None::<&str>, "/dev", None::<&str>, again, None::<&str>)
+        }
+        mounted => mounted,
     }
+    .step("mount devtmpfs on /dev")
 }
 
 /// Reads the nonce that proves to the launcher that this is the init that it started, and whether it sends mounts of the

@@ -15,7 +15,7 @@ pub(crate) fn speak_of_panics() {
     std::panic::set_hook(Box::new(|info| say(&format!("panic: {info}"))));
 }
 
-/// Makes a panic speak on standard error, which the kernel connected to the console. For processes
+/// Makes a panic speak on standard error: the console, if that was there when init started. For processes
 /// that live among workloads, where `/dev/console` may be anything.
 pub(crate) fn speak_of_panics_on_stderr() {
     std::panic::set_hook(Box::new(|info| drop(writeln!(io::stderr(), "box-init: panic: {info}"))));

@@ -32,6 +32,10 @@ const LOG_NO_ENV: u32 = 1;
 /// The value that stands for no file descriptor.
 const NO_FD: i32 = -1;
 const STDERR: i32 = 2;
+/// The word of the kernel's command line that makes it mount devtmpfs on `/dev` of its first root (`devtmpfs.mount`).
+const MOUNT_DEVICES: &CStr = c"devtmpfs.mount=1";
+/// How many entries libkrun reads of an environment, which it adds to the command line (`MAX_ARGS`, which is private).
+const MOST_WORDS: usize = 4096;
 /// No `NET_FEATURE_…` of libkrun.
 const NO_FEATURES: u32 = 0;
 /// No `NET_FLAG_…` of libkrun: its own init would ask for an address.
@@ -131,7 +135,7 @@ impl Vm {
         Ok(Self { context })
     }
 
-    /// Boots the ELF kernel at `path`, with libkrun's own command line.
+    /// Boots the ELF kernel at `path`, with libkrun's own command line and what [`Self::add_memory_root`] adds.
     ///
     /// # Errors
     /// When libkrun refuses the path.
@@ -187,11 +191,21 @@ impl Vm {
         checked("krun_add_virtiofs3", code).map(drop)
     }
 
-    /// Makes the kernel's first root: a file system in the VMM's memory, with no host directory.
+    /// Makes the kernel's first root: a file system in the VMM's memory, with no host directory. If it has a directory
+    /// `/dev`, the kernel mounts its devices there before it starts init.
+    ///
+    /// The kernel starts init without standard streams if its console, which a thread of the VMM has to set up, is not there
+    /// yet. Rust's runtime opens `/dev/null` then, and aborts where that is missing.
     ///
     /// # Errors
     /// When libkrun refuses.
     pub fn add_memory_root(&mut self) -> Result<(), KrunError> {
+        let mut words = [ptr::null(); MOST_WORDS];
+        words[0] = MOUNT_DEVICES.as_ptr();
+        // SAFETY: the array is as long as libkrun takes it to be, and ends with null; its one word is a C string, which
+        // libkrun copies.
+        let code = unsafe { krun::krun_set_env(self.context, words.as_ptr()) };
+        checked("krun_set_env", code)?;
         // SAFETY: the tag is a C string; a null path asks for a file system without a directory.
         let code = unsafe {
             krun::krun_add_virtiofs3(self.context, ROOT_TAG.as_ptr(), ptr::null(), 0, false)

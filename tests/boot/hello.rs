@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use box_image::manifest::KERNEL_TYPE;
@@ -37,25 +38,30 @@ const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
 const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/null; \
     head -c 1 /proc/1/mem; wget -qO- http://127.0.0.1:4088/health";
 
+/// Starts a box whose init begins without standard streams, as where the kernel's console comes late.
+const LATE: &str = "boxlaunch run -q --budget off /late -- echo ran";
+
 /// Made by the first test that asks; if that fails, the others fail at once.
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let boxfile = hello_checkout(dir.path());
     let budget = format!("{}ms", HELLO_TOTAL.number);
-    let write = |name: &str, text: &str| {
+    let write_with = |name: &str, text: &str, init: &Path| {
         fs::write(dir.path().join(name), text).unwrap();
         let bundle = dir.path().join(format!("{name}.box"));
-        bake(&dir.path().join(name), &tools.programs.box_init, &bundle);
+        bake(&dir.path().join(name), init, &bundle);
         bundle
     };
+    let write = |name: &str, text: &str| write_with(name, text, &tools.programs.box_init);
+    let late = write_with("late", &boxfile, &tools.programs.late_init);
     let hello = write("hello", &boxfile);
     let strict = write("strict", &boxfile.replace(&budget, "1ms"));
     let sick = write("sick", &boxfile.replace("path=\"/health\"", "path=\"/sick\""));
     let kernel = blob(&hello, manifest(&hello).blob(KERNEL_TYPE).unwrap());
     let host =
         tools.host.clone().file(&hello, "/hello").file(&strict, "/strict").file(&sick, "/sick");
-    let host = host.file(kernel, "/kernel");
+    let host = host.file(kernel, "/kernel").file(&late, "/late");
     Scenario::default()
         .run("first", "/hello", "true")
         .step("doctor", "boxlaunch doctor --json")
@@ -77,6 +83,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .run("never", "/sick", "echo ran")
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
+        .step("late", LATE)
         .start(&host)
 });
 
@@ -101,6 +108,12 @@ fn report(name: &str, status: i32) -> Value {
 
 fn stdout(report: &Value) -> &str {
     report["command"]["stdout"].as_str().unwrap()
+}
+
+#[test]
+fn init_starts_without_standard_streams() {
+    let step = step("late");
+    assert_eq!((step.status, step.stdout.as_str()), (0, "ran\n"), "{step:?}");
 }
 
 #[test]

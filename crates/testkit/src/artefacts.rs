@@ -66,6 +66,8 @@ pub struct Artefacts {
     pub intruder: PathBuf,
     /// box-init, which finds another rootfs than the launcher has checked; static.
     pub swap_init: PathBuf,
+    /// box-init, which starts without standard streams; static.
+    pub late_init: PathBuf,
     /// An init that looks for another way to the host; static.
     pub port_init: PathBuf,
     /// A hostile workload; static.
@@ -102,6 +104,7 @@ impl Artefacts {
             list_init: anywhere("list-init"),
             intruder: anywhere("intruder"),
             swap_init: anywhere("swap-init"),
+            late_init: anywhere("late-init"),
             port_init: anywhere("port-init"),
             red_team: anywhere("red-team"),
             keeper: anywhere("keeper"),

@@ -1,0 +1,51 @@
+//! box-init, started without standard streams, as the kernel starts it where its console comes late.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use box_image::plan::INIT_PATH;
+use box_init::boot;
+use box_init::error::InitError;
+use box_init::time::Clock;
+use nix::sys::stat::{fstat, makedev};
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+/// The argument of the second start, which is as the kernel's.
+const AGAIN: &str = "again";
+
+fn main() -> ExitCode {
+    let clock = Clock::start();
+    if std::process::id() == 1 && std::env::args().all(|it| it != AGAIN) {
+        for stream in 0..3 {
+            let _closed = nix::unistd::close(stream);
+        }
+        // Returns only on failure; the kernel panics as init ends.
+        drop(Command::new(INIT_PATH).arg(AGAIN).exec());
+        return ExitCode::FAILURE;
+    }
+    if std::process::id() == 1
+        && let Err(error) = check()
+    {
+        return box_init::run_as_init(|_| Err(error));
+    }
+    box_init::main(clock)
+}
+
+/// Checks that the streams were closed, in whose place Rust's runtime opens the null device, and that the kernel's mount
+/// of the devices gets init's flags.
+fn check() -> Result<(), InitError> {
+    let failed = |what: &str, why: String| InitError::new(what.to_owned(), why);
+    let stream =
+        fstat(io::stderr()).map_err(|error| failed("look at a stream", error.to_string()))?;
+    if stream.st_rdev != makedev(1, 3) {
+        return Err(failed("find the null device", format!("device {:x}", stream.st_rdev)));
+    }
+    boot::mount_devices()?;
+    let flags = statvfs("/dev").map_err(|error| failed("look at /dev", error.to_string()))?.flags();
+    if !flags.contains(FsFlags::ST_NOSUID | FsFlags::ST_NOEXEC) {
+        return Err(failed("find the flags of /dev", format!("{flags:?}")));
+    }
+    Ok(())
+}
