@@ -51,7 +51,7 @@ work killed assistant --stall";
 const FULL: &str = "prepare() { mount -t tmpfs -o size=64k tmpfs project; }; fill() { cat /dev/zero >project/filler 2>/dev/null; }
 work full assistant";
 
-/// What the model does for an agent that repairs the project, and the changes of the project then.
+/// The model's log of a successful repair.
 pub(crate) const ASKED: &str = "\
 ready
 asks for the files
@@ -60,6 +60,7 @@ has seen the tests fail, and proposes another repair
 was refused a place, and takes the right one
 has seen the tests pass
 ";
+/// The changes of the project after it, and the project's files.
 pub(crate) const REPAIRED: &str = r#"--- /dev/null
 +++ project/CHANGES.md
 +- slug: only the first space of a title became a hyphen, and other signs stayed.

@@ -38,9 +38,6 @@ const ESCAPE: &str = "mknod /tmp/vda b 254 0; head -c 1 /tmp/vda; \
 const SWAP: &str = "rm /dev/null && ln -s /proc/1/mem /dev/null; readlink /dev/null; \
     head -c 1 /proc/1/mem; wget -qO- http://127.0.0.1:4088/health";
 
-/// Starts a box whose init begins without standard streams, as where the kernel's console comes late.
-const LATE: &str = "boxlaunch run -q --budget off /late -- echo ran";
-
 /// Made by the first test that asks; if that fails, the others fail at once.
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -83,7 +80,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .run("never", "/sick", "echo ran")
         .run("over-budget", "/strict", "echo ran")
         .step("reported", "boxlaunch run --budget report /strict -- echo ran")
-        .step("late", LATE)
+        .step("late", "boxlaunch run -q --budget off /late -- echo ran")
         .start(&host)
 });
 
