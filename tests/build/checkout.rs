@@ -7,9 +7,9 @@ use std::sync::LazyLock;
 
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 use testkit::prerequisites::kernel_bundle;
-use testkit::{Artefacts, Workspace};
+use testkit::{Artefacts, Workspace, small_kernel};
 
-/// The programs and the kernel that every build needs.
+/// The programs and the kernel that every build needs. The kernel is a small one: see [`krunfw`].
 pub(crate) struct Tools {
     pub(crate) boxbuild: PathBuf,
     pub(crate) init: PathBuf,
@@ -22,11 +22,16 @@ pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let artefacts = Artefacts::build(&workspace).unwrap();
-        let kernel = kernel_bundle(&workspace, None, &mut |line| println!("{line}"));
+        let kernel = small_kernel::file(&workspace).unwrap();
         let Artefacts { boxbuild, box_init: init, hello_agent, .. } = artefacts;
-        Tools { boxbuild, init, kernel: kernel.unwrap(), hello_agent }
+        Tools { boxbuild, init, kernel, hello_agent }
     });
     &TOOLS
+}
+
+/// Downloads or finds libkrunfw, which boxes have without another word.
+pub(crate) fn krunfw() -> PathBuf {
+    kernel_bundle(&Workspace::find(), None, &mut |line| println!("{line}")).unwrap()
 }
 
 /// A temporary checkout.

@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use testkit::images::{Compression, Config, Image, Layer};
-use testkit::prerequisites::kernel_bundle;
-use testkit::{Artefacts, Workspace};
+use testkit::{Artefacts, Workspace, small_kernel};
 
 struct Tools {
     boxbuild: PathBuf,
@@ -20,8 +19,8 @@ fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let Artefacts { boxbuild, box_init: init, .. } = Artefacts::build(&workspace).unwrap();
-        let kernel = kernel_bundle(&workspace, None, &mut |line| println!("{line}"));
-        Tools { boxbuild, init, kernel: kernel.unwrap() }
+        let kernel = small_kernel::file(&workspace).unwrap();
+        Tools { boxbuild, init, kernel }
     });
     &TOOLS
 }

@@ -1,5 +1,6 @@
 //! A Boxfile that was read for a command, with its profiles, lock and warnings.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use box_cache::Store;
@@ -209,8 +210,8 @@ impl<'a> Tools<'a> {
 
 /// Identifies this very program, so that a changed builder does not take an older one's results.
 fn builder_identity() -> Result<Blake3Digest, Failure> {
-    let program = std::fs::read("/proc/self/exe").map_err(|error| {
+    let read = File::open("/proc/self/exe").and_then(Blake3Digest::of_reader);
+    read.map(|(digest, _)| digest).map_err(|error| {
         Failure::new(ErrorCode::Io, format!("cannot read this program itself: {error}"))
-    })?;
-    Ok(Blake3Digest::of(&program))
+    })
 }

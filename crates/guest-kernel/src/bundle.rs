@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use box_image::kernel::{Need, needs};
 use box_image::{KernelName, RunPlan};
+use memchr::memmem;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};
 
@@ -184,11 +185,9 @@ fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
 /// Finds the version in `linux_banner`, the line that the kernel prints first.
 fn version(file: &[u8]) -> String {
     const BANNER: &[u8] = b"Linux version ";
-    let starts = file.windows(BANNER.len() + 1).position(|window| {
-        window.starts_with(BANNER) && window.last().is_some_and(u8::is_ascii_digit)
-    });
-    let Some(start) = starts else { return String::new() };
-    let rest = &file[start + BANNER.len()..];
+    let mut after = memmem::find_iter(file, BANNER).filter_map(|at| file.get(at + BANNER.len()..));
+    let starts = |rest: &&[u8]| rest.first().is_some_and(u8::is_ascii_digit);
+    let Some(rest) = after.find(starts) else { return String::new() };
     let release = rest.iter().take(64).take_while(|byte| byte.is_ascii_graphic());
     format!("Linux version {}", release.map(|byte| char::from(*byte)).collect::<String>())
 }

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use box_image::kernel::Need;
 use flate2::read::GzDecoder;
+use memchr::memmem;
 
 /// The mark before the configuration.
 const START: &[u8] = b"IKCFG_ST";
@@ -23,8 +24,8 @@ impl Config {
     pub fn of(elf: &[u8]) -> Option<Self> {
         // The mark is also a constant of code that looks for it: what follows decides. A kernel has few of them;
         // a file with many is no kernel.
-        let starts = elf.windows(START.len()).enumerate().filter(|(_, window)| *window == START);
-        starts.take(MAX_MARKS).find_map(|(at, _)| Self::unpacked(elf.get(at + START.len()..)?))
+        let starts = memmem::find_iter(elf, START).take(MAX_MARKS);
+        starts.filter_map(|at| elf.get(at + START.len()..)).find_map(Self::unpacked)
     }
 
     fn unpacked(packed: &[u8]) -> Option<Self> {

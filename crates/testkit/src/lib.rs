@@ -8,6 +8,7 @@
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
 //! - [`lean_kernel`] compiles the kernels of `kernel/`;
+//! - [`small_kernel`] makes a kernel for boxes that nobody boots;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
 //! - [`deaf`] has the stops of an agent that does not end when it is asked to;
 //! - [`promises`] has the numbers of SPECIFICATION.md, which tests hold;
@@ -33,6 +34,7 @@ pub mod prerequisites;
 pub mod program;
 pub mod promises;
 pub mod registry;
+pub mod small_kernel;
 pub mod test_box;
 pub mod workspace;
 

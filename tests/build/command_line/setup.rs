@@ -5,7 +5,7 @@ use std::{env, fs};
 use serde_json::json;
 use test_server::{Identity, Server, file};
 
-use crate::checkout::{Checkout, Ran, tools};
+use crate::checkout::{Checkout, Ran, krunfw, tools};
 
 /// Runs `boxbuild` with a directory for the user's data, and without a kernel named otherwise.
 fn run(checkout: &Checkout, args: &[&str]) -> Ran {
@@ -17,8 +17,9 @@ fn run(checkout: &Checkout, args: &[&str]) -> Ran {
 #[test]
 fn a_build_takes_the_kernel_that_was_set_up() {
     let checkout = Checkout::new();
-    let expected = checkout.built(&[])["box"].clone();
-    let from = tools().kernel.to_str().unwrap();
+    let kernel = krunfw();
+    let from = kernel.to_str().unwrap();
+    let expected = checkout.run(&["build", "--kernel", from, "--json"]).json()["box"].clone();
     let ran = run(&checkout, &["setup", "--from", from]);
     assert!(ran.result.starts_with("guest kernel Linux version "), "{}{}", ran.result, ran.notes);
     let place = checkout.path("data/boxbuild/guest-kernel");

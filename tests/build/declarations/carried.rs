@@ -1,8 +1,9 @@
 //! Declarations about a run, those that today's launcher refuses among them: they are in the box all the same.
 
 use serde_json::json;
+use testkit::small_kernel;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, krunfw};
 
 const LATER: &str = r##"
 share "workspace" guest="/a3s/workspace" host="workspace" access="rw"
@@ -210,8 +211,8 @@ fn without_a_health_check_a_running_agent_is_ready() {
 #[test]
 fn the_kernel_that_the_boxfile_names() {
     let checkout = Checkout::new();
-    std::fs::copy(&crate::checkout::tools().kernel, checkout.path("kernel.so")).unwrap();
-    let plain = checkout.built(&[])["box"].clone();
+    std::fs::copy(krunfw(), checkout.path("kernel.so")).unwrap();
+    let plain = checkout.run(&["build", "--kernel", "kernel.so", "--json"]).json()["box"].clone();
     checkout.write("Boxfile", format!("{BOXFILE}kernel \"kernel.so\"\n"));
     let mut named = checkout.boxbuild(&["build", "--json"]);
     named.env("BOXBUILD_KERNEL", "/nonexistent");
@@ -224,22 +225,11 @@ fn the_kernel_that_the_boxfile_names() {
     assert!(said.contains("the kernel kernel.so is sha256:"), "{said}");
 }
 
-/// An ELF kernel of nothing but a release and a configuration, all of whose options but one are set that a box
-/// needs.
+/// Returns a kernel with all that a box needs but one option.
 fn kernel_without(option: &str, release: &str) -> Vec<u8> {
     let plan = testkit::test_box::config().plan;
     let needs = box_image::kernel::needs(&plan).into_iter().map(|need| need.option);
-    let set = needs.chain(["SMP"]).filter(|it| *it != option);
-    let text: String = set.map(|it| format!("CONFIG_{it}=y\n")).collect();
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
-    let mut file = vec![0; 64];
-    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    // An executable for x86-64, with a header and nothing else.
-    (file[6], file[16], file[18], file[20], file[52]) = (1, 2, 62, 1, 64);
-    file.extend(format!("Linux version {release} (x)").bytes());
-    file.extend(b"IKCFG_ST".iter().copied().chain(packed.finish().unwrap()));
-    file
+    small_kernel::configured(release, needs.chain(["SMP"]).filter(|it| *it != option))
 }
 
 #[test]

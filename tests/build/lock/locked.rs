@@ -89,13 +89,12 @@ fn a_changed_program() {
 #[test]
 fn another_init_and_another_kernel() {
     let checkout = checkout();
-    // The same program, with something after its last section.
+    // The same program and the same kernel, with something after their last section.
     let mut init = fs::read(&tools().init).unwrap();
     init.push(0);
     checkout.write("init", init);
     let text = refused(&checkout, &["--init", "init"]);
     assert!(text.contains("  init (linux/amd64): locked sha256:DIG, found"), "{text}");
-    // libkrunfw has whatever follows its sections.
     let mut kernel = fs::read(&tools().kernel).unwrap();
     kernel.push(0);
     checkout.write("kernel", kernel);

@@ -13,6 +13,7 @@ use box_image::wire::INIT_MARK;
 use boxfile_spec::{Boxfile, Source, Sources, dotenv};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_open_prefix};
 use host_fs::{FileError, checkout};
+use memchr::memmem;
 
 use crate::binary::{self, Program};
 use crate::compose::Env;
@@ -87,7 +88,7 @@ pub(super) fn init(request: &Request<'_>) -> Result<Tool, BuildError> {
         return Err(refused(format!("a static program for {}", request.platform)));
     }
     // Any other program would build a box that only fails when it starts.
-    if !bytes.windows(INIT_MARK.len()).any(|part| part == INIT_MARK.as_bytes()) {
+    if memmem::find(&bytes, INIT_MARK.as_bytes()).is_none() {
         return Err(refused(format!("box-init: it lacks the text \"{INIT_MARK}\"")));
     }
     Ok(Tool::new(bytes))

@@ -1,0 +1,52 @@
+//! A kernel of a few hundred bytes, for builds of boxes that nobody boots: with libkrunfw's most of such a build is
+//! reading 21 MB and looking through them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
+
+use crate::{KitError, Result, Workspace};
+
+/// Returns an ELF kernel for x86-64 that has a release and no code.
+pub fn bytes(release: &str) -> Vec<u8> {
+    let mut file = vec![0; 64];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    // An executable for x86-64, with a header and nothing else.
+    (file[6], file[16], file[18], file[20], file[52]) = (1, 2, 62, 1, 64);
+    file.extend(format!("Linux version {release} (x)").bytes());
+    file
+}
+
+/// Returns the kernel of [`bytes`] with a configuration that sets these options, named without `CONFIG_`.
+pub fn configured<'a>(release: &str, options: impl IntoIterator<Item = &'a str>) -> Vec<u8> {
+    let text: String = options.into_iter().map(|it| format!("CONFIG_{it}=y\n")).collect();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    // Writing to memory does not fail.
+    let packed =
+        packed.write_all(text.as_bytes()).and_then(|()| packed.finish()).unwrap_or_default();
+    [bytes(release), b"IKCFG_ST".to_vec(), packed].concat()
+}
+
+/// Writes a kernel without a configuration into the build output and returns its path.
+///
+/// # Errors
+/// It cannot be written.
+pub fn file(workspace: &Workspace) -> Result<PathBuf> {
+    let path = workspace.target("small-kernel");
+    let kernel = bytes("6.12.1");
+    if fs::read(&path).ok().as_ref() != Some(&kernel) {
+        write(&path, &kernel).map_err(KitError::file("write", &path))?;
+    }
+    Ok(path)
+}
+
+/// Writes a file so that a test program beside this one sees all of it or nothing.
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    draft.write_all(bytes)?;
+    draft.persist(path).map(drop).map_err(|error| error.error)
+}
