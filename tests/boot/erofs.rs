@@ -76,7 +76,7 @@ fn the_guests_kernel_shows_every_edge_of_the_format() {
             "list",
             &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /erofs"),
         )
-        .start(&tools().host.clone().real_clock().file(&bundle, "/erofs"));
+        .start(&tools().host.clone().file(&bundle, "/erofs"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);
     let listed: Vec<Value> =

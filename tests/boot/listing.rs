@@ -175,7 +175,7 @@ fn the_guest_lists_the_tree_that_the_builder_computed() {
             "list",
             &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /listing"),
         )
-        .start(&tools.host.clone().real_clock().file(&bundle, "/listing"));
+        .start(&tools.host.clone().file(&bundle, "/listing"));
     let step = &steps["list"];
     assert_eq!(step.status, 0, "{}", step.stderr);
     let listed: Vec<Value> =

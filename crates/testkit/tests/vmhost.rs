@@ -57,13 +57,11 @@ mod tests {
     fn output_can_be_watched_and_silence_has_an_end() {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let script = "printf 'a\\nb\\r\\n'; echo err >&2";
-        let output =
-            host().real_clock().run_live(&["sh", "-c", script], &mut out, &mut err).unwrap();
+        let output = host().run_live(&["sh", "-c", script], &mut out, &mut err).unwrap();
         assert_eq!((out, err), (output.stdout, output.stderr));
-        let late = host().real_clock().time_limit(Duration::ZERO).run(&["true"]).unwrap_err();
+        let late = host().time_limit(Duration::ZERO).run(&["true"]).unwrap_err();
         assert!(matches!(late, HostError::TimeLimit { .. }), "{late}");
-        let panicked =
-            host().real_clock().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
+        let panicked = host().run(&["sh", "-c", "echo c > /proc/sysrq-trigger"]).unwrap_err();
         assert!(panicked.to_string().contains("Kernel panic"), "{panicked}");
     }
 }

@@ -29,7 +29,6 @@ pub struct VirtualHost {
     files: Vec<(PathBuf, String)>,
     disks: Vec<(Source, String)>,
     time_limit: Duration,
-    exact: bool,
 }
 
 impl VirtualHost {
@@ -46,7 +45,6 @@ impl VirtualHost {
             files: Vec::new(),
             disks: Vec::new(),
             time_limit: Duration::from_secs(1200),
-            exact: true,
         }
     }
 
@@ -75,14 +73,6 @@ impl VirtualHost {
     #[must_use]
     pub const fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = limit;
-        self
-    }
-
-    /// Lets the machine's clock be the real one instead of its instruction counter. Runs end sooner, by a third
-    /// and more, but take another time each time; and time limits in the machine meet slow programs.
-    #[must_use]
-    pub const fn real_clock(mut self) -> Self {
-        self.exact = false;
         self
     }
 
@@ -181,7 +171,6 @@ impl VirtualHost {
             initramfs: &initramfs.path(),
             console: &console.path(),
             disks: &disks,
-            exact: self.exact,
             live,
         };
         let end = qemu::run(qemu::command(&self.starter(), &start), self.time_limit, out, err)?;

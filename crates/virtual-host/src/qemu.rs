@@ -29,12 +29,11 @@ pub(crate) const CPUS: u8 = 1;
 /// The model's features that QEMU 7.2 does not emulate. A later one may, and would be another CPU.
 const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefetch,-osvw,-topoext,\
     -nrip-save,-xsavec";
-/// The machine's kernel command line: a quiet console, and an end at a panic.
-const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr";
-/// Its continuation where instructions are the clock: it is exact, so nothing is calibrated against anything. The
-/// timer of the local APIC could not be: the kernel would wait 0.4 s to find that out, in a loop of PAUSEs, which
-/// are slow to emulate, and use another timer.
-const EXACT: &str = " no_timer_check tsc_early_khz=1000000 nolapic_timer";
+/// The machine's kernel command line: a quiet console, and an end at a panic. The clock is exact, so nothing is
+/// calibrated against anything. The timer of the local APIC could not be: the kernel would wait 0.4 s to find that
+/// out, in a loop of PAUSEs, which are slow to emulate, and use another timer.
+const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
+    no_timer_check tsc_early_khz=1000000 nolapic_timer";
 
 /// The parts of a virtual host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -85,8 +84,6 @@ pub(crate) struct Start<'a> {
     pub(crate) initramfs: &'a Path,
     pub(crate) console: &'a Path,
     pub(crate) disks: &'a [Disk],
-    /// Whether each instruction takes a nanosecond, instead of what it takes to emulate it.
-    pub(crate) exact: bool,
     /// Whether the second and third serial port are the emulator's standard output and error.
     pub(crate) live: bool,
 }
@@ -101,12 +98,8 @@ pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
     command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &CPUS.to_string()]);
     command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initramfs);
-    if start.exact {
-        command.args(["-icount", "shift=0,sleep=off"]);
-    }
-    command.args(["-seed", "1"]);
-    command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-append"]);
-    command.arg(CMDLINE.to_owned() + if start.exact { EXACT } else { "" });
+    command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
+    command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-append", CMDLINE]);
     command.arg("-serial").arg(with_path("file:", start.console));
     if start.live {
         command.args(["-serial", "file:/dev/fd/1", "-serial", "file:/dev/fd/2"]);
@@ -216,7 +209,6 @@ mod tests {
             initramfs: Path::new("i"),
             console: Path::new("c,d"),
             disks: &disks,
-            exact: true,
             live: false,
         };
         let line = programs::shown(&command(&[], &start));
@@ -227,11 +219,6 @@ mod tests {
             let option = format!("{options},mem-path={} -device", path.display());
             assert!(line.contains(&option), "{line}");
         }
-        let counts = |exact| {
-            let command = command(&[], &Start { exact, ..start });
-            command.get_args().any(|word| word == "-icount")
-        };
-        assert!(counts(true) && !counts(false));
     }
 
     #[test]
