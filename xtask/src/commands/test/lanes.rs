@@ -12,6 +12,7 @@ use super::ran::Ran;
 use super::scope::{Checked, LeftOut, Scope};
 use super::split::{Piece, split};
 use super::tally::{Sum, Tally};
+use super::temporary::Temporary;
 use super::times::Times;
 use crate::{cargo, say};
 
@@ -19,6 +20,7 @@ struct Lanes<'a> {
     workspace: &'a Workspace,
     scope: Scope,
     count: usize,
+    temporary: Temporary,
     state: Mutex<State>,
     /// Notified whenever a job has ended.
     ended: Condvar,
@@ -50,7 +52,8 @@ pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
         failed: Vec::new(),
     };
     let count = thread::available_parallelism().map_or(1, usize::from);
-    let lanes = Lanes { workspace, scope, count, state: Mutex::new(state), ended: Condvar::new() };
+    let (temporary, state, ended) = (Temporary::new(), Mutex::new(state), Condvar::new());
+    let lanes = Lanes { workspace, scope, count, temporary, state, ended };
     say::watch(|| {
         thread::scope(|scope| {
             for _ in 0..count {
@@ -126,6 +129,7 @@ impl Lanes<'_> {
     /// Runs some tests of a program; returns whether they pass.
     fn test(&self, piece: &Piece) -> bool {
         let mut command = piece.program.command();
+        self.temporary.pass_to(&mut command);
         if piece.needs_programs() {
             command.env(Artefacts::BUILT, "1");
         }

@@ -8,6 +8,7 @@ mod ran;
 mod scope;
 mod split;
 mod tally;
+mod temporary;
 mod times;
 
 use std::process::ExitCode;
@@ -25,7 +26,8 @@ doc, and all tests but those that are ignored. On two processors that takes abou
 clean clone almost an hour. The last lines say which tests were left out.
 
 A test program is split where that ends the run sooner. The time of each test is kept in
-target/test-times.json, so that the next run starts with those that take longest.
+target/test-times.json, so that the next run starts with those that take longest. Where 8 GiB of memory are
+available and TMPDIR is not set, tests have their temporary files in /dev/shm.
 
 Examples:
   cargo xtask test --quick
