@@ -129,7 +129,7 @@ impl Lanes<'_> {
     /// Runs some tests of a program; returns whether they pass.
     fn test(&self, piece: &Piece) -> bool {
         let mut command = piece.program.command();
-        self.temporary.pass_to(&mut command);
+        self.temporary.pass_to(&mut command, &piece.program.name);
         if piece.needs_programs() {
             command.env(Artefacts::BUILT, "1");
         }
