@@ -11,7 +11,7 @@ use testkit::lean_kernel::GUEST;
 use testkit::prerequisites::{host_kernel, with_busybox};
 use testkit::{Artefacts, VirtualHost, Workspace};
 
-/// The seconds that a command has on a virtual host with the real clock: a busy machine emulates slowly.
+/// The seconds of virtual time for a command that does far more than start a box.
 pub(crate) const UNHURRIED: u32 = 200;
 
 /// Everything that boots need, built or fetched once.

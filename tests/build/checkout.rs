@@ -29,7 +29,7 @@ pub(crate) fn tools() -> &'static Tools {
     &TOOLS
 }
 
-/// Downloads or finds libkrunfw, which boxes have without another word.
+/// Downloads or finds libkrunfw, the kernel of boxes whose Boxfile names none.
 pub(crate) fn krunfw() -> PathBuf {
     kernel_bundle(&Workspace::find(), None, &mut |line| println!("{line}")).unwrap()
 }

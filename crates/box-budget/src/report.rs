@@ -82,18 +82,9 @@ fn footer(measured: &Measurement, old: Option<Comparison<'_>>) -> String {
     if measured.budget == Budget::default() {
         lines += NO_BUDGET;
     }
-    let runs = measured.runs.len();
-    let machine = &measured.machine;
-    lines
-        + &format!(
-            "{runs} {} on QEMU {}, {} {}, {} CPU, kernel {}\n{VIRTUAL_TIME}\n",
-            if runs == 1 { "start" } else { "starts" },
-            machine.qemu,
-            machine.machine,
-            machine.cpu,
-            machine.cpus,
-            machine.kernel,
-        )
+    let (runs, machine) = (measured.runs.len(), &measured.machine);
+    let starts = if runs == 1 { "start" } else { "starts" };
+    lines + &format!("{runs} {starts} on {machine}\n{VIRTUAL_TIME}\n")
 }
 
 /// Returns the result as one object: `boxbuild budget --json`.

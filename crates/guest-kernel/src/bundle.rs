@@ -157,8 +157,9 @@ fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
 /// zero when it starts.
 fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
     const DATA_OFFSET: u64 = 0x1000;
-    let used = bundle.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let mut file = Vec::with_capacity(used + 0x1000);
+    let length = bundle.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let used = &bundle.data[..length];
+    let mut file = Vec::with_capacity(length + 0x1000);
     // e_ident: 64-bit, little-endian, version 1, System V ABI.
     file.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     file.extend_from_slice(&elf::ET_EXEC.to_le_bytes());
@@ -173,12 +174,12 @@ fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
     }
     file.extend_from_slice(&elf::PT_LOAD.to_le_bytes());
     file.extend_from_slice(&(elf::PF_R | elf::PF_W | elf::PF_X).to_le_bytes());
-    let (used, all) = (used as u64, bundle.data.len() as u64);
-    for word in [DATA_OFFSET, bundle.load, bundle.load, used, all, 0x1000] {
+    let (in_file, in_memory) = (length as u64, bundle.data.len() as u64);
+    for word in [DATA_OFFSET, bundle.load, bundle.load, in_file, in_memory, 0x1000] {
         file.extend_from_slice(&word.to_le_bytes());
     }
     file.resize(0x1000, 0);
-    file.extend(bundle.data.iter().take(usize::try_from(used).unwrap_or(usize::MAX)));
+    file.extend_from_slice(used);
     file
 }
 

@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use memchr::memmem;
 
 /// The mark before the configuration.
-const START: &[u8] = b"IKCFG_ST";
+pub const CONFIG_START: &[u8] = b"IKCFG_ST";
 /// The most marks that are looked at.
 const MAX_MARKS: usize = 16;
 /// The most bytes of a configuration; one with every option has some 300 KiB.
@@ -24,8 +24,8 @@ impl Config {
     pub fn of(elf: &[u8]) -> Option<Self> {
         // The mark is also a constant of code that looks for it: what follows decides. A kernel has few of them;
         // a file with many is no kernel.
-        let starts = memmem::find_iter(elf, START).take(MAX_MARKS);
-        starts.filter_map(|at| elf.get(at + START.len()..)).find_map(Self::unpacked)
+        let starts = memmem::find_iter(elf, CONFIG_START).take(MAX_MARKS);
+        starts.filter_map(|at| elf.get(at + CONFIG_START.len()..)).find_map(Self::unpacked)
     }
 
     fn unpacked(packed: &[u8]) -> Option<Self> {
@@ -79,7 +79,8 @@ mod tests {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(b"# CONFIG_PCI is not set\nCONFIG_SMP=y\nCONFIG_EXT4_FS=m\n").unwrap();
         let packed = encoder.finish().unwrap();
-        let elf = [b"\x7fELF..IKCFG_ST no gzip.." as &[u8], START, &packed, b"IKCFG_ED.."].concat();
+        let elf = [b"\x7fELF..IKCFG_ST no gzip.." as &[u8], CONFIG_START, &packed, b"IKCFG_ED.."]
+            .concat();
         let config = Config::of(&elf).unwrap();
         assert!(config.has("SMP"));
         assert!(!config.has("EXT4_FS"), "a module");

@@ -14,7 +14,7 @@ mod zip;
 use box_digest::Digest;
 
 pub use bundle::{Kernel, KernelError, extract, extract_for, extract_named};
-pub use config::Config;
+pub use config::{CONFIG_START, Config};
 pub use error::PackageError;
 pub use pip::{download, has_pip};
 

@@ -1,6 +1,7 @@
 //! The emulator: its command line, and its process.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -48,6 +49,13 @@ pub struct Machine {
     pub cpus: u8,
     /// The version of the machine's kernel.
     pub kernel: String,
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { qemu, machine, cpu, cpus, kernel } = self;
+        write!(f, "QEMU {qemu}, {machine} {cpu}, {cpus} CPU, kernel {kernel}")
+    }
 }
 
 /// Returns QEMU's version.

@@ -5,7 +5,7 @@ use std::{env, fs};
 use serde_json::json;
 use test_server::{Identity, Server, file};
 
-use crate::checkout::{Checkout, Ran, krunfw, tools};
+use crate::checkout::{Checkout, Ran, krunfw};
 
 /// Runs `boxbuild` with a directory for the user's data, and without a kernel named otherwise.
 fn run(checkout: &Checkout, args: &[&str]) -> Ran {
@@ -89,7 +89,7 @@ fn no_python_code_of_the_current_directory_is_run() {
 #[test]
 fn a_kernel_from_a_server_must_have_its_sha256() {
     let checkout = Checkout::new();
-    let kernel = fs::read(&tools().kernel).unwrap();
+    let kernel = fs::read(krunfw()).unwrap();
     let sha256 = testkit::digest::of_bytes(&kernel).hex();
     let server = Server::start(Identity::None, |_| move |_: &_| file(&kernel));
     let url = server.url("/libkrunfw.so.5");

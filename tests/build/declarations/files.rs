@@ -332,7 +332,7 @@ fn a_mount_hides_no_file_of_a_directory() {
 
 #[test]
 fn an_image_leads_to_nothing_outside_of_its_root() {
-    // Not where memory is: `/dev` is the guest's kernel's.
+    // Not below `/dev`, which in a box is the kernel's.
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let target = format!("../../../..{}", outside.path().display());
     let checkout = with_files("    file \"conf.yaml\" to=\"/escape/\"", "");

@@ -66,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let bundle = options.bundle.clone().unwrap_or_else(|| workspace.target("demo/hello.box"));
     let kernel = setup::for_virtual_host(&workspace)?;
     let host = VirtualHost::new(&kernel, cargo::build_boxlaunch(&workspace)?);
+    let machine = host.machine()?;
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &bundle))?;
     let mut tally = Tally::default();
     for round in 0..options.starts.div_ceil(AT_ONCE.into()) {
@@ -79,7 +80,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
         }
         say::note(&tally.line());
     }
-    say::result(&tally.line());
+    say::result(&format!("{}\non {machine}", tally.line()));
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

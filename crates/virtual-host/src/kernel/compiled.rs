@@ -57,12 +57,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (elf, cache) = (directory.path().join("vmlinux"), directory.path().join("cache"));
         let write_elf = |release: &str| {
-            let mut file = vec![0; 64];
-            file[..6].copy_from_slice(b"\x7fELF\x02\x01");
-            // An executable for x86-64, with a header and nothing else.
-            (file[6], file[16], file[18], file[20], file[52]) = (1, 2, 62, 1, 64);
-            file.extend_from_slice(format!("Linux version {release} (x)").as_bytes());
-            fs::write(&elf, file).unwrap();
+            fs::write(&elf, testkit::small_kernel::bytes(release)).unwrap();
         };
         write_elf("6.12.1-boxbuild");
         let error = prepare_file(&elf, &cache).unwrap_err().to_string();

@@ -51,7 +51,7 @@ impl Contest<'_> {
         let host = equip(host, &workspace, &programs)?;
         let doing = format!("using {} on the virtual host", self.name);
         let printed = say::step(&doing, || scripted(&host, runs))?;
-        let report = report(self.works, &printed, &host.machine()?.qemu)?;
+        let report = report(self.works, &printed, &host.machine()?.to_string())?;
         let path = bench.join(format!("{}.json", self.name));
         fs::write(&path, format!("{report:#}\n")).map_err(KitError::file("write", &path))?;
         say::result(table(self.works, &report).trim_end());
@@ -87,7 +87,7 @@ impl Contest<'_> {
 }
 
 /// Makes the report of what the script printed.
-fn report(works: &[Work], printed: &str, emulator: &str) -> Result<Value> {
+fn report(works: &[Work], printed: &str, machine: &str) -> Result<Value> {
     let mut found = Map::new();
     for (work, _) in works {
         let [host, shared] = ["host", "box"].map(|place| median_ms(printed, place, work));
@@ -97,7 +97,7 @@ fn report(works: &[Work], printed: &str, emulator: &str) -> Result<Value> {
             json!({ "host_ms": host, "box_ms": shared, "ratio": shared / host }),
         );
     }
-    Ok(json!({ "works": found, "emulator": emulator }))
+    Ok(json!({ "works": found, "machine": machine }))
 }
 
 /// Returns the median of what a work took at a place, in milliseconds.

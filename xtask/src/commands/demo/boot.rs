@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::{KitError, Result, program};
+use testkit::{KitError, Result, VirtualHost, program};
 
 use super::Demo;
 use crate::say;
@@ -28,6 +28,12 @@ pub(super) fn boot(demo: &Demo, example: &impl Places) -> Result<Value> {
     }
     say::note("booting on the virtual host: real libkrun and kernel, emulated CPU, its own clock");
     example.on_virtual_host(demo).map(|report| located(report, "virtual", "virtual"))
+}
+
+/// Says on which machine a report is made: its times mean nothing without it.
+pub(super) fn note_machine(host: &VirtualHost) -> Result<()> {
+    say::note(&format!("on {}", host.machine()?));
+    Ok(())
 }
 
 /// Asks the launcher what this machine offers; its exit code, that no box starts, is no failure here.

@@ -45,8 +45,9 @@ pub(super) fn run(count: u32) -> Outcome {
     let host = host.disk(&bundle, BOX).file(&programs.watcher, "/tools/watcher");
     let dirs = count.div_ceil(EACH);
     let script = format!("dirs={dirs} all={}\n{SCRIPT}", dirs * EACH);
+    let machine = host.machine()?;
     let output = host.memory(MEMORY).time_limit(TIME_LIMIT).run(&["sh", "-c", &script])?;
     let said = [output.stderr, output.stdout].concat();
-    say::result(String::from_utf8_lossy(&said).trim_end());
+    say::result(&format!("{}\non {machine}", String::from_utf8_lossy(&said).trim_end()));
     Ok(if output.status == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

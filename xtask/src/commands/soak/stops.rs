@@ -28,6 +28,7 @@ pub(super) fn run(times: u32) -> Outcome {
     let kernel = setup::for_virtual_host(&workspace)?;
     let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
     let host = host.disk(&bundle, BOX).time_limit(TIME_LIMIT);
+    let machine = host.machine()?;
     let mut tally = Tally::default();
     for round in 0..times.div_ceil(AT_ONCE.into()) {
         let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
@@ -47,7 +48,7 @@ pub(super) fn run(times: u32) -> Outcome {
         }
         say::note(&tally.line());
     }
-    say::result(&tally.line());
+    say::result(&format!("{}\non {machine}", tally.line()));
     Ok(if tally.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -1,20 +1,19 @@
 //! Where tests have their temporary files: in memory, where the machine has enough of it.
 //!
 //! Tests make and remove trees of thousands of files. ext4 without a journal looks at every inode that was freed in the
-//! last minute before it takes one (Linux, fs/ext4/ialloc.c, `recently_deleted`): that was more work than the tests'.
+//! last minutes before it takes one (Linux, fs/ext4/ialloc.c, `recently_deleted`): that was more work than the tests'.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, id};
+use std::path::Path;
+use std::process::Command;
 
+use host_fs::publish::DirectoryDraft;
 use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
-use tempfile::TempDir;
 
-/// A file system in memory, on every Linux with POSIX shared memory (shm_overview(7)).
-const MEMORY: &str = "/dev/shm";
-/// The start of the directory's name; the rest is the number of the process that made it.
-const PREFIX: &str = "boxbuild-test.";
-/// The bytes that must be free in it. The tests of one run use a tenth of that at a time.
+/// The destination of a draft that is never finished: with its random name, its lock, and the removal of what killed
+/// runs left. The directory is a file system in memory on every Linux with POSIX shared memory (shm_overview(7)).
+const MEMORY: &str = "/dev/shm/boxbuild-test";
+/// The bytes that must be free there. The tests of a run have used 1.7 GiB at a time.
 const FREE: u64 = 4 << 30;
 /// The memory in bytes that must be available beside what compilers and virtual hosts take.
 const AVAILABLE: u64 = 8 << 30;
@@ -35,16 +34,17 @@ const MAKING_FILES: [&str; 10] = [
 
 /// A directory in memory, which is removed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Temporary(Option<TempDir>);
+pub(super) struct Temporary(Option<DirectoryDraft>);
 
 impl Temporary {
     /// Makes one; none where `TMPDIR` names another place, or there is too little memory.
     pub(super) fn new() -> Self {
-        if std::env::var_os("TMPDIR").is_some() || available() < Some(AVAILABLE) {
+        if std::env::var_os("TMPDIR").is_some() {
             return Self(None);
         }
-        remove_abandoned(Path::new(MEMORY));
-        Self(made(Path::new(MEMORY)).filter(|made| is_suitable(made.path())))
+        // Made in any case: that removes what killed runs left, which takes memory.
+        let made = DirectoryDraft::beside(Path::new(MEMORY), 0o700).ok();
+        Self(made.filter(|it| available() >= Some(AVAILABLE) && is_suitable(it.path())))
     }
 
     /// Lets a test program make its temporary files here, if it makes many.
@@ -53,11 +53,6 @@ impl Temporary {
             command.env("TMPDIR", directory.path());
         }
     }
-}
-
-fn made(memory: &Path) -> Option<TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&format!("{PREFIX}{}", id())).rand_bytes(0).tempdir_in(memory).ok()
 }
 
 /// Returns the memory in bytes that programs could still take (proc(5), `MemAvailable`).
@@ -76,42 +71,28 @@ fn is_suitable(directory: &Path) -> bool {
     has_room && setxattr(directory, "user.test", b"", XattrFlags::empty()).is_ok()
 }
 
-/// Removes the directories of runs that were killed.
-fn remove_abandoned(memory: &Path) {
-    let Ok(entries) = fs::read_dir(memory) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if owner(&path).is_some_and(|owner| !Path::new("/proc").join(owner).exists()) {
-            // What another user left is theirs to remove.
-            drop(fs::remove_dir_all(path));
-        }
-    }
-}
-
-/// Returns the number of the process that made a directory; `None` of another directory.
-fn owner(path: &Path) -> Option<PathBuf> {
-    let number = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
-    number.bytes().all(|it| it.is_ascii_digit()).then(|| PathBuf::from(number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn only_directories_of_processes_that_ended_are_removed() {
-        let memory = tempfile::tempdir().unwrap();
-        let ours = made(memory.path()).unwrap();
-        // Process numbers end at 2^22 (proc(5), pid_max).
-        let [ended, other] =
-            ["boxbuild-test.99999999", "boxbuild-test.x"].map(|it| memory.path().join(it));
-        [&ended, &other].into_iter().for_each(|it| fs::create_dir(it).unwrap());
-        remove_abandoned(memory.path());
-        assert!(ours.path().exists() && other.exists() && !ended.exists());
-    }
-
-    #[test]
     fn memory_is_measured() {
         assert!(available().unwrap() > 1 << 20);
         assert!(!is_suitable(Path::new("/proc")), "no room, and no attributes");
+    }
+
+    #[test]
+    fn only_programs_that_make_many_files_have_them_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let draft = DirectoryDraft::beside(&directory.path().join("test"), 0o700).unwrap();
+        let path = draft.path().to_owned();
+        let temporary = Temporary(Some(draft));
+        for (program, has) in [(MAKING_FILES[0], true), ("boxlaunch --lib", false)] {
+            let mut command = Command::new("test");
+            temporary.pass_to(&mut command, program);
+            assert_eq!(command.get_envs().any(|(name, _)| name == "TMPDIR"), has, "{program}");
+        }
+        drop(temporary);
+        assert!(!path.exists());
     }
 }

@@ -61,5 +61,5 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
 }
 
 fn measure(host: &VirtualHost, runs: u32) -> Result<Value> {
-    report::of(&scripted(host, runs)?, &host.machine()?.qemu)
+    report::of(&scripted(host, runs)?, &host.machine()?.to_string())
 }

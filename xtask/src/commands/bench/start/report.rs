@@ -48,7 +48,7 @@ impl Starter {
 ///
 /// # Errors
 /// A program is missing in it.
-pub(super) fn of(printed: &str, emulator: &str) -> Result<Value> {
+pub(super) fn of(printed: &str, machine: &str) -> Result<Value> {
     let programs: Result<Vec<Value>> =
         Starter::ALL.iter().map(|it| program(*it, printed)).collect();
     let programs = programs?;
@@ -59,7 +59,7 @@ pub(super) fn of(printed: &str, emulator: &str) -> Result<Value> {
         .collect();
     Ok(json!({
         "clock": "virtual: 1 ns per instruction",
-        "emulator": emulator,
+        "machine": machine,
         "facts": facts,
         "host_memory_mib": MEMORY_MIB,
         "guest": { "cpus": 1, "memory_mib": 512 },
@@ -95,12 +95,10 @@ pub(super) fn for_people(report: &Value) -> String {
     let floor = programs.first().map_or(f64::NAN, |it| figure(it, "median_ms"));
     let word = |value: &Value| value.as_str().unwrap_or("?").to_owned();
     let mut text = format!(
-        "\nQEMU {}\nhost kernel {}, CPU {}\n{}, guest kernels {} and {}\n{}, guest kernel {}\n\
+        "\n{}\n{}, guest kernels {} and {}\n{}, guest kernel {}\n\
          {} warm runs in turn, virtual time (1 ns per instruction)\n\n\
          {:<38} {:>9} {:>9} {:>9} {:>7}\n",
-        word(&report["emulator"]),
-        word(&report["facts"]["host_kernel"]),
-        word(&report["facts"]["host_cpu"]),
+        word(&report["machine"]),
         word(&report["facts"]["boxlaunch"]),
         word(&report["facts"]["boxlaunch_kernel"]),
         word(&report["facts"]["lean_kernel"]),
@@ -126,16 +124,16 @@ pub(super) fn for_people(report: &Value) -> String {
 mod tests {
     use super::*;
 
-    const PRINTED: &str = "fact host-kernel 6.1.0\nfact host-cpu QEMU CPU\nfact boxlaunch boxlaunch 0.1.0\n\
+    const PRINTED: &str = "fact boxlaunch boxlaunch 0.1.0\n\
         took floor 300000\ntook boxlaunch 360000\ntook lean 90000\ntook microsandbox 930500\n\
         took floor 310000\ntook boxlaunch 350000\ntook microsandbox 960000\n\
         took floor 290000\ntook boxlaunch 400000\ntook microsandbox 940000\n";
 
     #[test]
     fn medians_and_extremes_are_reported_with_where_it_ran() {
-        let report = of(PRINTED, "7.2.22").unwrap();
+        let report = of(PRINTED, "QEMU 7.2.22, q35").unwrap();
         assert_eq!(report["runs"], 3);
-        assert_eq!(report["facts"]["host_cpu"], "QEMU CPU");
+        assert_eq!(report["facts"]["boxlaunch"], "boxlaunch 0.1.0");
         let boxlaunch = &report["programs"][1];
         assert_eq!(boxlaunch["ms"], json!([360.0, 350.0, 400.0]));
         let row = ["median_ms", "min_ms", "max_ms"].map(|field| boxlaunch[field].as_f64().unwrap());
@@ -143,7 +141,7 @@ mod tests {
         let text = for_people(&report);
         let last: Vec<&str> = text.lines().last().unwrap().split_whitespace().rev().collect();
         assert_eq!(last[..4], ["3.13", "960.0", "930.5", "940.0"], "{text}");
-        assert!(text.contains("QEMU 7.2.22\nhost kernel 6.1.0, CPU QEMU CPU\n"));
+        assert!(text.contains("\nQEMU 7.2.22, q35\nboxlaunch 0.1.0, "));
     }
 
     #[test]

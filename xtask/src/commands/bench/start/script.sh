@@ -42,8 +42,6 @@ turn() {
     timeout -k 2 10 sh /bench/timed "$@" || fail "$1 failed"
 }
 
-echo "fact host-kernel $(uname -r)"
-echo "fact host-cpu $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 echo "fact boxlaunch $(boxlaunch --version)"
 echo "fact microsandbox $($msb --version)"
 

@@ -78,6 +78,7 @@ impl Places for Assistant {
             .file(&demo.artefacts.assistant_model, "/bin/assistant-model")
             .disk(&demo.bundle, "/assistant.box");
         let host = with_busybox(host, &demo.workspace)?;
+        boot::note_machine(&host)?;
         let arguments = ["/out", "/assistant", "/assistant.box", "assistant-model"];
         let script = format!("ifconfig lo 127.0.0.1 up\n{SCRIPT}");
         let output = host.run(&[&["sh", "-c", &script, "sh"][..], &arguments].concat())?;

@@ -50,6 +50,7 @@ impl Places for Hello {
             .disk(&demo.bundle, "/hello.box");
         let mut command = vec!["boxlaunch".to_owned()];
         command.extend(run_words(Path::new("/hello.box"), &[]));
+        boot::note_machine(&host)?;
         let output = host.run(&command)?;
         boot::parse(output.status, &output.stdout, &output.stderr)
     }
