@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::server::{Answer, Served, client, listening, served};
+use super::server::{Answer, Served, client, listening, patient_client, served};
 use super::*;
 
 /// Returns the error of asking for the health of an agent; each of these takes two seconds at most.
@@ -91,12 +91,12 @@ fn sizes_are_bounded() {
     // Messages without end, each of them small.
     let many =
         served(|_, _| Answer::of(&vec![chunk(ChunkType::Metadata, &"x".repeat(60_000)); 300]));
-    let (text, _, ended) = generated(&client(&many), Some("s"));
+    let (text, _, ended) = generated(&patient_client(&many), Some("s"));
     let expected = "the agent's answer to StreamGenerate is larger than 16777216 bytes";
     assert_eq!((text.as_str(), ended.unwrap_err().to_string().as_str()), ("", expected));
     // Very many that are empty, which become larger than they were.
     let tiny = served(|_, _| Answer::of(&vec![chunk(ChunkType::Metadata, ""); 250_000]));
-    assert_eq!(generated(&client(&tiny), Some("s")).2.unwrap_err().to_string(), expected);
+    assert_eq!(generated(&patient_client(&tiny), Some("s")).2.unwrap_err().to_string(), expected);
     let heads = served(|_, _| Answer::failed("5", &"x".repeat(64 << 10)));
     let closed = "the agent ended the connection before its answer to HealthCheck was complete";
     assert_eq!(error(&heads), closed);

@@ -104,6 +104,11 @@ pub(super) fn client(served: &Served) -> AgentClient {
     AgentClient::new(&served.socket(), Duration::from_secs(1)).unwrap()
 }
 
+/// Like [`client`], with time for many megabytes on a busy machine.
+pub(super) fn patient_client(served: &Served) -> AgentClient {
+    AgentClient::new(&served.socket(), Duration::from_secs(60)).unwrap()
+}
+
 /// Runs a server that answers as `answer` says.
 pub(super) fn served(answer: fn(&str, &[u8]) -> Answer) -> Served {
     listening(move |listener, calls| async move {
