@@ -2,6 +2,7 @@
 //! directory, the names that were given since it was flushed last.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::traced::Call;
@@ -152,7 +153,7 @@ impl Disk {
     fn judge_named(&mut self, path: &Path) {
         let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
         let lost = below.filter(|(it, state)| !state.bytes || !state.name && *it != path);
-        let lost: Vec<_> = lost.filter(|(it, _)| !may_be_lost(it)).collect();
+        let lost: Vec<_> = lost.filter(|(it, _)| !self.may_be_lost(it)).collect();
         let lost = lost.iter().map(|(it, state)| format!("{it:?} has a name, but {state:?}"));
         self.lost.extend(lost.collect::<Vec<_>>());
     }
@@ -161,15 +162,16 @@ impl Disk {
     fn judge(&mut self, path: &Path, when: &str) {
         let below = self.states.iter().filter(|(it, _)| it.starts_with(path));
         let is_flushed = |state: &State| state.bytes && state.name;
-        let lost = below.filter(|(it, state)| !is_flushed(state) && !may_be_lost(it));
+        let lost = below.filter(|(it, state)| !is_flushed(state) && !self.may_be_lost(it));
         let lost = lost.map(|(it, state)| format!("{it:?} {when}: {state:?}"));
         self.lost.extend(lost.collect::<Vec<_>>());
     }
-}
 
-/// Returns whether something may be lost: the data of actions, which its readers verify, and what
-/// has no final name.
-fn may_be_lost(path: &Path) -> bool {
-    let path = path.to_str().unwrap();
-    path.contains("/store/data/") || path.contains("/.boxbuild-")
+    /// Returns whether something may be lost: the data of actions, which its readers verify, and what
+    /// has no final name. The root itself may be in a draft.
+    fn may_be_lost(&self, path: &Path) -> bool {
+        let path = path.strip_prefix(&self.root).unwrap();
+        let is_draft = |name: &OsStr| name.as_encoded_bytes().starts_with(b".boxbuild-");
+        path.starts_with("store/data") || path.iter().any(is_draft)
+    }
 }

@@ -6,15 +6,22 @@ use std::time::Instant;
 
 use testkit::{Artefacts, KitError, Result, Workspace};
 
-use super::programs;
+use super::programs::{self, check_table};
 use super::queue::{Job, Next, Queue};
 use super::ran::Ran;
 use super::scope::{Checked, LeftOut, Scope};
-use super::split::{Piece, split};
+use super::split::{NEEDING_PROGRAMS, Piece, SHARING, split};
 use super::tally::{Sum, Tally};
-use super::temporary::Temporary;
+use super::temporary::{MAKING_FILES, Temporary};
 use super::times::Times;
 use crate::{cargo, say};
+
+/// The tables whose lines are names of programs.
+const TABLES: [(&str, &[&str]); 3] = [
+    ("MAKING_FILES", &MAKING_FILES),
+    ("NEEDING_PROGRAMS", &NEEDING_PROGRAMS),
+    ("SHARING", &SHARING),
+];
 
 struct Lanes<'a> {
     workspace: &'a Workspace,
@@ -117,6 +124,7 @@ impl Lanes<'_> {
     /// Compiles the test programs, and adds their tests to the queue.
     fn compile_tests(&self) -> Result<()> {
         let programs = programs::compile(self.workspace)?;
+        TABLES.iter().try_for_each(|(table, names)| check_table(&programs, table, names))?;
         let listed = programs.into_iter().map(|it| it.tests().map(|tests| (Arc::new(it), tests)));
         let (selected, left_out) = self.scope.select(listed.collect::<Result<_>>()?)?;
         let mut state = self.lock();
@@ -143,7 +151,8 @@ impl Lanes<'_> {
             Ok(ran) => self.note(piece, &ran),
             Err(error) => {
                 say::error(&error);
-                self.lock().failed.push(piece.program.repeats(&piece.tests));
+                let repeat = piece.program.repeats(&piece.tests);
+                self.lock().failed.push(self.temporary.repeat(&piece.program.name, repeat));
                 Sum::not_started()
             }
         };
@@ -163,7 +172,7 @@ impl Lanes<'_> {
         let named = |test: &String| format!("{} {test}", piece.program.name);
         state.ignored.extend(ran.heard.ignored.iter().map(named));
         if !ran.passes() {
-            let repeat = ran.repeat(piece);
+            let repeat = self.temporary.repeat(&piece.program.name, ran.repeat(piece));
             say::relay(&ran.written());
             say::note(&format!(
                 "{} has failed ({}); repeat it with\n    {repeat}",

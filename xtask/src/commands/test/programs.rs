@@ -112,6 +112,18 @@ pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     programs(&program::run(&mut command)?)
 }
 
+/// Checks that a table of this directory names programs that exist, so that a renamed one is not left out unnoticed.
+///
+/// # Errors
+/// One does not exist.
+pub(super) fn check_table(programs: &[TestProgram], table: &str, names: &[&str]) -> Result<()> {
+    let is_gone = |name: &&&str| programs.iter().all(|program| program.name != **name);
+    names.iter().find(is_gone).map_or(Ok(()), |name| {
+        let table = format!("the table {table} of xtask/src/commands/test");
+        Err(KitError::malformed(table, format!("there is no test program \"{name}\"")))
+    })
+}
+
 fn programs(messages: &[u8]) -> Result<Vec<TestProgram>> {
     let messages = serde_json::Deserializer::from_slice(messages).into_iter();
     let messages: std::result::Result<Vec<Message>, _> = messages.collect();
@@ -145,6 +157,14 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a-b --lib", "box-tests --test boot"]);
         assert_eq!(found[0].command().get_current_dir(), Some(Path::new("/w/a-b")));
+    }
+
+    #[test]
+    fn a_table_that_names_a_program_that_is_gone_is_an_error() {
+        let programs = ["a --lib", "b --lib"].map(TestProgram::named);
+        check_table(&programs, "SHARING", &["b --lib"]).unwrap();
+        let error = check_table(&programs, "SHARING", &["b --lib", "c --lib"]).unwrap_err();
+        assert!(error.to_string().contains("no test program \"c --lib\""), "{error}");
     }
 
     #[test]

@@ -7,10 +7,10 @@ use super::times::Times;
 
 /// The programs whose tests of one module share what is made once in a process, such as a start of the
 /// virtual host: a module is never split.
-const SHARING: [&str; 1] = ["boxbuild-tests --test boot"];
+pub(super) const SHARING: [&str; 1] = ["boxbuild-tests --test boot"];
 /// The programs that start those of the project. Another one may do so too, but then waits for cargo in its
 /// lane.
-const NEEDING_PROGRAMS: [&str; 7] = [
+pub(super) const NEEDING_PROGRAMS: [&str; 7] = [
     "boxbuild-tests --test boot",
     "boxbuild-tests --test build",
     "boxbuild-tests --test export",

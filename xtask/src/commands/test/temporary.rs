@@ -10,16 +10,18 @@ use std::process::Command;
 use host_fs::publish::DirectoryDraft;
 use rustix::fs::{StatVfsMountFlags, XattrFlags, setxattr, statvfs};
 
-/// The destination of a draft that is never finished: with its random name, its lock, and the removal of what killed
-/// runs left. The directory is a file system in memory on every Linux with POSIX shared memory (shm_overview(7)).
-const MEMORY: &str = "/dev/shm/boxbuild-test";
+/// A file system in memory on every Linux with POSIX shared memory (shm_overview(7)).
+const MEMORY: &str = "/dev/shm";
+/// The name there of a draft that is never finished: with its random name, its lock, and the removal of what killed
+/// runs left.
+const NAME: &str = "boxbuild-test";
 /// The bytes that must be free there. The tests of a run have used 1.7 GiB at a time.
 const FREE: u64 = 4 << 30;
 /// The memory in bytes that must be available beside what compilers and virtual hosts take.
 const AVAILABLE: u64 = 8 << 30;
 /// The programs whose tests make many files. A path below `/dev` is one of the kernel's to some of the others, as it is
 /// to the code that they test.
-const MAKING_FILES: [&str; 10] = [
+pub(super) const MAKING_FILES: [&str; 10] = [
     "boxbuild-tests --test build",
     "boxbuild-tests --test export",
     "boxbuild-tests --test hostile",
@@ -43,15 +45,28 @@ impl Temporary {
             return Self(None);
         }
         // Made in any case: that removes what killed runs left, which takes memory.
-        let made = DirectoryDraft::beside(Path::new(MEMORY), 0o700).ok();
+        let made = DirectoryDraft::beside(&Path::new(MEMORY).join(NAME), 0o700).ok();
         Self(made.filter(|it| available() >= Some(AVAILABLE) && is_suitable(it.path())))
     }
 
     /// Lets a test program make its temporary files here, if it makes many.
     pub(super) fn pass_to(&self, command: &mut Command, program: &str) {
-        if let Some(directory) = self.0.as_ref().filter(|_| MAKING_FILES.contains(&program)) {
+        if let Some(directory) = self.of(program) {
             command.env("TMPDIR", directory.path());
         }
+    }
+
+    /// Returns the command line that repeats tests of a program, with its temporary files in memory again if they were
+    /// here.
+    pub(super) fn repeat(&self, program: &str, repeats: String) -> String {
+        match self.of(program) {
+            Some(_) => format!("TMPDIR={MEMORY} {repeats}"),
+            None => repeats,
+        }
+    }
+
+    fn of(&self, program: &str) -> Option<&DirectoryDraft> {
+        self.0.as_ref().filter(|_| MAKING_FILES.contains(&program))
     }
 }
 
@@ -91,6 +106,8 @@ mod tests {
             let mut command = Command::new("test");
             temporary.pass_to(&mut command, program);
             assert_eq!(command.get_envs().any(|(name, _)| name == "TMPDIR"), has, "{program}");
+            let repeat = temporary.repeat(program, "cargo test".to_owned());
+            assert_eq!(repeat, if has { "TMPDIR=/dev/shm cargo test" } else { "cargo test" });
         }
         drop(temporary);
         assert!(!path.exists());
