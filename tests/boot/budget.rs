@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use testkit::lean_kernel::HOST;
-use testkit::promises::HELLO_TOTAL;
+use testkit::promises::{HELLO_TOTAL, START_SPREAD};
 
 use crate::scenario::{bake, hello_checkout, tools};
 use crate::schema::assert_fits;
@@ -77,14 +77,13 @@ fn a_box_with_more_cpus_than_any_host_here_is_measured() {
 fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     let scene = Scene::new();
     let hello = scene.boxed("hello", HELLO_TOTAL.number);
-    let measured = report(&scene.budget(&hello, 5, &["--json"]), 0);
+    let measured = report(&scene.budget(&hello, 10, &["--json"]), 0);
     println!("{measured:#}");
     let total = |figure: &str| measured["phases_ms"]["total"][figure].as_f64().unwrap();
     let (min, max) = (total("min"), total("max"));
-    // Some four milliseconds: a tick of the host's kernel more or less, and for what it waits for.
-    let differs = 1.05;
-    assert!(max <= min * differs, "the starts of one box differ: {min} to {max}");
+    START_SPREAD.check((max / min - 1.0) * 100.0);
     assert!(measured["floor_ms"].as_f64().unwrap() < min, "{measured}");
+    let differs = 1.0 + START_SPREAD.number / 100.0;
     let under = scene.boxed("under", (max * differs).ceil());
     let over = scene.boxed("over", (min / differs).floor());
     let kept = report(&scene.budget(&under, 1, &["--json"]), 0);
@@ -97,14 +96,35 @@ fn a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes() {
     assert!(error.starts_with("error: the start takes longer than the budget allows"), "{error}");
 }
 
+/// The new box starts a tenth slower at least: its kernel sets up eight times the memory. Its budget of two milliseconds is
+/// replaced by what is measured.
 #[test]
-fn a_box_is_compared_with_an_older_one_and_both_measurements_are_the_same_each_time() {
-    let scene = Scene::new();
-    let hello = scene.boxed("hello", 2.0);
-    let same =
-        report(&scene.budget(&hello, 1, &["--json", "--compare", hello.to_str().unwrap()]), 4);
-    assert_eq!(same["errors"][0]["code"], "over-budget");
-    assert_eq!(same["compared"]["box"], same["box"]);
-    assert_eq!(same["compared"]["phases_ms"], same["phases_ms"], "to the last nanosecond");
-    assert_eq!(same["compared"]["ratio"]["total"], 1.0);
+fn a_box_is_compared_with_an_older_one_and_gets_a_budget_that_it_keeps() {
+    let mut scene = Scene::new();
+    let old = scene.boxed("old", HELLO_TOTAL.number);
+    scene.boxfile = scene.boxfile.replace("memory=\"256MiB\"", "memory=\"2048MiB\"");
+    let new = scene.boxed("new", 2.0);
+    let boxfile = scene.directory.path().join("new");
+    let before = fs::read_to_string(&boxfile).unwrap();
+
+    let (old_path, boxfile_path) = (old.to_str().unwrap(), boxfile.to_str().unwrap());
+    let options = ["--json", "--compare", old_path, "--write", "10%", "--file", boxfile_path];
+    let both = report(&scene.budget(&new, 1, &options), 0);
+    let alone = report(&scene.budget(&old, 1, &["--json"]), 0);
+    assert_eq!(both["compared"]["box"], alone["box"]);
+    assert_eq!(both["compared"]["phases_ms"], alone["phases_ms"], "to the last nanosecond");
+    let ratio = |phase: &str| both["compared"]["ratio"][phase].as_f64().unwrap();
+    assert!(ratio("kernel") > 1.1 && ratio("total") > 1.1, "{both}");
+
+    let after = fs::read_to_string(&boxfile).unwrap();
+    let others = |text: &str| -> Vec<String> {
+        text.lines().filter(|it| !it.starts_with("budget ")).map(str::to_owned).collect()
+    };
+    assert_eq!(others(&after), others(&before));
+    let total = both["written"]["total"].as_u64().unwrap();
+    assert!(after.contains(&format!("total=\"{total}ms\"")), "{after}");
+    let kept = scene.directory.path().join("kept.box");
+    bake(&boxfile, &tools().programs.box_init, &kept);
+    let kept = report(&scene.budget(&kept, 1, &["--json"]), 0);
+    assert_eq!(kept["within_budget"], true, "{kept}");
 }

@@ -20,6 +20,7 @@ fn an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box() {
     assert_eq!(ran.status.code(), Some(7), "{stderr}");
     assert_eq!(stdout, "from business-host\n");
     assert!(stderr.starts_with("boxlaunch: running on an emulated CPU: slow"), "{stderr}");
+    assert!(stderr.lines().nth(1).unwrap().starts_with("boxlaunch: QEMU "), "{stderr}");
     assert!(stderr.ends_with("\nto stderr\n"), "{stderr}");
 
     let report = boxlaunch("programs", &["--until-ready", "--json"]);

@@ -3,7 +3,7 @@
 use std::fs;
 
 use testkit::prerequisites::kernel_bundle;
-use testkit::promises::KRUNFW_START;
+use testkit::promises::{HELLO_JAIL, KRUNFW_START};
 
 use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
 
@@ -34,5 +34,7 @@ fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let stdout = report["command"]["stdout"].as_str().unwrap();
     assert!(stdout.starts_with("6.12.113\n") && stdout.lines().count() == 1, "{report}");
     println!("{}", report["phases_ms"]);
-    KRUNFW_START.check(report["phases_ms"]["total"].as_f64().unwrap());
+    let phase = |name: &str| report["phases_ms"][name].as_f64().unwrap();
+    HELLO_JAIL.check(phase("jail"));
+    KRUNFW_START.check(phase("total"));
 }

@@ -92,7 +92,7 @@ boxlaunch rm ends; boxlaunch run -d --rm --name gone /hello; boxlaunch stop gone
 boxlaunch run --name front /hello 2>/dev/null & pid=$!; sleep 2; boxlaunch exec front echo hi; boxlaunch stop front; wait $pid; echo $?
 boxlaunch rm front";
 
-/// How often an agent that is deaf to SIGTERM is stopped.
+/// How often an agent that ignores SIGTERM is stopped.
 const STOPS: u32 = 10;
 /// Nothing is left of it, and a run of a command has no status of the agent.
 const AFTER_STOPS: &str = "boxlaunch ps -an; boxlaunch run -q /hello -- true

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -43,15 +42,10 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
 
 /// Like [`bake`], with another kernel than the lean one.
 pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Path) {
-    let tools = tools();
-    let built = Command::new(&tools.programs.boxbuild)
-        .arg("build")
+    let mut build = tools().programs.box_build(init, kernel);
+    let built = build
         .arg("--file")
         .arg(boxfile)
-        .arg("--init")
-        .arg(init)
-        .arg("--kernel")
-        .arg(kernel)
         .arg("--store")
         .arg(output.with_file_name("store"))
         .arg("--output")

@@ -7,6 +7,7 @@ use box_digest::Digest;
 use box_image::{ErrorCode, NetworkMode, Phase, Phases};
 use box_layout::OpenBox;
 use serde::Deserialize;
+use virtual_host::programs::{SHOWN, tail};
 use virtual_host::{Ended, VirtualHost};
 
 use crate::{MeasureError, Measurement, Result};
@@ -16,11 +17,8 @@ const BOX: &str = "/box";
 /// The virtual time that an agent may take to be ready, in seconds, or twice the box's budget if that is
 /// longer: an agent that is never ready costs the real time of that.
 const STARTUP_TIMEOUT: u64 = 30;
-/// The real time that the virtual host may take for itself, and for each start of a box.
-const TIME_LIMIT: Duration = Duration::from_secs(20 * 60);
+/// The real time that the virtual host may take for each start of a box, beyond its own.
 const TIME_OF_A_START: Duration = Duration::from_secs(60);
-/// How much of a failed program's standard error is shown, in bytes.
-const STDERR_SHOWN: usize = 4000;
 
 /// The part of `boxlaunch run`'s report that is read.
 #[derive(Deserialize)]
@@ -49,8 +47,8 @@ struct Refused {
     help: Option<String>,
 }
 
-/// Measures so many starts of a box, and then the floor of its kernel, all in one start of the virtual
-/// host.
+/// Measures so many starts of a box after one that does not count, and then the floor of its kernel, all in one start
+/// of the virtual host.
 ///
 /// # Errors
 /// The box cannot be opened, the virtual host does not start, or a start of the box fails: then
@@ -62,14 +60,15 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
         return Err(MeasureError::Network);
     }
     let host = host.for_guest(plan.vm.memory_mib).disk_of(bundle, opened.files(), BOX);
-    let host = host.time_limit(TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
+    let host = host.time_limit(VirtualHost::TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
     let commands = commands(&opened, runs);
     let run = host.run_each(&commands)?;
     let mut ended = commands.iter().map(|it| it.join(" ")).zip(&run.ended);
-    let starts = ended.by_ref().take(runs.into());
-    let runs = starts.map(|(it, end)| phases(&it, end, opened.digest));
-    let runs = runs.collect::<Result<Vec<_>>>()?;
+    let starts = ended.by_ref().take(usize::from(runs) + 1);
+    let mut runs: Vec<_> =
+        starts.map(|(it, end)| phases(&it, end, opened.digest)).collect::<Result<_>>()?;
+    runs.drain(..1.min(runs.len()));
     let floor: Floor = ended.next().map_or_else(|| nothing("floor"), |(it, end)| read(&it, end))?;
     if runs.is_empty() {
         return nothing("run");
@@ -80,9 +79,9 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
     Ok(Measurement { digest: opened.digest, name, cpus, budget, floor_ms, runs, machine })
 }
 
-/// Returns the commands that start the box, and after them the one that measures the floor: the first
-/// machine in a start of the virtual host takes longer, because KVM and the kernel's file are not
-/// in the caches yet.
+/// Returns the commands that start the box, once more than is measured, and after them the one that measures the floor:
+/// the first machine in a start of the virtual host takes longer, because its kernel makes then what it keeps for the
+/// others.
 fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
     let vm = &opened.plan().vm;
     let kernel = box_layout::blob_path(Path::new(BOX), &opened.kernel.descriptor.digest);
@@ -104,7 +103,7 @@ fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
         BOX,
     ];
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let starts = std::iter::repeat_n(owned(&start), runs.into());
+    let starts = std::iter::repeat_n(owned(&start), usize::from(runs) + 1);
     starts.chain([owned(&floor)]).collect()
 }
 
@@ -141,8 +140,7 @@ fn refusal(command: &str, ended: &Ended) -> MeasureError {
         let code = first.code.as_deref().and_then(code_named);
         return MeasureError::Refused { message: first.message, help: first.help, code };
     }
-    let start = ended.stderr.len().saturating_sub(STDERR_SHOWN);
-    let stderr = String::from_utf8_lossy(&ended.stderr[start..]).trim_end().to_owned();
+    let stderr = tail(&ended.stderr, SHOWN).trim_end().to_owned();
     MeasureError::Failed { command: command.to_owned(), status: ended.status, stderr }
 }
 
@@ -203,8 +201,8 @@ mod tests {
         let commands = commands(&opened, 2);
         let kernel = opened.kernel.descriptor.digest.hex();
         let floor = format!("boxlaunch floor /box/blobs/sha256/{kernel} 1 256");
-        assert_eq!(commands[2].join(" "), floor);
-        assert_eq!(commands.len(), 3);
+        assert_eq!(commands[3].join(" "), floor);
+        assert_eq!(commands.len(), 4, "a start that does not count, and two");
         assert_eq!(commands[0].last().map(String::as_str), Some("/box"));
     }
 }

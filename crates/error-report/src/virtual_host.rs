@@ -16,6 +16,9 @@ impl From<&Error> for Explanation {
             Error::Missing { package, .. } => {
                 (VirtualHostMissing, format!("sudo apt-get install {package}")).into()
             }
+            Error::OldEmulator { .. } => {
+                (VirtualHostMissing, "install a later version of qemu-system-x86_64").into()
+            }
             Error::File { .. } | Error::Pack { .. } | Error::Output(_) => Io.into(),
             Error::Failed { command, .. } if command.starts_with("apt-") => (
                 DownloadFailed,

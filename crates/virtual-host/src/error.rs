@@ -31,6 +31,9 @@ pub enum HostError {
         /// The name of the Debian package that has it.
         package: &'static str,
     },
+    /// QEMU is older than what the virtual host needs.
+    #[error("QEMU {version} is too old: the virtual host needs {oldest} or later")]
+    OldEmulator { version: String, oldest: &'static str },
     /// A program could not be started.
     #[error("cannot start {program}: {source}")]
     Start { program: String, source: io::Error },

@@ -32,7 +32,10 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
-    /// Starts with 1 GiB of memory, no files, and a limit of twenty minutes of real time. `init` is
+    /// The real time that a run may take unless another limit is set.
+    pub const TIME_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+    /// Starts with 1 GiB of memory, no files, and [`Self::TIME_LIMIT`]. `init` is
     /// a static program that calls [`crate::guest::run`] where [`crate::guest::is_init`] returns
     /// `true`, and knows the subcommand [`FOLLOW`]: `boxlaunch`, which is in the machine as
     /// `/bin/boxlaunch`, too.
@@ -44,7 +47,7 @@ impl VirtualHost {
             result_mib: disk::RESULT_MIB,
             files: Vec::new(),
             disks: Vec::new(),
-            time_limit: Duration::from_secs(1200),
+            time_limit: Self::TIME_LIMIT,
         }
     }
 
@@ -159,7 +162,7 @@ impl VirtualHost {
         out: &mut (dyn Write + Send),
         err: &mut (dyn Write + Send),
     ) -> Result<Run> {
-        require_qemu()?;
+        qemu::require_qemu()?;
         let (disks, initramfs, console) = (self.disks()?, Scratch::new()?, Scratch::new()?);
         let plan = Plan { disks: self.mounts(), commands: commands.to_vec(), live };
         let archive = initramfs::build(&self.init, &self.kernel, &self.files, &plan)?;
@@ -214,14 +217,6 @@ impl VirtualHost {
             run
         })
     }
-}
-
-/// Makes sure that QEMU is installed and starts. What starts the emulator for a run cannot say that it is missing.
-///
-/// # Errors
-/// It is missing, or does not start.
-pub fn require_qemu() -> Result<()> {
-    qemu::version().map(drop)
 }
 
 fn words<S: AsRef<str>>(command: &[S]) -> Vec<String> {

@@ -15,9 +15,9 @@ mod qemu;
 mod scratch;
 
 pub use error::{HostError, Result};
-pub use host::{VirtualHost, require_qemu};
+pub use host::VirtualHost;
 pub use initramfs::needs_loader;
 pub use kernel::HostKernel;
 pub use output::{Ended, Output};
 pub use plan::FOLLOW;
-pub use qemu::{EMULATOR, Machine, is_supported};
+pub use qemu::{EMULATOR, Machine, OLDEST_EMULATOR, is_supported, require_qemu};

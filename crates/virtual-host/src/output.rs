@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use crate::plan::{End, OUT, Status, end_name, status_name, stream_name};
+use crate::plan::{End, OUT, STREAMS, Status, end_name, status_name, stream_name};
 use crate::scratch::Scratch;
 use crate::{HostError, Result};
 
@@ -101,8 +101,8 @@ fn sort(mut members: BTreeMap<String, Vec<u8>>) -> Option<Run> {
     let mut ended = Vec::new();
     while let Some(status) = members.remove(&status_name(ended.len())) {
         let Status { status, taken_ns } = serde_json::from_slice(&status).ok()?;
-        let stdout = members.remove(&stream_name(ended.len(), "stdout"))?;
-        let stderr = members.remove(&stream_name(ended.len(), "stderr"))?;
+        let [out, err] = STREAMS.map(|stream| members.remove(&stream_name(ended.len(), stream)));
+        let (stdout, stderr) = (out?, err?);
         ended.push(Ended { status, stdout, stderr, taken: Duration::from_nanos(taken_ns) });
     }
     if ended.is_empty() {

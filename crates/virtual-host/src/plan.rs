@@ -59,7 +59,10 @@ pub(crate) fn status_name(command: usize) -> String {
     format!("{RESULT}/{command}.json")
 }
 
-/// The member of the result with what a command wrote to a stream: `stdout` or `stderr`.
+/// The streams of a command.
+pub(crate) const STREAMS: [&str; 2] = ["stdout", "stderr"];
+
+/// The member of the result with what a command wrote to one of [`STREAMS`].
 pub(crate) fn stream_name(command: usize, stream: &str) -> String {
     format!("{RESULT}/{command}.{stream}")
 }

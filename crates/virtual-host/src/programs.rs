@@ -5,10 +5,15 @@ use std::process::{Command, Stdio};
 use crate::{EMULATOR, HostError, Result};
 
 /// How much of a failed program's output an error shows, in bytes.
-const SHOWN: usize = 4000;
+pub const SHOWN: usize = 4000;
 /// The programs that this crate starts, and the Debian packages that have them.
 const PACKAGES: [(&str, &str); 4] =
     [(EMULATOR, "qemu-system-x86"), ("apt-get", "apt"), ("apt-cache", "apt"), ("dpkg-deb", "dpkg")];
+
+/// Returns the programs that fetch the virtual host's kernel.
+pub fn fetchers() -> impl Iterator<Item = &'static str> {
+    PACKAGES.iter().map(|(name, _)| *name).filter(|name| *name != EMULATOR)
+}
 
 /// Runs a command to its end and returns its standard output, which is in English.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {

@@ -20,6 +20,8 @@ const POLL: Duration = Duration::from_millis(10);
 const KEPT: usize = 16 << 10;
 /// The emulator's program.
 pub const EMULATOR: &str = "qemu-system-x86_64";
+/// The oldest version of it that can be a virtual host.
+pub const OLDEST_EMULATOR: &str = "7.2";
 /// The emulated mainboard.
 pub(crate) const MACHINE: &str = "q35";
 /// The emulated CPU.
@@ -73,9 +75,27 @@ fn in_line(line: &str) -> Option<&str> {
     line.split_once(" version ").map(|(_, version)| version)
 }
 
-/// Returns whether the QEMU that prints this first line with `--version` can be a virtual host: from 7.2 on.
+/// Returns whether the QEMU that prints this first line with `--version` can be a virtual host.
 pub fn is_supported(line: &str) -> bool {
-    in_line(line).is_some_and(|version| numbers(version) >= Some((7, 2)))
+    in_line(line).is_some_and(is_recent)
+}
+
+/// Returns whether a QEMU of this version can be a virtual host.
+fn is_recent(version: &str) -> bool {
+    numbers(version) >= numbers(OLDEST_EMULATOR)
+}
+
+/// Makes sure that QEMU is installed, starts, and is recent enough. What starts the emulator for a run cannot say that it is
+/// missing.
+///
+/// # Errors
+/// It is missing, does not start, or is older than [`OLDEST_EMULATOR`].
+pub fn require_qemu() -> Result<()> {
+    let version = version()?;
+    if is_recent(&version) {
+        return Ok(());
+    }
+    Err(HostError::OldEmulator { version, oldest: OLDEST_EMULATOR })
 }
 
 /// Returns the first two numbers of a version.
@@ -235,6 +255,9 @@ mod tests {
         assert!(is_supported("QEMU emulator version 10.0.2"));
         assert!(!is_supported("QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6)"));
         assert!(!is_supported("another program"));
+        let old =
+            HostError::OldEmulator { version: "6.2.0".into(), oldest: OLDEST_EMULATOR }.to_string();
+        assert_eq!(old, "QEMU 6.2.0 is too old: the virtual host needs 7.2 or later");
     }
 
     #[test]

@@ -55,6 +55,10 @@ promises! {
     HELLO_READY = AtMost 5.0 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `ready`: until its health check passes";
+    /// How much ten starts of examples/hello differ.
+    START_SPREAD = AtMost 2.0 "%",
+        "tests/boot/budget.rs::a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes",
+        "the longest of ten starts in one run of `boxbuild budget`, beyond the shortest";
     /// The start of examples/hello over that of a kernel and an init alone.
     HELLO_OVER_FLOOR = AtMost 1.4 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",

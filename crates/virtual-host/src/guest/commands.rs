@@ -10,15 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use crate::plan::{Plan, Status, stream_name};
+use crate::plan::{HOME, Plan, STREAMS, Status, stream_name};
 use crate::{HostError, Result};
 
-/// The directory in which output is collected, in the machine's memory.
-pub(super) const COLLECTED: &str = "/vmhost";
 /// The serial ports that pass standard output and standard error on.
 const SERIAL: [&str; 2] = ["/dev/ttyS1", "/dev/ttyS2"];
-/// The names of the streams.
-const STREAMS: [&str; 2] = ["stdout", "stderr"];
 /// The search path of commands.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The exit status of a command that cannot be started, as of a shell.
@@ -41,9 +37,9 @@ pub(super) fn run_all(plan: &Plan) -> Result<Vec<Status>> {
     Ok(ended)
 }
 
-/// Returns the file in which a stream of a command is collected.
+/// Returns the file, in the machine's memory, in which a stream of a command is collected.
 pub(super) fn collected(number: usize, stream: &str) -> PathBuf {
-    Path::new(COLLECTED).join(stream_name(number, stream))
+    Path::new(HOME).join(stream_name(number, stream))
 }
 
 fn run(number: usize, words: &[String], live: bool) -> Result<Status> {

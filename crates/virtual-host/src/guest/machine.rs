@@ -1,13 +1,16 @@
 //! Preparing the machine: file systems, kernel modules, disks, and the root that commands see.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_move};
-use rustix::process::{chdir, chroot};
+use rustix::process::{chdir, chroot, setpriority_process};
+use thread_priority::unix::{set_thread_priority_and_policy, thread_native_id};
+use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
 
 use crate::plan::{CONTENT, HOME, MODULES, Mount, OUT};
 use crate::{HostError, Result};
@@ -65,6 +68,17 @@ pub(super) fn share_kvm() -> Result<()> {
     chown(device, None, Some(group))
         .and_then(|()| fs::set_permissions(device, fs::Permissions::from_mode(mode)))
         .map_err(HostError::guest("share KVM"))
+}
+
+/// Lets this thread, and all that it starts, take turns: one that is woken runs when the running one waits or a tick ends
+/// its turn (sched(7), `SCHED_BATCH`). Otherwise a thread of a VMM interrupts the box's CPU or does not, by how much of a
+/// tick is over, and the starts of one box differ by a millisecond or two.
+pub(super) fn schedule_as_batch() -> Result<()> {
+    let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
+    set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, batch)
+        .map_err(|error| HostError::guest("schedule as batch")(io::Error::other(error)))?;
+    // The crate sets a policy and the nice value at once, and names no value for 0.
+    setpriority_process(None, 0).map_err(HostError::guest("set its nice value"))
 }
 
 /// Mounts the disks, and returns the device of the one before them: the one for the result.

@@ -34,6 +34,7 @@ pub fn run() -> Result<()> {
         .map_err(|error| HostError::malformed("the plan of the virtual host", error))?;
     let disk = machine::mount_disks(&plan.disks)?;
     machine::enter_root()?;
+    machine::schedule_as_batch()?;
     let ended = commands::run_all(&plan)?;
     result::leave(&disk, &ended)
 }

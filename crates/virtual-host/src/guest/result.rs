@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::Serialize;
 use tar::{Builder, Header};
 
-use super::commands::{COLLECTED, collected};
-use crate::plan::{End, OUT, RESULT, Status, end_name, status_name};
+use super::commands::collected;
+use crate::plan::{End, HOME, OUT, RESULT, STREAMS, Status, end_name, status_name};
 use crate::{HostError, Result};
 
 /// Writes how the commands ended, what they wrote, and the files that they left.
@@ -26,9 +26,9 @@ pub(super) fn leave(disk: &Path, ended: &[Status]) -> Result<()> {
 fn add_all(archive: &mut Builder<impl Write>, ended: &[Status]) -> io::Result<()> {
     for (number, status) in ended.iter().enumerate() {
         add(archive, &status_name(number), status)?;
-        for stream in ["stdout", "stderr"] {
+        for stream in STREAMS {
             let path = collected(number, stream);
-            let name = path.strip_prefix(COLLECTED).unwrap_or(&path);
+            let name = path.strip_prefix(HOME).unwrap_or(&path);
             archive.append_path_with_name(&path, name)?;
         }
     }
