@@ -55,7 +55,9 @@ struct Report {
 }
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
-    let facts = Facts::gather(Path::new(SELF), &paths::programs(), &paths::runtime_base());
+    let (programs, kernels) = (paths::programs(), paths::cache().ok());
+    let base = paths::runtime_base();
+    let facts = Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base);
     if let Ok(state) = paths::state() {
         // A repaired KVM need not be tried again by the next run.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);
@@ -84,7 +86,7 @@ fn report(facts: &Facts) -> Report {
 }
 
 fn nothing_works() -> Problem {
-    let help = "mend KVM, or install QEMU, which is slower and needs no special machine";
+    let help = "repair KVM, or install QEMU, which is slower and needs no special machine";
     Problem::new(
         (ErrorCode::KvmUnavailable, help),
         "nothing was found on this host that boxes can start with",
@@ -126,6 +128,7 @@ fn text(report: &Report, problems_only: bool) -> String {
 mod tests {
     use std::path::PathBuf;
 
+    use boxlaunch::host::EmulatedKernel;
     use boxlaunch::host::isolation::{Cgroups, Switch};
     use boxlaunch::host::kvm_error::KvmError;
     use boxlaunch::host::programs::Tool;
@@ -143,10 +146,12 @@ mod tests {
         Facts {
             kvm: Ok(()),
             emulator: tool("qemu-system-x86_64", "QEMU emulator version 10.0.2"),
+            emulated_kernel: EmulatedKernel::Here("6.1.0-56-cloud-amd64".to_owned()),
             jail: Ok(boxlaunch::jail::Report { landlock_abi: Some(7), ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Unified { controllers, delegated: true },
             forbidden_by: Vec::new(),
+            has_landlock: true,
             network: tool("passt", "passt 0.0~git20250503"),
             network_failure: None,
         }
@@ -165,10 +170,12 @@ mod tests {
         Facts {
             kvm: Err(KvmError::Unusable(reason.to_owned())),
             emulator: None,
+            emulated_kernel: EmulatedKernel::ToBeFetched,
             jail: Ok(boxlaunch::jail::Report { missing, ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Legacy,
             forbidden_by: vec![switch],
+            has_landlock: false,
             network: None,
             network_failure: None,
         }
@@ -182,6 +189,7 @@ mod tests {
 
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU              ok       QEMU emulator version 10.0.2, at /usr/bin/qemu-system-x86_64
+          its kernel        ok       6.1.0-56-cloud-amd64, fetched before
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              ok       put up, with all of its 13 layers; Landlock's ABI is version 7
@@ -205,6 +213,7 @@ mod tests {
         to start boxes without KVM, slowly (`boxlaunch run --emulated`):
           QEMU              missing  there is no qemu-system-x86_64 in PATH
                                = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+          its kernel        ok       fetched with apt-get by the first such run
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              limited  put up, with 9 of its 13 layers
@@ -224,7 +233,7 @@ mod tests {
         ");
         insta::assert_snapshot!(error_report::text(&report.errors), @"
         error: nothing was found on this host that boxes can start with
-          = help: mend KVM, or install QEMU, which is slower and needs no special machine
+          = help: repair KVM, or install QEMU, which is slower and needs no special machine
         ");
         assert_eq!(report.boots, None);
     }
@@ -239,6 +248,59 @@ mod tests {
         let row = "QEMU              missing  QEMU emulator version 6.2.0 (Debian 1:6.2+dfsg-2ubuntu6); \
                    version 7.2 or later is needed";
         assert!(text.contains(row), "{text}");
+    }
+
+    #[test]
+    fn an_emulator_without_a_kernel_starts_no_box() {
+        let facts = Facts { emulated_kernel: EmulatedKernel::Missing, ..good() };
+        let missing = report(&Facts { kvm: bad().kvm, ..facts });
+        assert_eq!(missing.boots, None);
+        insta::assert_snapshot!(text(&missing, true), @"
+        to start boxes:
+          KVM               missing  this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
+                               = help: use a machine whose KVM is backed by the processor's virtualization
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          its kernel        missing  not fetched yet, and one of apt-get, apt-cache, dpkg-deb is missing
+                               = help: name the file of a Debian package linux-image-*-cloud-amd64, once: `boxlaunch run --emulated --host-kernel FILE BOX`
+        ");
+    }
+
+    #[test]
+    fn what_a_jail_needs_is_told_where_none_can_be_tried() {
+        let untried = |facts: Facts| {
+            let kvm = Err(KvmError::Missing("/dev/kvm".into()));
+            let jail = Err("there is no /dev/kvm".to_owned());
+            text(&report(&Facts { kvm, jail, ..facts }), false)
+        };
+        insta::assert_snapshot!(untried(bad()), @"
+        to start boxes:
+          KVM               missing  there is no /dev/kvm
+                               = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through
+
+        to start boxes without KVM, slowly (`boxlaunch run --emulated`):
+          QEMU              missing  there is no qemu-system-x86_64 in PATH
+                               = help: `sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)
+          its kernel        ok       fetched with apt-get by the first such run
+
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
+          jail              missing  not tried: there is no /dev/kvm
+                               = help: repair KVM first
+          control-group     missing  the control groups are of version 1
+                               = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
+          user-namespace    missing  forbidden by kernel.apparmor_restrict_unprivileged_userns=1
+                               = help: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`
+          landlock          missing  the kernel does not offer it
+                               = help: use a kernel from 5.13 on that has `landlock` in its parameter `lsm=`
+
+        to start boxes with a shared network; no other box needs it:
+          passt             missing  there is no passt in PATH
+                               = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
+        ");
+        let good = untried(good());
+        for name in ["control-group     ok", "user-namespace    ok", "landlock          ok"] {
+            assert!(good.contains(name), "{good}");
+        }
     }
 
     #[test]
@@ -259,7 +321,7 @@ mod tests {
 
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              missing  not tried: there is no /dev/kvm
-                               = help: mend KVM first
+                               = help: repair KVM first
 
         to start boxes with a shared network; no other box needs it:
           passt             missing  there is no passt in PATH
@@ -309,6 +371,13 @@ mod tests {
               "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
             },
             {
+              "name": "host-kernel",
+              "state": "ok",
+              "fact": "6.1.0-56-cloud-amd64, fetched before",
+              "help": null,
+              "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
+            },
+            {
               "name": "jail",
               "state": "ok",
               "fact": "put up, with all of its 13 layers; Landlock's ABI is version 7",
@@ -341,6 +410,13 @@ mod tests {
               "state": "missing",
               "fact": "there is no qemu-system-x86_64 in PATH",
               "help": "`sudo apt-get install qemu-system-x86` (Debian, Ubuntu) or `sudo dnf install qemu-system-x86` (Fedora)",
+              "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
+            },
+            {
+              "name": "host-kernel",
+              "state": "ok",
+              "fact": "fetched with apt-get by the first such run",
+              "help": null,
               "needed_for": "to start boxes without KVM, slowly (`boxlaunch run --emulated`)"
             },
             {
@@ -389,7 +465,7 @@ mod tests {
           "errors": [
             {
               "code": "kvm-unavailable",
-              "help": "mend KVM, or install QEMU, which is slower and needs no special machine",
+              "help": "repair KVM, or install QEMU, which is slower and needs no special machine",
               "labels": [],
               "message": "nothing was found on this host that boxes can start with",
               "severity": "error"

@@ -16,12 +16,6 @@ use super::terminal::{is_quiet, notice};
 const BOX: &str = "/box";
 /// How long a run may take in real time: as good as for ever.
 const TIME_LIMIT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-const INTERACTIVE: &str = "--interactive";
-const JAIL: &str = "--jail";
-const VOLUME: &str = "--volume";
-const PUBLISH: &str = "--publish";
-const TASK: &str = "--task";
-const RESULT: &str = "--result";
 /// The notice before the wait.
 const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times are virtual, one nanosecond for \
     each instruction\n";
@@ -43,7 +37,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
         notice(&format!("boxlaunch: {warning}\n"));
     }
     if !is_quiet() {
-        notice(SLOW);
+        notice(&format!("{SLOW}boxlaunch: {}\n", host.machine()?));
     }
     let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
@@ -85,36 +79,125 @@ pub(super) fn refuse_network(plan: &RunPlan) -> Result<(), CommandError> {
 
 /// Refuses the options that lead out of the virtual host.
 fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
-    let used = [
-        ("--agent-socket", args.agent_socket.is_some()),
-        ("--console", args.console.is_some()),
-        (VOLUME, !args.volumes.is_empty()),
-        (PUBLISH, !args.published.is_empty()),
-        (TASK, args.task.is_some()),
-        (RESULT, args.result.is_some()),
-        (JAIL, args.jail.is_some()),
-        (INTERACTIVE, args.options.interactive),
-    ];
-    let Some((option, _)) = used.into_iter().find(|(_, is_used)| *is_used) else { return Ok(()) };
-    if option == INTERACTIVE {
-        let help =
-            "let the command produce its input, as in `-- sh -c 'printf \"b\\na\\n\" | sort'`";
-        let message = "--interactive cannot be used with --emulated: standard input does not reach the \
-                       emulated machine";
-        return Err(CommandError::new((ErrorCode::Usage, help), message));
-    }
-    let help = if option == JAIL {
-        "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not start \
-         boxes of strangers so"
-    } else if [PUBLISH, TASK, RESULT].contains(&option) {
-        "start it on a machine with KVM; or leave it out"
-    } else if option == VOLUME {
-        "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept"
-    } else {
-        "leave it out; with --json the report has what the programs wrote"
-    };
+    let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
+    let Some((option, _, help)) = used else { return Ok(()) };
     let message = format!(
         "{option} cannot be used with --emulated: the box runs in a machine within a machine"
     );
     Err(CommandError::new((ErrorCode::Usage, help), message))
+}
+
+/// Returns the options that lead out of the virtual host, whether each is used, and what to do instead.
+fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
+    let reported = "leave it out; with --json the report has what the programs wrote";
+    let elsewhere = "start it on a machine with KVM; or leave it out";
+    [
+        ("--agent-socket", args.agent_socket.is_some(), reported),
+        ("--console", args.console.is_some(), reported),
+        (
+            "--volume",
+            !args.volumes.is_empty(),
+            "start it on a machine with KVM; or leave it out: then nothing that the box writes is kept",
+        ),
+        ("--publish", !args.published.is_empty(), elsewhere),
+        ("--task", args.task.is_some(), elsewhere),
+        ("--result", args.result.is_some(), elsewhere),
+        (
+            "--jail",
+            args.jail.is_some(),
+            "leave it out; the jail is around the machine within QEMU, and QEMU itself has all your rights: do not \
+             start boxes of strangers so",
+        ),
+        (
+            "--interactive",
+            args.options.interactive,
+            "let the command produce its input, as in `-- sh -c 'printf \"b\\na\\n\" | sort'`: standard input does not \
+             reach that machine",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::{Scope, SecretDelivery, SecretPlan};
+    use clap::Parser as _;
+
+    use super::*;
+
+    /// [`RunArgs`] as a command line of their own.
+    #[derive(Debug, clap::Parser)]
+    struct Run {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn args(options: &[&str]) -> RunArgs {
+        let words = ["run", "--emulated", "x.box"].iter().chain(options);
+        Run::try_parse_from(words).unwrap().args
+    }
+
+    #[test]
+    fn every_option_that_leads_out_is_refused_by_name_and_stands_on_the_page() {
+        let page = include_str!("../../../docs/commands.md");
+        let (_, page) = page.split_once("\n## Without KVM\n").unwrap();
+        let values: [&[&str]; 8] = [
+            &["--agent-socket", "s"],
+            &["--console", "c"],
+            &["--volume", "work:/w"],
+            &["--publish", "8080:80"],
+            &["--task", "t.json"],
+            &["--task", "t.json", "--result", "r.json"],
+            &["--jail", "require"],
+            &["--interactive", "--", "cat"],
+        ];
+        let names: Vec<_> = lead_out(&args(&[])).into_iter().map(|(name, ..)| name).collect();
+        for (name, options) in names.iter().zip(values) {
+            assert!(page.contains(&format!("`{name}`")), "{name}");
+            let error = refuse_what_has_no_host(&args(options)).unwrap_err();
+            assert_eq!(error.exit, 2);
+            let named = options.iter().find(|it| names.contains(it)).unwrap();
+            let start = format!("error: {named} cannot be used with --emulated");
+            assert!(error.text().starts_with(&start), "{}", error.text());
+        }
+        refuse_what_has_no_host(&args(&["--json"])).unwrap();
+    }
+
+    type Change = fn(&mut RunPlan);
+
+    #[test]
+    fn a_box_that_needs_its_host_is_refused_by_what_it_declares() {
+        let with = |change: Change| {
+            let mut plan = testkit::test_box::config().plan;
+            change(&mut plan);
+            let no_options = args(&[]);
+            refuse_secrets(&plan)
+                .and_then(|()| refuse_shares(&no_options, &plan))
+                .and_then(|()| refuse_network(&plan))
+                .err()
+                .map(|error| (error.exit, error.text()))
+        };
+        assert_eq!(with(|_| ()), None);
+        let cases: [(Change, &str); 3] = [
+            (
+                |plan| {
+                    let (name, scope) = ("TOKEN".to_owned(), Scope::Agent);
+                    plan.secrets.push(SecretPlan { name, scope, delivery: SecretDelivery::Env });
+                },
+                "a box with secrets",
+            ),
+            (
+                |plan| {
+                    let skill = r#"{"name":"notes","mode":"mounted"}"#;
+                    plan.skills.push(serde_json::from_str(skill).unwrap());
+                },
+                "a box that sees directories of this host",
+            ),
+            (|plan| plan.network.mode = NetworkMode::Filtered, "a box with a network"),
+        ];
+        for (change, what) in cases {
+            let (exit, text) = with(change).unwrap();
+            let refused = format!("error: {what} cannot be started with --emulated");
+            assert!(exit == 2 && text.starts_with(&refused), "{text}");
+        }
+    }
 }

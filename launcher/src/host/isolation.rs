@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use landlock::LandlockStatus;
+use landlock::{AccessFs, CompatLevel, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
@@ -68,6 +68,15 @@ impl Landlock {
             Self::Missing => Err("the kernel does not have it"),
         }
     }
+}
+
+/// Returns whether this kernel gives a process rules to restrict itself with. This one takes none.
+pub fn has_landlock() -> bool {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create);
+    rules.is_ok()
 }
 
 /// Reads which control groups this process is in.

@@ -21,7 +21,9 @@ use memory::Memory;
 use nix::unistd::geteuid;
 pub use programs::NETWORK;
 use programs::Tool;
-pub use virtual_host::{EMULATOR, is_supported};
+use virtual_host::HostKernel;
+use virtual_host::programs::fetchers;
+pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 
 use crate::jail::Report;
 use crate::network::passt;
@@ -33,6 +35,17 @@ pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host wi
 pub const INSTALL_NETWORK: &str =
     "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
 
+/// What [`EMULATOR`] boots: the kernel of the virtual host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EmulatedKernel {
+    /// It was fetched, and has this version.
+    Here(String),
+    /// The first run by emulation fetches it.
+    ToBeFetched,
+    /// It was not fetched, and there are no programs to do that.
+    Missing,
+}
+
 /// The facts about this host.
 #[derive(Debug)]
 pub struct Facts {
@@ -40,6 +53,8 @@ pub struct Facts {
     pub kvm: Result<(), KvmError>,
     /// [`EMULATOR`], if it is installed.
     pub emulator: Option<Tool>,
+    /// What that boots.
+    pub emulated_kernel: EmulatedKernel,
     /// The jail that it gives, or why it was not tried.
     pub jail: Result<Report, String>,
     /// Whether this is root.
@@ -48,6 +63,8 @@ pub struct Facts {
     pub cgroups: Cgroups,
     /// The settings that forbid user namespaces to ordinary users.
     pub forbidden_by: Vec<Switch>,
+    /// Whether its kernel offers Landlock.
+    pub has_landlock: bool,
     /// [`NETWORK`], if it is installed.
     pub network: Option<Tool>,
     /// Why it carries no network, where it is installed and was tried.
@@ -55,16 +72,16 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns whether [`EMULATOR`] is installed in a version that can be a virtual host.
+    /// Returns whether [`EMULATOR`] is installed in a version that can be a virtual host, with a kernel to boot.
     pub fn emulates(&self) -> bool {
         let version = self.emulator.as_ref().and_then(|tool| tool.version.as_deref());
-        version.is_some_and(is_supported)
+        version.is_some_and(is_supported) && self.emulated_kernel != EmulatedKernel::Missing
     }
 
     /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
-    /// process of its own; `path` is the `PATH` in which programs are looked for, and `base` is where the directories
-    /// of runs are.
-    pub fn gather(program: &Path, path: &OsStr, base: &Path) -> Self {
+    /// process of its own; `path` is the `PATH` in which programs are looked for, `kernels` is where the virtual host's
+    /// kernels are kept, if anywhere, and `base` is where the directories of runs are.
+    pub fn gather(program: &Path, path: &OsStr, kernels: Option<&Path>, base: &Path) -> Self {
         let network = programs::find(NETWORK, path);
         let failure = |tool: &Tool| passt::try_passt(&tool.path).err();
         Self {
@@ -72,12 +89,25 @@ impl Facts {
             network,
             kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
             emulator: programs::find(EMULATOR, path),
+            emulated_kernel: emulated_kernel(kernels, path),
             is_root: geteuid().is_root(),
             cgroups: isolation::cgroups(),
             forbidden_by: isolation::forbidden(),
+            has_landlock: isolation::has_landlock(),
             // The last one: its signals stay blocked.
             jail: jail::try_jail(program, Path::new(kvm::DEVICE), base),
         }
+    }
+}
+
+/// A kernel that another user could have changed is none: no run takes it.
+fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
+    let kept = kernels.and_then(|it| HostKernel::find(it).ok().flatten());
+    let can_fetch = || fetchers().all(|name| programs::locate(name, path).is_some());
+    match kept {
+        Some(kernel) => EmulatedKernel::Here(kernel.version().to_owned()),
+        None if kernels.is_some() && can_fetch() => EmulatedKernel::ToBeFetched,
+        None => EmulatedKernel::Missing,
     }
 }
 

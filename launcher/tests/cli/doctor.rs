@@ -24,6 +24,7 @@ fn doctor(args: &[&str], path: &str) -> Ended {
     let state = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
     command.arg("doctor").args(args).env("BOXLAUNCH_STATE", state.path()).env("PATH", path);
+    command.env("XDG_CACHE_HOME", state.path());
     ended(piped(command))
 }
 
@@ -87,10 +88,10 @@ fn the_rows_fit_the_host() {
     let report: Value = serde_json::from_str(&nothing.stdout).unwrap();
     let rows = report["rows"].as_array().unwrap();
     let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
-    assert_eq!(names[..3], ["kvm", "qemu", "jail"]);
-    let [layers @ .., "passt"] = &names[3..] else { panic!("{names:?}") };
-    let whole = &rows[2];
-    assert_eq!(whole["state"] == "limited", !layers.is_empty(), "{names:?}");
+    assert_eq!(names[..4], ["kvm", "qemu", "host-kernel", "jail"]);
+    let [layers @ .., "passt"] = &names[4..] else { panic!("{names:?}") };
+    let whole = &rows[3];
+    assert_eq!(whole["state"] != "ok", !layers.is_empty(), "{names:?}");
     // Only where there is no KVM at all was none put up.
     assert_eq!(whole["state"] == "missing", !opens(), "{whole}");
     for row in rows {
@@ -118,6 +119,12 @@ fn an_emulator_is_enough() {
     fs::write(&emulator, "#!/bin/sh\necho QEMU emulator version 7.2.0\n").unwrap();
     fs::set_permissions(&emulator, Permissions::from_mode(0o755)).unwrap();
     let path = tools.path().to_str().unwrap();
+    let alone = doctor(&["--json"], path);
+    let alone: Value = serde_json::from_str(&alone.stdout).unwrap();
+    assert_ne!(alone["boots"], "emulated", "there is neither a kernel for it nor apt: {alone}");
+    for fetcher in virtual_host::programs::fetchers() {
+        fs::copy(&emulator, tools.path().join(fetcher)).unwrap();
+    }
     let table = doctor(&[], path);
     assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
     let found = table.stdout.lines().find(|line| line.starts_with("  QEMU ")).unwrap();

@@ -4,6 +4,7 @@
 
 mod doctor;
 mod errors;
+mod follow;
 mod foreign;
 mod global;
 mod hostile;

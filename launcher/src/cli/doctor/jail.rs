@@ -16,16 +16,46 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
     let mut rows = vec![whole(facts).row("jail", "jail", JAIL)];
     rows.extend(missing.iter().map(|it| layer(it, facts)));
+    if facts.jail.is_err() {
+        rows.extend(
+            parts(facts).map(|(layer, finding)| finding.row(layer.name(), layer.name(), JAIL)),
+        );
+    }
     rows
+}
+
+/// Judges the layers that need no KVM to be looked for, where no jail was put up.
+fn parts(facts: &Facts) -> [(Layer, Finding); 3] {
+    let judged = |layer, fault: Option<&str>, works: &str| {
+        let finding = match fault {
+            Some(fault) => Finding::missing(fault, help(layer, facts)),
+            None => Finding::ok(works),
+        };
+        (layer, finding)
+    };
+    let group = match facts.cgroups {
+        Cgroups::Unified { delegated: true, .. } => None,
+        Cgroups::Unified { .. } => Some("no control group is delegated to this user"),
+        Cgroups::Legacy => Some("the control groups are of version 1"),
+        Cgroups::Missing => Some("no control groups are mounted"),
+    };
+    let forbidden = (!facts.is_root).then(|| facts.forbidden_by.first()).flatten();
+    let forbidden = forbidden.map(|it| format!("forbidden by {}={}", it.name, it.forbids));
+    let landlock = (!facts.has_landlock).then_some("the kernel does not offer it");
+    [
+        judged(Layer::ControlGroup, group, "version 2, with a group that this user may divide"),
+        judged(Layer::UserNamespace, forbidden.as_deref(), "no setting forbids it"),
+        judged(Layer::Landlock, landlock, "the kernel offers it"),
+    ]
 }
 
 fn whole(facts: &Facts) -> Finding {
     let all = Layer::ALL.len();
     match &facts.jail {
         Err(reason) if facts.kvm.is_err() => {
-            Finding::missing(format!("not tried: {reason}"), "mend KVM first")
+            Finding::missing(format!("not tried: {reason}"), "repair KVM first")
         }
-        Err(reason) => Finding::missing(reason, "mend this first: no box starts"),
+        Err(reason) => Finding::missing(reason, "repair this first: no box starts"),
         Ok(Report { missing, landlock_abi, .. }) if missing.is_empty() => {
             let abi = landlock_abi.unwrap_or_default();
             Finding::ok(format!(

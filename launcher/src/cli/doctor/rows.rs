@@ -6,7 +6,12 @@ use crate::cli::explain::kvm_help;
 use box_image::text::shown;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::programs::Tool;
-use boxlaunch::host::{EMULATOR, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, is_supported};
+use boxlaunch::host::{
+    EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR,
+    is_supported,
+};
+
+use virtual_host::programs::fetchers;
 
 const STARTS: &str = "to start boxes";
 const EMULATION: &str = "to start boxes without KVM, slowly (`boxlaunch run --emulated`)";
@@ -19,6 +24,7 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let mut rows = vec![
         kvm(&facts.kvm).row("kvm", "KVM", STARTS),
         emulator(facts.emulator.as_ref(), qemu).row("qemu", "QEMU", EMULATION),
+        emulated_kernel(&facts.emulated_kernel).row("host-kernel", "its kernel", EMULATION),
     ];
     rows.extend(jail::of(facts));
     rows.push(network(facts).row(NETWORK, NETWORK, NETWORKS));
@@ -43,8 +49,25 @@ fn kvm(found: &Result<(), KvmError>) -> Finding {
 fn emulator(found: Option<&Tool>, install: &str) -> Finding {
     let version = found.and_then(|tool| tool.version.as_deref());
     match version.filter(|line| !is_supported(line)) {
-        Some(old) => Finding::missing(format!("{old}; version 7.2 or later is needed"), install),
+        Some(old) => {
+            let why = format!("{old}; version {OLDEST_EMULATOR} or later is needed");
+            Finding::missing(why, install)
+        }
         None => tool(EMULATOR, found, install),
+    }
+}
+
+fn emulated_kernel(found: &EmulatedKernel) -> Finding {
+    match found {
+        EmulatedKernel::Here(version) => Finding::ok(format!("{}, fetched before", shown(version))),
+        EmulatedKernel::ToBeFetched => Finding::ok("fetched with apt-get by the first such run"),
+        EmulatedKernel::Missing => {
+            let programs: Vec<_> = fetchers().collect();
+            let why = format!("not fetched yet, and one of {} is missing", programs.join(", "));
+            let help = "name the file of a Debian package linux-image-*-cloud-amd64, once: \
+                        `boxlaunch run --emulated --host-kernel FILE BOX`";
+            Finding::missing(why, help)
+        }
     }
 }
 
