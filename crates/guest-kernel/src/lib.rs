@@ -86,6 +86,11 @@ impl Member {
         Ok(bytes)
     }
 
+    /// Returns its name without the directories.
+    pub fn file_name(&self) -> &'static str {
+        self.path.rsplit_once('/').map_or(self.path, |(_, name)| name)
+    }
+
     /// Returns whether these bytes are this file.
     pub fn is(&self, bytes: &[u8]) -> bool {
         Digest::of(bytes).hex() == self.sha256

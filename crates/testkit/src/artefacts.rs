@@ -116,6 +116,13 @@ impl Artefacts {
         }
     }
 
+    /// Returns the start of the command that builds a box with an init and a guest kernel.
+    pub fn box_build(&self, init: &Path, kernel: &Path) -> Command {
+        let mut build = Command::new(&self.boxbuild);
+        build.arg("build").arg("--init").arg(init).arg("--kernel").arg(kernel);
+        build
+    }
+
     /// The variable that is set where the programs were just built: cargo is not asked again.
     pub const BUILT: &str = "BOXBUILD_TESTS_BUILT";
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::images::{Compression, Config, Image, Layer};
+use crate::prerequisites::Package;
 use crate::{KitError, Result, program};
 
 /// The tag of both images.
@@ -20,10 +21,7 @@ const GROUP: &str = "root:x:0:\nnogroup:x:65534:\n";
 /// # Errors
 /// The program or busybox is missing, or the directory cannot be written.
 pub fn write_images(agent_program: &Path, folder: &Path) -> Result<()> {
-    let busybox = program::find("busybox").ok_or_else(|| KitError::Missing {
-        program: "busybox".to_owned(),
-        remedy: "install it: apt-get install busybox-static".to_owned(),
-    })?;
+    let busybox = Package::Busybox.path()?;
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(KitError::file("remove", folder))?;
     }

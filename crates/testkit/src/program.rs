@@ -4,12 +4,9 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 
 pub use virtual_host::programs::shown;
-use virtual_host::programs::tail;
+use virtual_host::programs::{SHOWN, tail};
 
 use crate::{KitError, Result};
-
-/// How much of a failed program's output an error shows, in bytes.
-const SHOWN: usize = 4000;
 
 /// Returns where a program lies, looking where [`Command`] would look.
 pub fn find(name: &str) -> Option<PathBuf> {

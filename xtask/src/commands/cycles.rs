@@ -39,7 +39,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     let why = format!(
-        "{} circles of modules have more than {LARGEST} files (cargo xtask cycles lists all):\n{}",
+        "{} import cycles have more than {LARGEST} files (cargo xtask cycles lists all):\n{}",
         found.len(),
         found.join("\n")
     );

@@ -6,7 +6,7 @@ mod stops;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use box_budget::Measurement;
 use box_image::Phase;
@@ -34,7 +34,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 500, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..))]
     starts: u32,
-    /// How often a box with an agent that is deaf to SIGTERM is started and stopped, instead; rounded up to a multiple
+    /// How often a box with an agent that ignores SIGTERM is started and stopped, instead; rounded up to a multiple
     /// of 25.
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["bundle", "starts"],
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Builds the programs, and the box whose agent is deaf to SIGTERM; returns them and its directory.
+/// Builds the programs, and the box whose agent ignores SIGTERM; returns them and its directory.
 fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)> {
     let guest = setup::for_demo(workspace)?;
     say::watch(|| bare_target(&mut say::note))?;
@@ -105,11 +105,9 @@ fn build(
     let text = fs::read_to_string(&example).map_err(KitError::file("read", &example))?;
     fs::write(&boxfile, deaf::boxfile(&text)).map_err(KitError::file("write", &boxfile))?;
     let bundle = folder.join("deaf.box");
-    let mut boxbuild = Command::new(&programs.boxbuild);
-    boxbuild.arg("build").arg("-f").arg(boxfile).arg("-o").arg(&bundle);
-    boxbuild.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
-    boxbuild.arg("--store").arg(folder.join("store"));
-    program::run(&mut boxbuild)?;
+    let mut build = programs.box_build(&programs.box_init, kernel);
+    build.arg("--file").arg(boxfile).arg("--output").arg(&bundle);
+    program::run(build.arg("--store").arg(folder.join("store")))?;
     Ok(bundle)
 }
 

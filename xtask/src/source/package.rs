@@ -82,7 +82,7 @@ pub(crate) fn packages(workspace: &Workspace) -> Result<Vec<Package>> {
     let metadata: Metadata = serde_json::from_slice(&text)
         .map_err(|error| KitError::malformed("the output of cargo metadata", error))?;
     let mut packages = metadata.packages;
-    let shipped = shipped(&packages);
+    let shipped = linked(&packages, &SHIPPED);
     for package in &mut packages {
         package.shipped = shipped.contains(&package.name);
     }
@@ -90,10 +90,10 @@ pub(crate) fn packages(workspace: &Workspace) -> Result<Vec<Package>> {
     Ok(packages)
 }
 
-/// Returns the names of the packages that the programs are made of.
-fn shipped(packages: &[Package]) -> BTreeSet<String> {
+/// Returns the names of the packages of this repository that some of them are made of, with their own.
+fn linked(packages: &[Package], of: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let mut waiting: Vec<String> = SHIPPED.map(str::to_owned).into();
+    let mut waiting: Vec<String> = of.iter().map(|&name| name.to_owned()).collect();
     while let Some(name) = waiting.pop() {
         let Some(package) = packages.iter().find(|package| package.name == name) else { continue };
         if found.insert(name) {
@@ -118,6 +118,30 @@ mod tests {
         for name in ["xtask", "testkit", "boxbuild-tests", "hello-agent"] {
             assert_eq!(shipped(name), Some(false), "{name}");
         }
+    }
+
+    #[test]
+    fn dependencies_point_one_way_as_contributing_says() {
+        let packages = packages(&Workspace::find()).unwrap();
+        let of = |name: &str| linked(&packages, &[name]).into_iter().collect::<Vec<_>>();
+        for leaf in ["box-digest", "ext4-image", "guards", "host-fs"] {
+            assert_eq!(of(leaf), [leaf]);
+        }
+        assert_eq!(of("box-image"), ["box-digest", "box-image"]);
+        assert_eq!(of("erofs-writer"), ["box-digest", "erofs-writer"]);
+        assert_eq!(
+            of("box-init"),
+            ["box-copy", "box-digest", "box-image", "box-init", "host-fs"],
+            "PID 1 has the fewest"
+        );
+        let (builder, launcher) = (of("boxbuild"), of("boxlaunch"));
+        assert!(!builder.iter().any(|it| it == "boxlaunch"), "{builder:?}");
+        assert!(!launcher.iter().any(|it| it == "boxbuild"), "{launcher:?}");
+        let links_libkrun = |package: &&Package| {
+            package.dependencies.iter().any(|it| it.kind.is_none() && it.name == "libkrun")
+        };
+        let names: Vec<_> = packages.iter().filter(links_libkrun).map(|it| &it.name).collect();
+        assert_eq!(names, ["boxlaunch"]);
     }
 
     #[test]

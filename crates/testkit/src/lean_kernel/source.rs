@@ -61,7 +61,7 @@ impl Source {
             Ok(file) => file,
             Err(error) => {
                 say(&format!(
-                    "{pinned} is no longer to be had, so the newest of its series is taken: {error}"
+                    "{pinned} is no longer available, so the newest of its series is taken: {error}"
                 ));
                 download(&[PACKAGE], scratch.path(), say)?
             }

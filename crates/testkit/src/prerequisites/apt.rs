@@ -1,7 +1,7 @@
 //! Debian packages.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::Say;
@@ -16,7 +16,7 @@ pub enum Package {
     Qemu,
     /// The virtual host's userland, and the business image of examples/hello.
     Busybox,
-    /// Packs the virtual host's disks.
+    /// Reads EROFS images, to check ours.
     Erofs,
     /// Unpacks OCI images, to check ours.
     Umoci,
@@ -139,15 +139,27 @@ impl Package {
         }
     }
 
-    fn is_here(self) -> bool {
-        match (self, program::find(self.program())) {
+    /// Returns where its program lies; for a library, where a header of it does.
+    ///
+    /// # Errors
+    /// It is missing; the error names the command that installs it.
+    pub fn path(self) -> Result<PathBuf> {
+        self.find().ok_or_else(|| KitError::Missing {
+            program: self.program().to_owned(),
+            remedy: format!("install it: apt-get install {}", self.name()),
+        })
+    }
+
+    fn find(self) -> Option<PathBuf> {
+        let at = |path: &str| Some(PathBuf::from(path)).filter(|it| it.is_file());
+        let found = program::find(self.program());
+        match self {
             // The package busybox has a program of the same name, which needs shared libraries.
-            (Self::Busybox, Some(path)) => fs::read(path).is_ok_and(|file| !needs_loader(&file)),
+            Self::Busybox => found.filter(|it| fs::read(it).is_ok_and(|file| !needs_loader(&file))),
             // Debian has it where only root's PATH leads.
-            (Self::E2fs, None) => Path::new("/usr/sbin/mke2fs").is_file(),
-            // A library has no program.
-            (Self::Libelf, _) => Path::new("/usr/include/gelf.h").is_file(),
-            (_, path) => path.is_some(),
+            Self::E2fs => found.or_else(|| at("/usr/sbin/mke2fs")),
+            Self::Libelf => at("/usr/include/gelf.h"),
+            _ => found,
         }
     }
 }
@@ -157,7 +169,7 @@ impl Package {
 /// # Errors
 /// Something is missing and cannot be installed; the error names the command that mends it.
 pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
-    let missing: Vec<_> = wanted.iter().filter(|package| !package.is_here()).collect();
+    let missing: Vec<_> = wanted.iter().filter(|package| package.find().is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -217,7 +229,7 @@ mod tests {
     fn what_is_there_is_left_alone() {
         let mut said = Vec::new();
         let wanted: Vec<_> =
-            [Package::Busybox, Package::Qemu].into_iter().filter(|p| p.is_here()).collect();
+            [Package::Busybox, Package::Qemu].into_iter().filter(|it| it.path().is_ok()).collect();
         packages(&wanted, &mut |line| said.push(line.to_owned())).unwrap();
         assert_eq!(said, Vec::<String>::new());
     }

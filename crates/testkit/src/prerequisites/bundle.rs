@@ -12,13 +12,13 @@ use crate::{KitError, Result, Workspace, digest};
 
 /// The program that the benchmark compares with, from the package that has the kernel.
 const MSB: Member = Member {
-    name: "msb 0.7.11",
+    name: "msb",
     path: "microsandbox/_bundled/bin/msb",
     sha256: "02230b0d0ccab4da487c96282ef06bc366a603f0b95201e999cf9e13df31767e",
 };
-/// Where both are kept, below the build output.
-const KEPT_BUNDLE: &str = "kernel/libkrunfw.so.5.6.1";
-const KEPT_MSB: &str = "bench/msb";
+/// The directories in the build output where the two are kept, each under its name in the package.
+const KEPT_BUNDLE: &str = "kernel";
+const KEPT_MSB: &str = "bench";
 
 /// Returns the kernel bundle: the user's own where one is given, else the pinned one, after it was
 /// downloaded where it was missing.
@@ -29,7 +29,7 @@ pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) ->
     if let Some(own) = own {
         return fs::canonicalize(own).map_err(KitError::file("find", own));
     }
-    kept(&LIBKRUNFW, workspace.target(KEPT_BUNDLE), say)
+    kept(&LIBKRUNFW, &workspace.target(KEPT_BUNDLE), say)
 }
 
 /// Returns microsandbox's program, after it was downloaded where it was missing.
@@ -37,16 +37,17 @@ pub fn kernel_bundle(workspace: &Workspace, own: Option<&Path>, say: Say<'_>) ->
 /// # Errors
 /// It cannot be downloaded, or what came is another.
 pub fn microsandbox(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
-    let program = kept(&MSB, workspace.target(KEPT_MSB), say)?;
+    let program = kept(&MSB, &workspace.target(KEPT_MSB), say)?;
     let permissions = fs::Permissions::from_mode(0o755);
     fs::set_permissions(&program, permissions)
         .map_err(KitError::file("make runnable", &program))?;
     Ok(program)
 }
 
-fn kept(member: &Member, file: PathBuf, say: Say<'_>) -> Result<PathBuf> {
+fn kept(member: &Member, folder: &Path, say: Say<'_>) -> Result<PathBuf> {
+    let file = folder.join(member.file_name());
     if !file.is_file() {
-        let _lock = lock(file.parent().unwrap_or(&file))?;
+        let _lock = lock(folder)?;
         if !file.is_file() {
             fetch(member, &file, say)?;
         }

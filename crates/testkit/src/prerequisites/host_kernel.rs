@@ -2,13 +2,13 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use virtual_host::{HostKernel, VirtualHost, kernel, needs_loader};
 
 use super::apt::with_fresh_lists;
-use super::{Say, lock};
+use super::{Package, Say, lock};
 use crate::lean_kernel::{HOST, LeanKernel};
 use crate::{KitError, Result, Workspace, elf, program};
 
@@ -93,7 +93,7 @@ pub fn with_program(host: VirtualHost, source: &Path, guest: &str) -> Result<Vir
 }
 
 fn write_userland(folder: &Path) -> Result<()> {
-    let busybox = static_busybox()?;
+    let busybox = Package::Busybox.path()?;
     for directory in ["bin", "etc"] {
         let path = folder.join(directory);
         fs::create_dir_all(&path).map_err(KitError::file("make", &path))?;
@@ -113,15 +113,4 @@ fn write_userland(folder: &Path) -> Result<()> {
         symlink("/bin/busybox", &path).map_err(KitError::file("make", &path))?;
     }
     Ok(())
-}
-
-fn static_busybox() -> Result<PathBuf> {
-    let remedy = "install it: apt-get install busybox-static".to_owned();
-    let missing = || KitError::Missing { program: "busybox".to_owned(), remedy };
-    let busybox = program::find("busybox").ok_or_else(missing)?;
-    if needs_loader(&fs::read(&busybox).map_err(KitError::file("read", &busybox))?) {
-        let why = "it is not static; install busybox-static: apt-get install busybox-static";
-        return Err(KitError::malformed(busybox.display().to_string(), why));
-    }
-    Ok(busybox)
 }

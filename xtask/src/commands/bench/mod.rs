@@ -16,7 +16,7 @@ use std::path::Path;
 
 use testkit::debian::BenchImages;
 use testkit::prerequisites::{Package, microsandbox, packages, with_program};
-use testkit::{KitError, Result, VirtualHost, Workspace, program};
+use testkit::{KitError, Result, VirtualHost, Workspace};
 
 use super::{Outcome, setup};
 use crate::{cargo, say};
@@ -60,11 +60,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
 /// Gives the virtual host the program that makes file systems for a benchmark.
 fn with_mke2fs(host: VirtualHost) -> Result<VirtualHost> {
-    let mke2fs = program::find("mke2fs").ok_or_else(|| KitError::Missing {
-        program: "mke2fs".to_owned(),
-        remedy: "install it: apt-get install e2fsprogs".to_owned(),
-    })?;
-    with_program(host, &mke2fs, "/bench/mke2fs")
+    with_program(host, &Package::E2fs.path()?, "/bench/mke2fs")
 }
 
 /// Runs a benchmark's script on the virtual host, with the number of its runs; returns what it prints.

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use testkit::lean_kernel::GUEST;
@@ -74,9 +74,8 @@ impl Contest<'_> {
             fs::write(&path, text).map_err(KitError::file("write", &path))?;
         }
         let bundle = format!("{}.box", self.name);
-        let mut build = Command::new(&programs.boxbuild);
-        build.args(["build", "--quiet", "--store", "store", "--output", &bundle]);
-        build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel.elf());
+        let mut build = programs.box_build(&programs.box_init, &kernel.elf());
+        build.args(["--quiet", "--store", "store", "--output", &bundle]);
         program::run(build.current_dir(room))?;
         let host = VirtualHost::new(&host_kernel, &programs.boxlaunch)
             .disk(room.join(&bundle), format!("/{bundle}"))

@@ -6,7 +6,7 @@ mod hello;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use serde_json::Value;
 use testkit::lean_kernel::GUEST;
@@ -88,20 +88,19 @@ impl Demo {
         if lock.exists() {
             fs::remove_file(&lock).map_err(KitError::file("remove", &lock))?;
         }
-        let mut boxbuild = Command::new(&self.artefacts.boxbuild);
-        boxbuild.arg("build").arg("-f").arg(self.example("Boxfile"));
-        boxbuild.arg("-o").arg(&self.bundle).arg("--init").arg(&self.artefacts.box_init);
-        boxbuild.arg("--kernel").arg(&self.kernel);
-        boxbuild.arg("--lock-file").arg(&lock);
-        boxbuild.arg("--store").arg(self.workspace.target("demo/store"));
-        let digest = program::run(&mut boxbuild)?;
+        let mut build = self.artefacts.box_build(&self.artefacts.box_init, &self.kernel);
+        build.arg("--file").arg(self.example("Boxfile")).arg("--output").arg(&self.bundle);
+        build.arg("--lock-file").arg(&lock);
+        build.arg("--store").arg(self.workspace.target("demo/store"));
+        let digest = program::run(&mut build)?;
         Ok(String::from_utf8_lossy(&digest).trim().to_owned())
     }
 
     /// Prints the end of the demo, and returns its exit code.
     fn conclude(&self, text: &str, is_good: bool) -> Outcome {
         say::result(text);
-        if GUEST.find(&self.workspace)?.is_none() {
+        let lean = GUEST.find(&self.workspace)?.map(|lean| lean.elf());
+        if lean.as_ref() != Some(&self.kernel) {
             say::note(SLOWER);
         }
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

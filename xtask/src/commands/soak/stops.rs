@@ -1,4 +1,4 @@
-//! Stops of a box whose agent is deaf to SIGTERM, many times.
+//! Stops of a box whose agent ignores SIGTERM, many times.
 
 use std::process::ExitCode;
 use std::time::Duration;

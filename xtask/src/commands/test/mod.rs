@@ -21,8 +21,8 @@ use super::{Outcome, cycles, dependencies, setup, words};
 use crate::{cargo, say};
 
 const HELP: &str = "\
-Without an option every check is done: cargo fmt, import cycles, words of comments, cargo clippy, cargo
-doc, and all tests but those that are ignored. On two processors that takes about twenty minutes, and from
+Without an option every check is done: cargo fmt, import cycles, dependencies, words of comments, cargo
+clippy, cargo doc, and all tests but those that are ignored. On two processors that takes about twenty minutes, and from
 a clean clone forty. The last lines say which tests were left out.
 
 A test program is split where that ends the run sooner. The time of each test is kept in
@@ -72,7 +72,7 @@ fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
     let mut format = workspace.cargo();
     format.args(["fmt", "--all", "--check"]);
     say::step("cargo fmt --check", || cargo::run(&mut format))?;
-    say::step("circles of modules", || cycles::check(workspace))?;
+    say::step("import cycles", || cycles::check(workspace))?;
     say::step("dependencies", || dependencies::check(workspace))?;
     say::step("words of comments", || words::check(workspace))?;
     say::step("prerequisites", || match scope {

@@ -7,6 +7,7 @@ mod report;
 pub(super) use report::Starter;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -50,12 +51,13 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     let parts = say::step("building the boxes", || {
         Parts::make(workspace, &programs, [&kernel, &lean.elf()], &images.agent)
     })?;
+    let library = Path::new(kernel.file_name().unwrap_or_default());
     let host = VirtualHost::new(&host_kernel, &programs.boxlaunch);
     let host = host
         .memory(MEMORY_MIB)
         .time_limit(TIME_LIMIT)
-        // microsandbox looks for it there, by this name.
-        .file(kernel, "/bench/microsandbox/lib/libkrunfw.so.5.6.1");
+        // microsandbox looks for it there, by its name in the package.
+        .file(&kernel, format!("/bench/microsandbox/lib/{}", library.display()));
     let host = with_program(host, &msb, "/bench/microsandbox/bin/msb")?;
     Ok((with_busybox(parts.add_to(host)?, workspace)?, parts))
 }

@@ -43,9 +43,8 @@ impl Parts {
         parts.write("script", include_str!("script.sh"))?;
         parts.write("timed", include_str!("timed.sh"))?;
         for (name, kernel) in BOXES.iter().zip(kernels) {
-            let mut build = Command::new(&programs.boxbuild);
-            build.args(["build", "--quiet", "--store", "store", "--output", name]);
-            build.arg("--init").arg(&programs.box_init).arg("--kernel").arg(kernel);
+            let mut build = programs.box_build(&programs.box_init, kernel);
+            build.args(["--quiet", "--store", "store", "--output", name]);
             // A lock has one kernel.
             build.arg("--lock-file").arg(format!("{name}.lock"));
             program::run(build.current_dir(parts.room.path()))?;
