@@ -86,7 +86,7 @@ fn report(facts: &Facts) -> Report {
 }
 
 fn nothing_works() -> Problem {
-    let help = "repair KVM, or install QEMU, which is slower and needs no special machine";
+    let help = "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine";
     Problem::new(
         (ErrorCode::KvmUnavailable, help),
         "nothing was found on this host that boxes can start with",
@@ -233,7 +233,7 @@ mod tests {
         ");
         insta::assert_snapshot!(error_report::text(&report.errors), @"
         error: nothing was found on this host that boxes can start with
-          = help: repair KVM, or install QEMU, which is slower and needs no special machine
+          = help: repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine
         ");
         assert_eq!(report.boots, None);
     }
@@ -286,7 +286,7 @@ mod tests {
         for the jail of the process that runs a box (`boxlaunch run --jail`):
           jail              missing  not tried: there is no /dev/kvm
                                = help: repair KVM first
-          control-group     missing  the control groups are of version 1
+          control-group     missing  the host has no control groups of version 2
                                = help: boot the host with the kernel's parameter `systemd.unified_cgroup_hierarchy=1`
           user-namespace    missing  forbidden by kernel.apparmor_restrict_unprivileged_userns=1
                                = help: `sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`
@@ -465,7 +465,7 @@ mod tests {
           "errors": [
             {
               "code": "kvm-unavailable",
-              "help": "repair KVM, or install QEMU, which is slower and needs no special machine",
+              "help": "repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine",
               "labels": [],
               "message": "nothing was found on this host that boxes can start with",
               "severity": "error"

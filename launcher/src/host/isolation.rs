@@ -44,6 +44,17 @@ pub enum Cgroups {
     Missing,
 }
 
+impl Cgroups {
+    /// Returns why a user can make no group for a machine; `None` where nothing is known to forbid it.
+    pub const fn fault(&self, is_root: bool) -> Option<&'static str> {
+        match self {
+            Self::Unified { delegated, .. } if is_root || *delegated => None,
+            Self::Unified { .. } => Some("no control group is delegated to this user"),
+            Self::Legacy | Self::Missing => Some("the host has no control groups of version 2"),
+        }
+    }
+}
+
 impl From<LandlockStatus> for Landlock {
     fn from(status: LandlockStatus) -> Self {
         match status {

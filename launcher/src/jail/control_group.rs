@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 use rustix::fs::getxattr;
 
-use crate::host::isolation::{CGROUPS, Cgroups, cgroups, own_group};
+use crate::host::isolation::{CGROUPS, cgroups, own_group};
 
 /// The group of root's machines, below the host's own.
 const PARENT: &str = "boxlaunch";
@@ -92,12 +92,9 @@ fn failed(what: &str, error: &io::Error) -> String {
 
 /// Returns the group in which the machines' groups are made, with all controllers for them.
 fn parent(vmm: Pid) -> Result<PathBuf, String> {
-    let Cgroups::Unified { delegated, .. } = cgroups() else {
-        return Err("the host has no control groups of version 2".to_owned());
-    };
     let (own, is_root) = (own_group(), geteuid().is_root());
-    if !is_root && !delegated {
-        return Err("no control group is delegated to this user".to_owned());
+    if let Some(fault) = cgroups().fault(is_root) {
+        return Err(fault.to_owned());
     }
     let group = match handed_over(&own) {
         Some(group) => group.to_owned(),

@@ -33,12 +33,7 @@ fn parts(facts: &Facts) -> [(Layer, Finding); 3] {
         };
         (layer, finding)
     };
-    let group = match facts.cgroups {
-        Cgroups::Unified { delegated: true, .. } => None,
-        Cgroups::Unified { .. } => Some("no control group is delegated to this user"),
-        Cgroups::Legacy => Some("the control groups are of version 1"),
-        Cgroups::Missing => Some("no control groups are mounted"),
-    };
+    let group = facts.cgroups.fault(facts.is_root);
     let forbidden = (!facts.is_root).then(|| facts.forbidden_by.first()).flatten();
     let forbidden = forbidden.map(|it| format!("forbidden by {}={}", it.name, it.forbids));
     let landlock = (!facts.has_landlock).then_some("the kernel does not offer it");
