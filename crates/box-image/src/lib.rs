@@ -7,7 +7,7 @@
 //! boots.
 //!
 //! [`accounts`] resolves users by name, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
-//! ask for, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
+//! ask for, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`permissions`] lists what a box may do on its host, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ pub mod logs;
 pub mod manifest;
 pub mod network;
 pub mod pace;
+pub mod permissions;
 pub mod plan;
 pub mod rules;
 pub mod secrets;
@@ -38,6 +39,7 @@ pub use codes::{ErrorCode, exit};
 pub use docker_name::{DEFAULT_TAG, DockerName, HUB, HUB_LIBRARY};
 pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
+pub use permissions::Permission;
 pub use plan::{
     Access, AgentKind, CapPlan, ComponentName, ComponentPlan, Health, Layout, Limits, LogsPlan,
     Namespaces, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, PlanError, Restart, Rlimits,

@@ -14,7 +14,7 @@ pub(super) const BEFORE: &str = concat!(
 );
 
 /// The further declarations of the language.
-const GROWN: &str = r#"{
+pub(crate) const GROWN: &str = r#"{
     "layout": "merged", "agent-kind": "a3s_code", "tools": ["bash", "read"],
     "skills": [{"name": "baked"}, {"name": "hot", "mode": "mounted"}],
     "shares": [

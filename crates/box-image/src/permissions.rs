@@ -1,0 +1,314 @@
+//! What a box may do on the host that runs it, read from its run plan: what it reaches, sees, gets and spends.
+//!
+//! Both programs show the same list before a box is started, so that nobody has to read the plan's JSON to decide.
+
+use serde::Serialize;
+
+use crate::capabilities::CAPABILITIES;
+use crate::plan::{
+    CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, SandboxPlan, SkillPlan,
+    TaskPlan,
+};
+use crate::text::{readable, shown};
+use crate::{
+    Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
+    SecretDelivery, SecretPlan, SharePlan, SkillMode, User,
+};
+
+/// One thing that a box may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Permission {
+    /// What it is about, in the words of the Boxfile: `network`, `agent capabilities`, `share data`.
+    pub field: String,
+    /// What the box may do with it: `shared: it reaches whatever the host reaches`, `+NET_RAW`.
+    pub value: String,
+}
+
+impl Permission {
+    /// Makes one whose texts are safe to print on one line.
+    fn new(field: &str, value: &str) -> Self {
+        Self { field: shown(field), value: shown(value) }
+    }
+}
+
+/// Returns each as a line without its line end, with the values in one column.
+pub fn lines(permissions: &[Permission]) -> impl Iterator<Item = String> {
+    let width = permissions.iter().map(|it| it.field.chars().count()).max().unwrap_or_default();
+    permissions.iter().map(move |Permission { field, value }| format!("{field:<width$}  {value}"))
+}
+
+impl RunPlan {
+    /// Lists what the box may do. The network and the users of the components are always listed; everything else is if
+    /// the plan asks for it. The texts are safe for a terminal.
+    pub fn permissions(&self) -> Vec<Permission> {
+        // No `..`: a new field of the plan is listed here, or is none of the host's business.
+        let Self {
+            name: _,
+            layout: _,
+            agent_kind: _,
+            tools: _,
+            agent: _,
+            business: _,
+            skills,
+            shares,
+            scratch,
+            network,
+            secrets,
+            task,
+            logs,
+            caps,
+            sandbox,
+            vm,
+            budget: _,
+        } = self;
+        let mut all = reached(network);
+        all.extend(self.components().flat_map(|(name, plan)| component(name, plan)));
+        all.extend(shares.iter().map(share));
+        all.extend(skills.iter().filter(|it| it.mode == SkillMode::Mounted).map(skill));
+        all.extend(secrets.iter().map(secret));
+        all.extend(scratch.iter().map(disk));
+        all.extend(task.iter().map(self::task));
+        all.extend(logs.iter().map(self::logs));
+        all.extend(caps.iter().map(cap));
+        all.extend(sandbox.iter().map(self::sandbox));
+        let cpus = if vm.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", vm.cpus) };
+        all.push(Permission::new("machine", &format!("{cpus}, {} MiB of memory", vm.memory_mib)));
+        all
+    }
+}
+
+/// Lists what a network reaches: its mode, and each of its rules.
+pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
+    let NetworkPlan { mode, allow, deny, limits } = plan;
+    let about = match mode {
+        NetworkMode::None => "nothing",
+        NetworkMode::Filtered if allow.is_empty() => "no host is allowed",
+        NetworkMode::Filtered => "the hosts that are allowed",
+        NetworkMode::Shared => "whatever the host reaches",
+        NetworkMode::CapOnly => "what the files of /cap reach",
+    };
+    let mut all = vec![Permission::new("network", &format!("{}: {about}", mode.name()))];
+    let rule = |field, peer: &PeerPlan, usual: &str| {
+        let port = peer.port.map_or_else(|| usual.to_owned(), |port| format!("port {port}"));
+        Permission::new(field, &format!("{}, {port}", peer.peer))
+    };
+    all.extend(allow.iter().map(|it| rule("network allow", it, "ports 80 and 443")));
+    all.extend(deny.iter().map(|it| rule("network deny", it, "all ports")));
+    if *limits != NetworkLimits::default() {
+        let NetworkLimits { connections, bytes_per_second, names_per_minute } = limits;
+        let rate = readable(*bytes_per_second);
+        let text = format!("{connections} connections, {rate}/s, {names_per_minute} names/min");
+        all.push(Permission::new("network limits", &text));
+    }
+    all
+}
+
+/// Lists what programs of a component may do in it, and what the host offers of it.
+fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
+    // No `..`, as above.
+    let ComponentPlan {
+        root: _,
+        argv: _,
+        env: _,
+        workdir: _,
+        user: User { uid, gid, groups },
+        hostname: _,
+        namespaces,
+        limits: _,
+        rlimits: _,
+        capabilities,
+        autostart,
+        restart: _,
+        stop_signal: _,
+        port,
+        health: _,
+    } = plan;
+    let own = |field: &str, value: &str| {
+        Permission::new(format!("{} {field}", name.name()).trim_end(), value)
+    };
+    let root = if *uid == 0 { ", root of the box" } else { "" };
+    let more: String = groups.iter().map(|it| format!(", group {it}")).collect();
+    let mut all = vec![own("user", &format!("{uid}:{gid}{root}{more}"))];
+    all.extend(capability_changes(*capabilities).map(|it| own("capabilities", &it)));
+    if *namespaces != Namespaces::default() {
+        all.push(own("namespaces", &namespace_changes(*namespaces)));
+    }
+    all.extend(port.map(|it| own("port", &format!("{it}, offered to the host"))));
+    if *autostart {
+        all.push(own("autostart", "its program is started once the agent is ready"));
+    }
+    all
+}
+
+/// Says how capabilities differ from those that root of a component has by default: `+NET_RAW -CHOWN`.
+pub fn capability_changes(of: Capabilities) -> Option<String> {
+    let usual = Capabilities::default();
+    let change = |it| match (usual.contains(it), of.contains(it)) {
+        (false, true) => Some(format!("+{}", it.name)),
+        (true, false) => Some(format!("-{}", it.name)),
+        _ => None,
+    };
+    let changes: Vec<_> = CAPABILITIES.iter().filter_map(change).collect();
+    (!changes.is_empty()).then(|| changes.join(" "))
+}
+
+/// Says how namespaces differ from the default ones: `-pid +net`.
+fn namespace_changes(of: Namespaces) -> String {
+    let all = |it: Namespaces| {
+        let Namespaces { mount, pid, ipc, uts, net } = it;
+        [("mount", mount), ("pid", pid), ("ipc", ipc), ("uts", uts), ("net", net)]
+    };
+    let pairs = all(Namespaces::default()).into_iter().zip(all(of));
+    let changed = pairs.filter(|(usual, own)| usual != own);
+    let texts = changed.map(|(_, (name, own))| format!("{}{name}", if own { '+' } else { '-' }));
+    texts.collect::<Vec<_>>().join(" ")
+}
+
+fn share(SharePlan { name, guest, access, scope, host }: &SharePlan) -> Permission {
+    let access = match access {
+        Access::ReadOnly => "read",
+        Access::ReadWrite => "read and write",
+    };
+    let host = host.as_ref().map_or_else(String::new, |it| format!(", proposes {it:?}"));
+    let text = format!("at {guest}, to {access}, {}{host}", components(*scope));
+    Permission::new(&format!("share {name}"), &text)
+}
+
+fn skill(plan: &SkillPlan) -> Permission {
+    let text = "a directory of the host, to read, for both components";
+    Permission::new(&format!("skill {}", plan.name), text)
+}
+
+fn secret(SecretPlan { name, scope, delivery }: &SecretPlan) -> Permission {
+    let place = match delivery {
+        SecretDelivery::Env => "as a variable".to_owned(),
+        SecretDelivery::File { path } => format!("at {path}"),
+    };
+    Permission::new(&format!("secret {name}"), &format!("{place}, {}", components(*scope)))
+}
+
+fn disk(ScratchPlan { name, guest, size_bytes, scope }: &ScratchPlan) -> Permission {
+    let text = format!("at {guest}, {}, {}", readable(*size_bytes), components(*scope));
+    Permission::new(&format!("scratch {name}"), &text)
+}
+
+fn task(plan: &TaskPlan) -> Permission {
+    Permission::new(&format!("task {}", plan.id), &plan.description)
+}
+
+fn logs(LogsPlan { stdout, stderr, events, atif }: &LogsPlan) -> Permission {
+    let all = [(stdout, "stdout"), (stderr, "stderr"), (events, "events"), (atif, "atif")];
+    let names: Vec<_> = all.iter().filter(|(on, _)| **on).map(|(_, name)| *name).collect();
+    Permission::new("logs", &names.join(", "))
+}
+
+fn cap(plan: &CapPlan) -> Permission {
+    let text = match plan {
+        CapPlan::Ws { max_connections } => format!("{max_connections} connections"),
+        CapPlan::Http { timeout_ms } => format!("requests of at most {timeout_ms} ms"),
+        CapPlan::Nostr { relays } => relays.join(", "),
+        CapPlan::Payments => "invoices".to_owned(),
+    };
+    Permission::new(&format!("cap {}", plan.name()), &text)
+}
+
+fn sandbox(_: &SandboxPlan) -> Permission {
+    Permission::new("sandbox", "rules for commands in the business component")
+}
+
+const fn components(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Agent => "for the agent",
+        Scope::Business => "for the business component",
+        Scope::Both => "for both components",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::grown;
+
+    fn listed(more: &str) -> Vec<String> {
+        lines(&grown(more).permissions()).collect()
+    }
+
+    #[test]
+    fn a_box_that_asks_for_nothing_reaches_nothing() {
+        assert_eq!(
+            listed("{}"),
+            [
+                "network        none: nothing",
+                "agent user     7:8, group 9",
+                "agent port     4088, offered to the host",
+                "business user  0:0, root of the box",
+                "machine        1 CPU, 512 MiB of memory",
+            ]
+        );
+    }
+
+    #[test]
+    fn everything_that_a_box_asks_for_is_listed() {
+        let expected = [
+            "network         filtered: the hosts that are allowed",
+            "network allow   example.org, ports 80 and 443",
+            "network allow   example.org, port 8443",
+            "network deny    *.example.net, port 80",
+            "network limits  64 connections, 1.0 MiB/s, 100 names/min",
+            "agent user      7:8, group 9",
+            "agent port      4088, offered to the host",
+            "business user   0:0, root of the box",
+            "share data      at /data, to read, for both components",
+            "share work      at /a3s/workspace, to read and write, for the agent, proposes \"src\"",
+            "skill hot       a directory of the host, to read, for both components",
+            "secret KEY      as a variable, for the agent",
+            "secret CERT     at /run/cert, for both components",
+            "scratch tmp     at /scratch, 4.0 KiB, for the business component",
+            "task t1         Look.",
+            "logs            stdout, stderr, atif",
+            "cap ws          16 connections",
+            "cap http        requests of at most 30000 ms",
+            "cap nostr       wss://relay.example.org",
+            "cap payments    invoices",
+            "sandbox         rules for commands in the business component",
+            "machine         1 CPU, 512 MiB of memory",
+        ];
+        assert_eq!(listed(crate::plan::tests::GROWN), expected);
+    }
+
+    #[test]
+    fn the_whole_network_of_the_host_is_called_so() {
+        let lines = listed(r#"{"network": {"mode": "shared"}}"#);
+        assert_eq!(lines[0], "network        shared: whatever the host reaches");
+    }
+
+    #[test]
+    fn what_a_component_has_beyond_the_default_is_listed() {
+        let mut plan = grown("{}");
+        plan.agent.capabilities = serde_json::from_str(r#"["CHOWN","NET_RAW"]"#).unwrap();
+        plan.agent.namespaces.pid = false;
+        plan.agent.namespaces.net = true;
+        plan.business.as_mut().unwrap().autostart = true;
+        let all = plan.permissions();
+        let of = |field: &str| all.iter().find(|it| it.field == field).unwrap().value.as_str();
+        assert_eq!(
+            of("agent capabilities"),
+            "-DAC_OVERRIDE -FOWNER -FSETID -KILL -SETGID -SETUID -NET_BIND_SERVICE +NET_RAW"
+        );
+        assert_eq!(of("agent namespaces"), "-pid +net");
+        assert!(of("business autostart").starts_with("its program is started"));
+        assert_eq!(capability_changes(Capabilities::default()), None);
+    }
+
+    #[test]
+    fn no_terminal_obeys_a_foreign_text() {
+        let mut plan = grown(crate::plan::tests::GROWN);
+        plan.shares[0].name = "a\nnetwork  none".to_owned();
+        plan.shares[0].host = Some("\u{202e}x".to_owned());
+        plan.network.allow[0].peer = "\u{1b}[2J".to_owned();
+        plan.task.as_mut().unwrap().description = "two\nlines".to_owned();
+        for line in lines(&plan.permissions()) {
+            assert_eq!(shown(&line), line);
+        }
+    }
+}
