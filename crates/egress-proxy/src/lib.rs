@@ -26,6 +26,7 @@ mod tests;
 
 pub use decision::{Channel, Decision, Verdict};
 pub use filter::ClientKind;
+pub use own::is_own;
 pub use refusal::Refusal;
 pub use resolver::Resolver;
 pub use state::{Filter, LOOKUPS};

@@ -21,7 +21,7 @@ pub(crate) fn check_address(rules: &Rules, target: &Target, address: IpAddr) -> 
 }
 
 /// Returns whether an address is this host's own: whether a socket can be bound to it. What cannot be found out counts as so.
-fn is_own(address: IpAddr) -> bool {
+pub fn is_own(address: IpAddr) -> bool {
     let (foreign, any) = match address {
         IpAddr::V4(_) => (IpAddr::from(FOREIGN_V4), IpAddr::from(Ipv4Addr::UNSPECIFIED)),
         IpAddr::V6(_) => (IpAddr::from(FOREIGN_V6), IpAddr::from(Ipv6Addr::UNSPECIFIED)),

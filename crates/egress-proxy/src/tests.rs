@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use box_image::{ComponentName, NetworkLimits};
-use egress_rules::{Peer, Rule, Rules};
+use egress_rules::{Local, Peer, Rule, Rules};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
@@ -206,6 +206,8 @@ pub(crate) fn rules(port: u16) -> Rules {
     Rules {
         allow: allow.map(|peer| rule(peer, Some(port))).to_vec(),
         deny: vec![rule("denied.wild.example", None), rule("203.0.113.0/24", None)],
+        local: ["127.0.0.1", "192.0.2.1"].iter().filter_map(|it| Local::parse(it)).collect(),
+        ..Rules::default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use box_image::{ComponentName, NetworkLimits};
 use egress_proxy::{ClientKind, Filter, Resolver};
-use egress_rules::{Peer, Rule, Rules, Target};
+use egress_rules::{Local, Peer, Rule, Rules, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -27,7 +27,9 @@ async fn attempts_and_connections_take_little_memory() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let rule = |peer| Rule { peer: Peer::parse(peer).unwrap(), port: Some(port) };
-    let rules = Rules { allow: vec![rule("127.0.0.1"), rule("good.test.example")], deny: vec![] };
+    let allow = vec![rule("127.0.0.1"), rule("good.test.example")];
+    let local = Local::parse("127.0.0.1").into_iter().collect();
+    let rules = Rules { allow, local, ..Rules::default() };
     let limits = NetworkLimits {
         connections: CONNECTIONS,
         bytes_per_second: u64::MAX,

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::peer::has_prefix;
+use crate::peer::{has_prefix, overlap};
 
 /// A part of the address space, and what it is for.
 type Range<A> = (A, u8, &'static str);
@@ -65,6 +65,19 @@ pub fn special(address: IpAddr) -> Option<&'static str> {
         IpAddr::V6(_) => {
             let range = V6.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2);
             range.or_else(|| (!has(GLOBAL.0.into(), GLOBAL.1)).then_some(RESERVED))
+        }
+    }
+}
+
+/// Returns what the first special part of a network is for; `None` where all of it is for hosts of the internet.
+pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
+    let has = |part: IpAddr, length| overlap((network, bits), (part, length));
+    match network {
+        IpAddr::V4(_) => V4.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2),
+        IpAddr::V6(_) => {
+            let range = V6.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2);
+            let is_global = bits >= GLOBAL.1 && has(GLOBAL.0.into(), GLOBAL.1);
+            range.or_else(|| (!is_global).then_some(RESERVED))
         }
     }
 }

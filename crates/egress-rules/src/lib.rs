@@ -7,15 +7,20 @@
 //! 2. [`Rules::check`] for the name, or the address that stands in its place, and the port;
 //! 3. [`Rules::check_address`] for each address that the name turns out to have, and [`Rules::check_own_address`] for one
 //!    that the host has itself;
+//!
+//!    The rules of a box alone lift neither: [`Rules::local`] has what its user has given, and [`Local::wanted`] finds the
+//!    rules for which that has to be asked before the box is started;
 //! 4. [`hello::read`] for what a TLS client says first, whose name has to be the one that was asked for.
 #![forbid(unsafe_code)]
 
 pub mod address;
 pub mod hello;
+mod local;
 mod peer;
 mod rules;
 mod target;
 
+pub use local::{Local, Wanted};
 pub use peer::Peer;
 pub use rules::{Denial, PeerError, Rule, Rules, USUAL_PORTS};
 pub use target::{Host, Target, TargetError};

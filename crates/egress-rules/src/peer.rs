@@ -43,6 +43,18 @@ impl Peer {
         is_domain.then(|| if domain == text { Self::Name(name) } else { Self::Below(name) })
     }
 
+    /// Reads hosts as [`Peer::parse`] does, and `:PORT` after them where there is one; an address of IPv6 is in brackets then,
+    /// as in `[2001:db8::1]:8080`.
+    pub fn parse_with_port(text: &str) -> Option<(Self, Option<u16>)> {
+        if let Some(peer) = Self::parse(text) {
+            return Some((peer, None));
+        }
+        let (host, port) = text.rsplit_once(':')?;
+        let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
+        let port = port.parse().ok().filter(|it| *it > 0 && is_plain(port))?;
+        Some((Self::parse(bare)?, Some(port)))
+    }
+
     /// Returns whether a host's name, in lower case, is one of them.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         match self {
@@ -71,6 +83,11 @@ impl Display for Peer {
             Self::Network(address, bits) => write!(f, "{address}/{bits}"),
         }
     }
+}
+
+/// Returns whether two networks have an address in common.
+pub(crate) fn overlap(one: (IpAddr, u8), other: (IpAddr, u8)) -> bool {
+    has_prefix(one.0, other.0, one.1.min(other.1))
 }
 
 /// Returns whether the first bits of two addresses of one kind are the same.

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use box_image::plan::{NetworkPlan, PeerPlan};
 
 use crate::address::{PRIVATE, embedded, special};
-use crate::{Host, Peer, Target};
+use crate::local::OWN;
+use crate::{Host, Local, Peer, Target};
 
 /// The ports of a rule that names none: those of HTTP and HTTPS.
 pub const USUAL_PORTS: [u16; 2] = [80, 443];
@@ -48,11 +49,19 @@ pub struct Rules {
     pub allow: Vec<Rule>,
     /// Those that are denied, whatever is allowed.
     pub deny: Vec<Rule>,
+    /// The addresses that the box's user has given although they are special, or the host's own. The rules of a box allow
+    /// none of those by themselves.
+    pub local: Vec<Local>,
+    /// Whether the box's user has given it no network at all, whatever is allowed.
+    pub is_closed: bool,
 }
 
 /// Why something may not be connected to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
+    /// The box has no network, whatever its rules say.
+    #[error("the box was started without a network")]
+    Closed,
     /// No rule allows the host.
     #[error("it is not allowed")]
     NotAllowed,
@@ -62,7 +71,7 @@ pub enum Denial {
     /// A rule denies it.
     #[error("the rules deny {0}")]
     Denied(Peer),
-    /// The address is not that of a host of the internet, and no rule names it.
+    /// The address is not that of a host of the internet, and no rule names it, or its user has not given it to the box.
     #[error(
         "{0} is not a host of the internet ({1}), and that address is not allowed at this port"
     )]
@@ -74,15 +83,21 @@ impl TryFrom<&NetworkPlan> for Rules {
 
     fn try_from(plan: &NetworkPlan) -> Result<Self, PeerError> {
         let all = |peers: &[PeerPlan]| peers.iter().map(Rule::try_from).collect::<Result<_, _>>();
-        Ok(Self { allow: all(&plan.allow)?, deny: all(&plan.deny)? })
+        let (allow, deny) = (all(&plan.allow)?, all(&plan.deny)?);
+        Ok(Self { allow, deny, ..Self::default() })
     }
 }
 
 impl Rules {
+    /// Returns those of a box whose user has given it no network.
+    pub fn closed() -> Self {
+        Self { is_closed: true, ..Self::default() }
+    }
+
     /// Returns the ports at which a host with this name may be connected to, sorted; none where it is not allowed.
     pub fn ports(&self, name: &str) -> Vec<u16> {
         let own = self.allow.iter().filter(|rule| rule.peer.has_name(name));
-        let ports = own.flat_map(|rule| rule.port.map_or(USUAL_PORTS.to_vec(), |port| vec![port]));
+        let ports = own.flat_map(Rule::ports);
         let host = Host::Name(name.to_owned());
         let is_allowed =
             |port: &u16| self.check(&Target { host: host.clone(), port: *port }).is_ok();
@@ -99,11 +114,16 @@ impl Rules {
             Host::Name(name) => rule.peer.has_name(name),
             Host::Address(address) => rule.peer.has_address(*address),
         };
+        if self.is_closed {
+            return Err(Denial::Closed);
+        }
         self.check_denied(target.port, has)?;
         let allowed: Vec<_> = self.allow.iter().filter(|rule| has(rule)).collect();
         if allowed.iter().any(|rule| rule.allows(target.port)) {
-            // An address that is allowed is named by that.
-            return Ok(());
+            return match &target.host {
+                Host::Name(_) => Ok(()),
+                Host::Address(address) => self.check_special(*address, target.port),
+            };
         }
         match (&target.host, allowed.is_empty()) {
             (_, false) => Err(Denial::Port(target.port)),
@@ -133,7 +153,7 @@ impl Rules {
     /// Why that is denied.
     pub fn check_own_address(&self, target: &Target, address: IpAddr) -> Result<(), Denial> {
         let is_named = self.names_address(address, target.port);
-        if is_named { Ok(()) } else { Err(Denial::Special(address, "this host's own")) }
+        if is_named { Ok(()) } else { Err(Denial::Special(address, OWN)) }
     }
 
     fn check_denied(&self, port: u16, has: impl Fn(&Rule) -> bool) -> Result<(), Denial> {
@@ -150,12 +170,19 @@ impl Rules {
         }
     }
 
+    /// Returns whether a rule allows this very address, and the box's user has given it.
     fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.allow.iter().any(|rule| rule.peer.has_address(address) && rule.allows(port))
+            && self.local.iter().any(|local| local.has(address, port))
     }
 }
 
 impl Rule {
+    /// Returns the ports that are allowed.
+    pub fn ports(&self) -> Vec<u16> {
+        self.port.map_or_else(|| USUAL_PORTS.to_vec(), |port| vec![port])
+    }
+
     fn allows(&self, port: u16) -> bool {
         self.port.map_or_else(|| USUAL_PORTS.contains(&port), |own| own == port)
     }
@@ -177,7 +204,12 @@ mod tests {
             };
             rules.iter().map(rule).collect()
         };
-        Rules { allow: all(allow), deny: all(deny) }
+        Rules { allow: all(allow), deny: all(deny), ..Rules::default() }
+    }
+
+    /// Returns the same rules with what the box's user has given.
+    fn with(rules: Rules, given: &[&str]) -> Rules {
+        Rules { local: given.iter().map(|it| Local::parse(it).unwrap()).collect(), ..rules }
     }
 
     fn check(rules: &Rules, target: &str) -> Result<(), String> {
@@ -229,6 +261,7 @@ mod tests {
             &[("*.example.com", 0), ("10.0.0.0/8", 5432)],
             &[("bad.example.com", 0), ("half.example.com", 80), ("10.9.0.0/16", 0)],
         );
+        let rules = with(rules, &["10.0.0.0/8"]);
         for (target, expected) in [
             ("good.example.com:443", Ok(())),
             ("half.example.com:443", Ok(())),
@@ -247,6 +280,7 @@ mod tests {
     #[test]
     fn an_address_of_the_host_or_its_network_has_to_be_named() {
         let rules = rules(&[("example.com", 0), ("10.1.0.7", 443)], &[("93.184.216.0/24", 0)]);
+        let rules = with(rules, &["10.1.0.7"]);
         let target = Target::parse("example.com:443").unwrap();
         let of = |address: &str| {
             let checked = rules.check_address(&target, address.parse().unwrap());
@@ -284,6 +318,7 @@ mod tests {
     fn an_address_is_denied_in_each_of_its_spellings() {
         let all = [("0.0.0.0/0", 0), ("::/0", 0)];
         let rules = rules(&all, &[("10.0.0.0/8", 0), ("127.0.0.0/8", 0)]);
+        let rules = with(rules, &["0.0.0.0/0", "::/0"]);
         let target = Target::parse("example.com:443").unwrap();
         let of = |address: &str| rules.check_address(&target, address.parse().unwrap());
         for denied in ["10.0.0.1", "::ffff:10.0.0.1", "64:ff9b::10.0.0.1", "2002:a00:1::1"] {
@@ -295,6 +330,9 @@ mod tests {
     #[test]
     fn an_address_of_this_host_has_to_be_named_even_on_the_internet() {
         let rules = rules(&[("example.com", 0), ("93.184.216.34", 443)], &[]);
+        let target = Target::parse("example.com:443").unwrap();
+        assert!(rules.check_own_address(&target, "93.184.216.34".parse().unwrap()).is_err());
+        let rules = with(rules, &["93.184.216.34"]);
         let own = |target: &str, address: &str| {
             let target = Target::parse(target).unwrap();
             rules.check_own_address(&target, address.parse().unwrap()).is_ok()
@@ -302,6 +340,50 @@ mod tests {
         assert!(own("example.com:443", "93.184.216.34"));
         assert!(!own("example.com:80", "93.184.216.34"));
         assert!(!own("example.com:443", "2606:2800::1"));
+    }
+
+    #[test]
+    fn rules_alone_lead_to_no_special_address() {
+        let allow =
+            [("127.0.0.1", 9999), ("169.254.169.254", 80), ("10.0.0.0/8", 0), ("a.example.com", 0)];
+        let rules =
+            rules(&[&allow[..], &[("::ffff:127.0.0.1", 80), ("0.0.0.0/0", 8080)]].concat(), &[]);
+        let direct = |rules: &Rules, target: &str| {
+            let target = Target::parse(target).unwrap();
+            let Host::Address(address) = target.host else { panic!() };
+            rules.check(&target).and_then(|()| rules.check_address(&target, address)).is_ok()
+        };
+        let targets = [
+            "127.0.0.1:9999",
+            "169.254.169.254:80",
+            "10.1.2.3:443",
+            "[::ffff:127.0.0.1]:80",
+            "192.168.0.1:8080",
+        ];
+        assert_eq!(targets.map(|it| direct(&rules, it)), [false; 5]);
+        // What a network of the internet has besides needs no consent.
+        assert!(direct(&rules, "93.184.216.34:8080"));
+        let name = Target::parse("a.example.com:443").unwrap();
+        let resolved =
+            |rules: &Rules| rules.check_address(&name, "10.1.2.3".parse().unwrap()).is_ok();
+        assert!(!resolved(&rules));
+        let given = with(rules.clone(), &["127.0.0.1:9999", "10.0.0.0/8:443"]);
+        assert_eq!(targets.map(|it| direct(&given, it)), [true, false, true, false, false]);
+        assert!(resolved(&given));
+        // In another spelling, both have to be given.
+        assert!(!direct(&with(rules.clone(), &["::ffff:127.0.0.1"]), "[::ffff:127.0.0.1]:80"));
+        // What is given is not allowed by that.
+        let undeclared = with(Rules { allow: Vec::new(), ..rules }, &["0.0.0.0/0"]);
+        assert_eq!(targets.map(|it| direct(&undeclared, it)), [false; 5]);
+    }
+
+    #[test]
+    fn a_box_without_a_network_reaches_nothing() {
+        for target in ["example.com:443", "1.1.1.1:443", "127.0.0.1:80"] {
+            let why = "the box was started without a network";
+            assert_eq!(check(&Rules::closed(), target), Err(why.to_owned()));
+        }
+        assert!(Rules::closed().ports("example.com").is_empty());
     }
 
     #[test]
