@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 use box_image::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
-use egress_rules::Peer;
+use egress_rules::{Local, Peer, Rule, Wanted};
 
 use crate::diagnostic::quote;
 use crate::parse::children::Children;
@@ -12,7 +12,7 @@ use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::tree::{Node, Value};
+use crate::syntax::tree::{Data, Node, Value};
 use crate::{Diagnostic, Syntax, form, value};
 
 /// Reads what the guest can reach; without a declaration, nothing.
@@ -26,6 +26,9 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
     }
     let [allow, deny] = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|it| peers(&children, it));
     let limits = limits(&children);
+    if mode == Some(NetworkMode::Shared) {
+        warn_of_sharing(node, sink);
+    }
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
         Some(NetworkMode::CapOnly) if !top.may_have(&schema::CAP) => Some("cap"),
@@ -45,9 +48,38 @@ fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<Peer
         let peers = reader.read_some(peer);
         let port = reader.integer("port");
         reader.finish();
+        if declaration.name == schema::ALLOW_PEER.name {
+            let wanted = node.args.iter().filter_map(|it| needs_consent(it, port));
+            wanted.for_each(|warning| children.sink().report(warning));
+        }
         peers.into_iter().flatten().map(move |peer| PeerPlan { peer, port })
     };
     names::unique(children.many(declaration).into_iter().flat_map(read).collect())
+}
+
+/// Warns that only the command line of whoever runs the box gives it the network of the host.
+fn warn_of_sharing(node: &Node, sink: &Sink) {
+    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
+    let message = "a box gets the network of its host only from whoever runs it";
+    let help = "they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no \
+                option";
+    sink.report(Diagnostic::warning(message, span, "refused without an option").with_help(help));
+}
+
+/// Returns the warning about a host that is not on the internet: only whoever runs the box gives it that.
+fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
+    let Data::Text(text) = &value.data else { return None };
+    let rule = Rule { peer: Peer::parse(text)?, port };
+    // Whether the host that runs it has an address of the internet itself, nobody knows here.
+    let Wanted { needs, purpose } = Local::wanted(&[rule], &[], |_| false).pop()?;
+    let what = match text.contains('/') {
+        true => "this network is not, or not as a whole, on the internet",
+        false => "this address is not on the internet",
+    };
+    let message = format!("{what} ({purpose}): a box reaches it only if whoever runs it says so");
+    let help = format!("they have to add `boxlaunch run --network-local {needs}`");
+    let warning = Diagnostic::warning(message, value.span, "refused without an option");
+    Some(warning.with_help(help))
 }
 
 fn limits(children: &Children<'_>) -> NetworkLimits {

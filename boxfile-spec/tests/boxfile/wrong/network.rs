@@ -46,6 +46,14 @@ fn only_a_filter_has_something_to_allow() {
     deny "uploads.example.com" port=80
     limits names=1
 }"#), @r#"
+    warning: a box gets the network of its host only from whoever runs it
+      --> Boxfile:3:9
+       |
+     3 | network "shared" {
+       |         ^^^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+
     error: `allow` needs the network mode `filtered`
       --> Boxfile:4:5
        |
@@ -434,4 +442,57 @@ fn a_network_that_lets_nothing_through() {
        |
        = help: declare one, such as `[cap.http]`, or write "none"
     "#);
+}
+
+#[test]
+fn what_only_the_command_line_gives_is_a_warning() {
+    let warnings = |name: &str, lines: &str| {
+        let head = match name {
+            "Boxfile" => "box b\nagent { image \"oci:i\"; }\n",
+            _ => "box = \"b\"\n[agent]\nimage = \"oci:i\"\n",
+        };
+        let document = read(&[(name, &format!("{head}{lines}\n"))], None);
+        assert!(document.boxfile.is_some());
+        shown(&document)
+    };
+    let rules = "network filtered {\n    allow \"api.example.com\" \"127.0.0.1\" port=9999\n    allow \"0.0.0.0/0\" \"8.8.8.8\"\n    \
+                 deny \"10.0.0.0/8\"\n}";
+    assert_snapshot!(warnings("Boxfile", rules), @r#"
+    warning: this address is not on the internet (loopback): a box reaches it only if whoever runs it says so
+      --> Boxfile:4:29
+       |
+     4 |     allow "api.example.com" "127.0.0.1" port=9999
+       |                             ^^^^^^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network-local 127.0.0.1:9999`
+
+    warning: this network is not, or not as a whole, on the internet (this host): a box reaches it only if whoever runs it says so
+      --> Boxfile:5:11
+       |
+     5 |     allow "0.0.0.0/0" "8.8.8.8"
+       |           ^^^^^^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network-local 0.0.0.0/0`
+    "#);
+    assert_snapshot!(warnings("Boxfile", "network shared"), @"
+    warning: a box gets the network of its host only from whoever runs it
+      --> Boxfile:3:9
+       |
+     3 | network shared
+       |         ^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+    ");
+    let toml = "[network]\nmode = \"filtered\"\nallow = [{ peer = \"127.0.0.1\", port = 9999 }]";
+    assert_snapshot!(warnings("Boxfile.toml", toml), @r#"
+    warning: this address is not on the internet (loopback): a box reaches it only if whoever runs it says so
+      --> Boxfile.toml:6:19
+       |
+     6 | allow = [{ peer = "127.0.0.1", port = 9999 }]
+       |                   ^^^^^^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network-local 127.0.0.1:9999`
+    "#);
+    let public = "network filtered { allow \"api.example.com\" \"8.8.8.8\"; }";
+    assert_eq!(warnings("Boxfile", public), "");
 }
