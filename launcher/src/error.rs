@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use box_digest::Digest;
-use box_image::text::{shown, shown_lines};
+use box_image::text::{readable, shown, shown_lines};
 use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, SkillMode, Unsupported, signals};
 use box_layout::OpenError;
@@ -71,6 +71,9 @@ pub enum LaunchError {
     /// The box asks for more of the host than it may take.
     #[error("the box asks for {0}")]
     TooMuch(String),
+    /// The scratch disks of the box may hold more than it may take, in bytes.
+    #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
+    TooMuchScratch { asked: u64, most: u64 },
     /// The box is not the one that was asked for.
     #[error("the box has the digest {found}, and {expected} was asked for")]
     OtherBox { expected: Digest, found: Digest },

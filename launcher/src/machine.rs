@@ -15,13 +15,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use box_image::Vm as Size;
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
     AGENT_ID, Connect, Credit, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, Secret,
     Timing, Window,
 };
+use box_image::{NetworkMode, Vm as Size};
 use box_layout::OpenBox;
 
 use crate::agent_socket::{AgentSocket, places};
@@ -32,8 +32,8 @@ use crate::control::{Listener, Nonce};
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
 use crate::jail::{Missing, Policy, Report};
-use crate::network::passt::{self, Passt};
-use crate::network::{self, Network, Published};
+use crate::network::passt::{self, Device};
+use crate::network::{self, Given, Network, Published};
 use crate::open::check_enforced;
 use crate::output::Route;
 use crate::receipt::Receipts;
@@ -82,6 +82,8 @@ pub struct Setup<'a> {
     pub shares: Vec<Share>,
     /// The task, instead of that of the plan.
     pub task: Option<box_image::TaskPlan>,
+    /// What the box gets of the network that it declares.
+    pub network: &'a Given,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,
     /// Where the agent's socket is made; by default in the private directory.
@@ -140,7 +142,7 @@ pub struct Machine {
     pub(crate) events: Events,
     /// Locked until the machine has ended.
     _volumes: Vec<Volume>,
-    _passt: Option<Passt>,
+    _device: Option<Device>,
     agent_socket: Option<AgentSocket>,
     pub(crate) network: Option<Network>,
     _runtime: RuntimeDir,
@@ -166,7 +168,7 @@ impl Machine {
     pub async fn start(mut setup: Setup<'_>) -> Result<Self, RunFailure> {
         check_enforced(setup.opened)?;
         let prepared = prepare(&mut setup).inspect_err(|_| setup.watch.see(Progress::Ended));
-        let Prepared { verification, events, agent_socket, passt, network, jail } = prepared?;
+        let Prepared { verification, events, agent_socket, device, network, jail } = prepared?;
         let plan = setup.opened.plan();
         setup.started += verification.hashing;
         let (limits, signals) = (Limits::of(&setup), WatchedSignals::new(setup.signals)?);
@@ -174,7 +176,7 @@ impl Machine {
         let mut machine = Self {
             events,
             _volumes: setup.volumes,
-            _passt: passt,
+            _device: device,
             agent_socket,
             network,
             _runtime: setup.runtime,
@@ -411,7 +413,7 @@ struct Prepared {
     verification: Verification,
     events: Events,
     agent_socket: Option<AgentSocket>,
-    passt: Option<Passt>,
+    device: Option<Device>,
     network: Option<Network>,
     /// Empty where the process has ended, as the events say.
     jail: Report,
@@ -425,15 +427,16 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let listener = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
     let plan = &setup.opened.plan().network;
     let network = network::Sockets::make(runtime, plan, &setup.published)?;
-    let carrier = passt::find(plan, setup.programs)?;
+    let carrier = passt::find(setup.network, setup.programs)?;
+    let has_device = plan.mode == NetworkMode::Shared;
     let has_mounts = mounts::message(setup, (u32::MAX, u32::MAX))?.is_some();
     let verification = verified(setup)?;
     // A start over its budget is judged when it is known what has taken so long.
     let deadline = setup.started + verification.hashing + setup.startup_timeout;
     let kept = setup.volumes.iter().map(|it| &it.disk);
     let disks: Vec<_> = setup.disks.iter().chain(kept).collect();
-    let started = carrier.as_deref().map(Passt::start).transpose()?;
-    let (mut passt, device_end) = started.unzip();
+    let made = has_device.then(|| Device::make(carrier.as_deref())).transpose()?;
+    let (mut network_device, device_end) = made.unzip();
     let socket = device_end.as_ref().map(AsFd::as_fd);
     let mut vmm = Vmm::spawn(setup.program, setup.opened, &disks, socket)?;
     let blobs = setup.opened.boot_blobs().map(|blob| &blob.file);
@@ -441,7 +444,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let (device, policy) = (setup.device, setup.jail);
     let terms = confine::terms(blobs, &disks, device, runtime, policy, shares, &mut vmm)?;
     let nonce = Nonce::random()?;
-    let (plan, log) = (setup.opened.plan(), setup.logs.network());
+    let (plan, log) = ((setup.opened.plan(), setup.network), setup.logs.network());
     let network = network.map(|it| Network::serve(it, plan, vmm.pid(), log)).transpose()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
     vmm.configure(&VmmConfig {
@@ -462,7 +465,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     if let Some(jail) = &jail {
         setup.watch.see(Progress::Confined(&jail.missing));
         setup.volumes.iter().try_for_each(Volume::note_use)?;
-        passt.as_mut().map(Passt::serve).transpose()?;
+        network_device.as_mut().map(Device::serve).transpose()?;
         vmm.go();
     }
     // The machine alone has them open now.
@@ -476,7 +479,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     first.extend(setup.published.iter().map(connect));
     let events = Events::new(vmm, listener, (nonce, first), console)?;
     let jail = jail.unwrap_or_default();
-    Ok(Prepared { verification, events, agent_socket, passt, network, jail })
+    Ok(Prepared { verification, events, agent_socket, device: network_device, network, jail })
 }
 
 /// Verifies the blobs of a box before it is started.

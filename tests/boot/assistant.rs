@@ -38,7 +38,7 @@ work() {
     assistant-model 127.0.0.2:4180 key $3 >model.log & model=$!
     until grep -qs ready model.log; do sleep 0.1; done
     while_it_runs & boxlaunch run --rm --result result.json --share project=project --secret MODEL_KEY=file:given \
-        --skill house-rules=/example/skills/house-rules /$2 >log 2>&1; echo "exit $?" >>log
+        --skill house-rules=/example/skills/house-rules --network-local 127.0.0.2:4180 /$2 >log 2>&1; echo "exit $?" >>log
     kill $model 2>/dev/null; grep -v 'verified\|jail lacks\|is ready' log; rm -f project/filler; echo --; cat result.json; echo; echo --; sed 's/^[0-9]* //' model.log; echo --; diff -ruN /example/project project | grep '^[-+]'; ls -A project
 }
 prepare() { :; }

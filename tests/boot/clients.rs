@@ -129,7 +129,7 @@ fn clients_reach_what_is_allowed_and_nothing_else() {
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let scripts = CLIENTS.map(|(name, script, _)| (name, script));
     let content = format!(
-        "mkdir /tmp/www; boxlaunch run -q -v /tmp/www:/w:rw /clients -- sh -c '{}'",
+        "mkdir /tmp/www; boxlaunch run -q --network none -v /tmp/www:/w:rw /clients -- sh -c '{}'",
         CONTENT.replace('\'', "'\\''")
     );
     let servers = "ifconfig lo 127.0.0.1 up; ifconfig lo:1 93.184.216.34 netmask 255.255.255.255; echo nameserver 127.0.0.1 >/etc/resolv.conf
@@ -137,7 +137,7 @@ fn clients_reach_what_is_allowed_and_nothing_else() {
     let (steps, files) = Scenario::default()
         .script(100, "content", &content)
         .script(10, "servers", servers)
-        .run_all_within(300, "all", "/clients", &scripts)
+        .run_all_within(300, "all", "--network-local 127.0.0.2 /clients", &scripts)
         .script(5, "end", "kill $(cat /tmp/peers)")
         .start_for_files(
             &tools

@@ -15,6 +15,9 @@ const PEERS: [&str; 2] = [
 peers /tmp/www >/tmp/peers.log & peers=$!; trap 'kill $peers' EXIT; until grep -q ready /tmp/peers.log; do sleep 0.1; done",
     "echo; sort /tmp/peers.log | uniq -c | grep -E 'host|asked' | tr -s ' '",
 ];
+/// The servers of the test are at an address that is not on the internet: the page's box gets it without a word of that.
+const BEFORE_PAGE: &str = r#"ln -s /page work.box
+boxlaunch() { if [ $1 = run ]; then shift; set -- run --network-local 127.0.0.2 "$@"; fi; command boxlaunch "$@"; }"#;
 const RULES: &str = r#"
 network "filtered" {
     allow "*.test.example" "127.0.0.2"
@@ -26,7 +29,7 @@ const TOOLED: &str = "business {\n    file \"peers\" to=\"/peers\" mode=\"0755\"
 
 /// Clients that know of a proxy, and those that do not.
 const CLIENTS: &str = r#"
-boxlaunch run -q -d --name net /filtered; inside() { boxlaunch exec --in "$@"; }
+boxlaunch run -q -d --name net --network-local 127.0.0.2 /filtered; inside() { boxlaunch exec --in "$@"; }
 for component in agent business; do inside $component net -- sh -c '
 env | grep -c -i _proxy=http://198; grep nameserver /etc/resolv.conf; ls /sys/class/net
 wget -qO- http://a.test.example/; unset http_proxy HTTP_PROXY; wget -qO- http://b.test.example/
@@ -36,11 +39,11 @@ inside business net -- sh -c 'wget -qO- http://d.test.example/bytes/3000000 | wc
 { printf "CONNECT a.test.example:8080 HTTP/1.1\r\nHost: a.test.example:8080\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | head -n 1
 { printf "\005\001\000\005\001\000\003\016a.test.example\000\120GET /index.html HTTP/1.0\r\nHost: a\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 1080 | tail -n 1
 for address in 127.0.0.2:80 198.18.7.7:80 8.8.8.8:53 192.168.0.1:80; do nc -w 1 ${address%:*} ${address#*:} </dev/null 2>&1 || echo "no $address"; done'
-boxlaunch network net; boxlaunch stop net; boxlaunch run --rm /filtered -- wget -qO- http://evil.example/ 2>&1 | grep -E 'component|wget'
+boxlaunch network net; boxlaunch stop net; boxlaunch run --rm --network-local 127.0.0.2 /filtered -- wget -qO- http://evil.example/ 2>&1 | grep -E 'component|wget'
 "#;
 /// Attempts to get past the filter. Each names what it wants.
 const EVIL: &str = r#"
-boxlaunch run -q -d --name evil /filtered; supervisor=$(boxlaunch inspect --json evil | sed 's/.*"supervisor":\([0-9]*\),.*/\1/')
+boxlaunch run -q -d --name evil --network-local 127.0.0.2 /filtered; supervisor=$(boxlaunch inspect --json evil | sed 's/.*"supervisor":\([0-9]*\),.*/\1/')
 boxlaunch exec evil -- sh -c '
 ask() { { echo -ne "$1"; sleep 0.5; } | nc -w 9 198.19.0.1 3128; }
 for target in 127.0.0.1:80 127.1:80 2130706433:80 0x7f000001:80 0177.0.0.1:80 0:80 [::1]:80 [::ffff:127.0.0.1]:80 [::ffff:7f00:1]:80 [fe80::1%25lo]:80 localhost:80 169.254.169.254:80 10.0.2.2:80 \
@@ -56,7 +59,7 @@ du -m $BOXLAUNCH_STATE/boxes/evil | awk '{ print ($1 < 10) ? "a log with a bound
 "#;
 /// Rules that change while a connection is open, and events.
 const CHANGES: &str = r#"
-boxlaunch run -q -d --name live /filtered
+boxlaunch run -q -d --name live --network-local 127.0.0.2 /filtered
 boxlaunch exec live -- sh -c '{ printf "CONNECT a.test.example:80 HTTP/1.1\r\nHost: a.test.example:80\r\n\r\n"; sleep 30; } | { nc 198.19.0.1 3128 >/tmp/tunnel; echo it has ended >>/tmp/tunnel; }' & tunnel=$!; sleep 1
 boxlaunch exec live -- sh -c 'tr -d "\r" </tmp/tunnel'
 boxlaunch network live deny a.test.example 2>&1 | head -n 5; sleep 1; boxlaunch exec live -- tail -n 1 /tmp/tunnel
@@ -74,13 +77,33 @@ boxlaunch exec closed -- sh -c 'mkdir /tmp/h; echo inside >/tmp/h/index.html; ht
 wget -qO- http://127.0.0.1:8080/; wget -qO- http://127.0.0.1:8080/index.html; wget -qO- http://127.0.0.3:8081/ 2>&1
 boxlaunch exec closed -- sh -c 'head -c 4000000 /dev/zero >/tmp/h/large'; wget -qO- http://127.0.0.1:8080/large | wc -c; wget -qO- http://127.0.0.2:8080/ 2>&1
 boxlaunch run -q -p 8080:80 /closed -- true; boxlaunch stop closed; boxlaunch run -q -p 80:8000 /closed -- true; echo $?
-boxlaunch run -q -d --name both -p 0:8000/business /filtered; port=$(boxlaunch port both | grep business | sed 's/.*://')
+boxlaunch run -q -d --name both -p 0:8000/business --network-local 127.0.0.2 /filtered; port=$(boxlaunch port both | grep business | sed 's/.*://')
 boxlaunch exec both -- sh -c 'mkdir /tmp/h; echo both >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:$port/; boxlaunch exec both -- wget -qO- http://a.test.example/; boxlaunch stop both
 boxlaunch run -q -p 80 /closed 2>&1 | head -n 2
 "#;
+/// The host's loopback and the metadata of its cloud, for a box that declares that it may reach them.
+const LOCAL: &str = r#"
+ifconfig lo:2 169.254.169.254; mkdir /tmp/secret; echo a secret of the host >/tmp/secret/index.html
+httpd -p 127.0.0.1:9999 -h /tmp/secret; httpd -p 169.254.169.254:80 -h /tmp/secret
+reach() { for to in 127.0.0.1:9999 169.254.169.254:80 127.0.0.1:80 10.0.2.2:80; do boxlaunch exec $1 -- wget -qO- http://$to/ 2>&1; done; }
+boxlaunch run -q /local -- true; echo $?; boxlaunch run -q -d --network-local 127.0.0.1 --network-local 10.0.0.0/8 /local; echo $?
+boxlaunch run -d --name none --network none /local 2>&1 | grep -v jail; reach none; boxlaunch network none; boxlaunch network none allow a.example 2>&1; boxlaunch kill none
+boxlaunch run -d --name given --network-local localhost:9999 --network-local 169.254.169.254 --network-local 10.0.0.0/8 /local 2>&1 | grep -v 'jail\|verified'
+reach given; boxlaunch network given | grep given; boxlaunch network given reload /local | grep -c 9999; boxlaunch kill given
+boxlaunch run -q -d --name public --network-local 127.0.0.2 /filtered; reach public; boxlaunch network public reload /local 2>&1
+boxlaunch network public allow 127.0.0.1:9999 | grep 9999; reach public; boxlaunch kill public; killall httpd
+"#;
+/// The rules of that box.
+const LOCAL_RULES: &str = r#"
+network "filtered" {
+    allow "127.0.0.1" port=9999
+    allow "169.254.169.254" port=80
+    allow "10.0.0.0/8"
+}
+"#;
 /// Components that have networks of their own.
 const APART: &str = r#"
-boxlaunch run -q -d --name apart -p 8080:8000/business /apart
+boxlaunch run -q -d --name apart -p 8080:8000/business --network-local 127.0.0.2 /apart
 for component in agent business; do boxlaunch exec --in $component apart -- sh -c 'wget -qO- http://a.test.example/; nc -w 1 198.18.0.1 3128 </dev/null && echo agents; nc -w 1 198.19.0.1 3128 </dev/null && echo business' 2>&1 | grep -v nc:; done
 boxlaunch exec --in business apart -- sh -c 'mkdir /tmp/h; echo apart >/tmp/h/index.html; httpd -p 127.0.0.1:8000 -h /tmp/h'; wget -qO- http://127.0.0.1:8080/; boxlaunch stop apart
 "#;
@@ -93,12 +116,18 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     fs::copy(&tools.programs.peers, at("peers")).unwrap();
     let filtered = sleeping("filtered").replace("business {\n", TOOLED) + RULES;
     let apart = sleeping("apart").replace("limits", "namespaces net=#true\n    limits") + RULES;
+    let local = sleeping("local") + LOCAL_RULES;
     let mut host = tools.host.clone().file(&tools.programs.peers, "/bin/peers");
     // The servers of the tests are at an address that has to be named.
     let page = sleeping("work") + &blocks(PAGE, "kdl").join("\n") + "\n";
     let page = page.replace("    deny \"up", "    allow \"127.0.0.2\"\n    deny \"up");
-    let boxes =
-        [("filtered", filtered), ("closed", sleeping("closed")), ("apart", apart), ("page", page)];
+    let boxes = [
+        ("filtered", filtered),
+        ("closed", sleeping("closed")),
+        ("apart", apart),
+        ("page", page),
+        ("local", local),
+    ];
     for (name, text) in boxes {
         fs::write(at("Boxfile"), text).unwrap();
         bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
@@ -117,7 +146,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(120, "evil", &in_directory("evil", EVIL))
         .script(60, "changes", &in_directory("changes", CHANGES))
         .script(60, "ports", &in_directory("ports", PORTS))
-        .script(30, "page", &with_peers(&page::script(PAGE, "ln -s /page work.box")))
+        .script(30, "page", &with_peers(&page::script(PAGE, BEFORE_PAGE)))
+        .script(90, "local", &in_directory("local", LOCAL))
         .script(30, "apart", &in_directory("apart", APART))
         .start(&host)
 });
@@ -350,4 +380,40 @@ fn components_with_networks_of_their_own_have_filters_of_their_own() {
      2 127.0.0.2:80 GET / HTTP/1.1 host a.test.example
      2 asked for a.test.example
     ");
+}
+
+#[test]
+fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
+    let step = &STEPS["local"];
+    let (out, error) = (&step.stdout, &step.stderr);
+    // Without the options for all of its rules, the box is not started, and each rule is named.
+    assert!(out.starts_with("2\n2\n"), "{step:?}");
+    assert_eq!(
+        error.matches("the box wants to reach what is not on the internet").count(),
+        4,
+        "{step:?}"
+    );
+    for rule in ["10.0.0.0/8", "127.0.0.1:9999", "169.254.169.254:80"] {
+        assert!(
+            error.contains(&format!("add `--network-local {rule}` if it may reach that")),
+            "{step:?}"
+        );
+    }
+    // Without a network it reaches nothing, and nobody changes that while it runs.
+    let (_, out) = out.split_once("none\n").unwrap();
+    let (none, out) = out.split_once("boxlaunch: the box reaches ").unwrap();
+    assert!(!none.contains("secret") && none.contains("network \"none\""), "{none}");
+    assert!(none.contains("was started with `--network none`"), "{none}");
+    // With the options it reaches what its rules name, and another box what it was given by hand.
+    assert!(out.starts_with("10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80\n"), "{out}");
+    let (given, public) = out.split_once("public\n").unwrap();
+    assert_eq!(given.matches("a secret of the host\n").count(), 2, "{given}");
+    assert!(given.contains("given although not on the internet: "), "{given}");
+    let (before, after) = public.split_once("allow \"127.0.0.1\" port=9999\n").unwrap();
+    assert!(!before.contains("secret"), "{before}");
+    assert!(
+        before.contains("yours to give: 10.0.0.0/8 (private), 127.0.0.1:9999 (loopback)"),
+        "{before}"
+    );
+    assert_eq!(after.matches("a secret of the host\n").count(), 1, "{after}");
 }

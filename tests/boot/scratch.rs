@@ -19,7 +19,7 @@ test -e /large || echo no other; df -m /var/work | tail -n1 | tr -s ' ' | cut -d
 /// Runs the box, leaves a file on each disk, and looks what the host has of it.
 const HOST: &str = r#"
 export BOXLAUNCH_STATE=/tmp/state
-boxlaunch run -d --name roomy /roomy >/dev/null
+boxlaunch run -d --max-scratch 1026GiB --name roomy /roomy >/dev/null
 boxlaunch exec --in agent roomy -- sh -c 'df -m /large | tail -n1 | tr -s " " | cut -d" " -f2; echo here >/large/file; echo hello >/shared/word'
 boxlaunch exec roomy -- sh -c 'cat /shared/word; echo kept >/var/work/file; cat /var/work/file'
 vmm=$(boxlaunch inspect --json roomy | sed 's/.*"vmm":\([0-9]*\),"protocol.*/\1/')
@@ -27,10 +27,9 @@ ls -l /proc/$vmm/fd | grep -c 'scratch-[0-9a-f]* (deleted)'
 grep 'Max file size' /proc/$vmm/limits | tr -s ' '; grep -E '^(Seccomp|NoNewPrivs):' /proc/$vmm/status
 boxlaunch kill roomy >/dev/null; boxlaunch wait roomy >/dev/null
 find $BOXLAUNCH_STATE -name '.scratch*' | wc -l
-boxlaunch run /roomy -- ls /var/work
+boxlaunch run --max-scratch 1026GiB /roomy -- ls /var/work
 "#;
-const USER: &str =
-    r#"boxlaunch run -q /roomy -- sh -c "echo mine >/var/work/file; cat /var/work/file""#;
+const USER: &str = r#"boxlaunch run -q --max-scratch 1026GiB /roomy -- sh -c "echo mine >/var/work/file; cat /var/work/file""#;
 
 static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
@@ -40,7 +39,11 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     fs::write(&boxfile, sleeping("roomy") + SCRATCH).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     Scenario::default()
-        .script(20, "fill", &format!("boxlaunch run /roomy -- sh -c \"{FILL}\""))
+        .script(
+            20,
+            "fill",
+            &format!("boxlaunch run --max-scratch 1026GiB /roomy -- sh -c \"{FILL}\""),
+        )
         .script(20, "host", HOST)
         .script(10, "user", &as_user(USER))
         .start(&tools.host.clone().file(&bundle, "/roomy"))

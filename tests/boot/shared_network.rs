@@ -24,7 +24,7 @@ until grep -q ready /tmp/peers; do sleep 0.1; done; wget -qO- http://127.0.0.1/;
 "#;
 /// The same for root and for an ordinary user. The supervisor is killed in the end.
 const SESSION: &str = r#"
-boxlaunch run -q -d $jail --name shared /net
+boxlaunch run -q -d $jail --network shared --name shared /net
 ps -o user,args | grep '[/]passt ' | cut -d' ' -f1
 boxlaunch exec --in business shared -- sh -c 'grep name /etc/resolv.conf; wget -qO- http://192.0.2.1/
 nslookup a.test.example | grep -A1 Name; ping -c1 -W2 192.0.2.1 | grep -o "1 packets received"
@@ -38,14 +38,15 @@ wget -qO- http://192.0.2.1/big; sleep 2; } | nc 192.0.2.1 80 | tail -n 1')
 for to in 127.0.0.1 0.0.0.0 198.19.255.1 198.19.255.53; do
     boxlaunch exec --in business shared -- /raw eth0 $to raw-$to.test.example; done; sleep 1
 kill -9 $(boxlaunch inspect --json shared | sed 's/.*"supervisor":\([0-9]*\),.*/\1/'); sleep 1; ps | grep -c '[/]passt '
-boxlaunch run -q --rm /net -- wget -qO- http://192.0.2.1/; ps | grep -c '[/]passt '
+boxlaunch run -q --rm --network shared /net -- wget -qO- http://192.0.2.1/; ps | grep -c '[/]passt '
 "#;
 /// Hosts that cannot give the network: without passt, without a route, and without user namespaces for an ordinary user.
 const REFUSED: &str = r#"
-PATH=/none /bin/boxlaunch run /net -- true; boxlaunch run --emulated /net -- true
-route del default; boxlaunch run -q /net -- true; route add default dev lo
+boxlaunch run /net -- true; PATH=/none /bin/boxlaunch run -q --network shared /net -- true; boxlaunch run --emulated /net -- true
+PATH=/none /bin/boxlaunch run -q --network none /net -- /bin/sh -c 'ls /sys/class/net | tail -n 1; timeout 2 wget -qO- http://192.0.2.1/ || echo nothing; for i in 1 2 3 4 5 6; do head -c 60000 /dev/zero | nc -u -w 1 192.0.2.1 9; done; echo still here'
+route del default; boxlaunch run -q --network shared /net -- true; route add default dev lo
 namespaces=/proc/sys/user/max_user_namespaces; before=$(cat $namespaces); echo 0 >$namespaces
-su me -c 'HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home; export HOME XDG_RUNTIME_DIR; cd; boxlaunch run -q --jail best-effort /net -- true' 2>&1 | grep passt
+su me -c 'HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home; export HOME XDG_RUNTIME_DIR; cd; boxlaunch run -q --network shared --jail best-effort /net -- true' 2>&1 | grep passt
 echo $before >$namespaces; ps | grep -c '[/]passt '
 "#;
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use box_image::{ComponentName, NetworkPlan, Phases, SkillPlan, Vm};
+use box_image::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
 use crate::jail::Missing;
 use crate::machine::Machine;
 use crate::network::Published;
+use crate::network::given::Choice;
 use crate::shares::Shown;
 use crate::state::since_epoch;
 use crate::task::Task;
@@ -75,6 +76,12 @@ pub struct Record {
     /// The rules of its network, as they are now.
     #[serde(default)]
     pub network: NetworkPlan,
+    /// What its command line gives it of the network that it declares.
+    #[serde(default)]
+    pub network_given: Choice,
+    /// The addresses that are not on the internet and that it may reach where its rules name them.
+    #[serde(default)]
+    pub network_local: Vec<PeerPlan>,
     /// Its task.
     #[serde(default)]
     pub task: Option<Task>,
@@ -131,6 +138,8 @@ impl Record {
             shares: Vec::new(),
             volumes: Vec::new(),
             network: plan.network.clone(),
+            network_given: Choice::Box,
+            network_local: Vec::new(),
             task: plan.task.as_ref().map(Task::new),
             published: Vec::new(),
             jail_missing: Vec::new(),

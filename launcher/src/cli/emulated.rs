@@ -9,7 +9,7 @@ use virtual_host::{VirtualHost, kernel, require_qemu};
 
 use super::error::CommandError;
 use super::paths;
-use super::run::RunArgs;
+use super::run::{NetworkChoice, RunArgs};
 use super::terminal::{is_quiet, notice};
 
 /// Where the virtual host has the box.
@@ -66,12 +66,12 @@ pub(super) fn refuse_shares(args: &RunArgs, plan: &RunPlan) -> Result<(), Comman
     Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
-/// Refuses a box with a network, which the virtual host does not have.
-pub(super) fn refuse_network(plan: &RunPlan) -> Result<(), CommandError> {
-    if plan.network.mode == NetworkMode::None {
+/// Refuses a box with a network, which the virtual host does not have, unless it is started without it.
+pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+    if plan.network.mode == NetworkMode::None || args.network == NetworkChoice::None {
         return Ok(());
     }
-    let help = "start it on a machine with KVM; or put `network` into a profile, and build a box without that";
+    let help = "start it on a machine with KVM; or without its network: `--network none`";
     let message =
         "a box with a network cannot be started with --emulated: the emulated machine has none";
     Err(CommandError::new((ErrorCode::Usage, help), message))
@@ -172,7 +172,7 @@ mod tests {
             let no_options = args(&[]);
             refuse_secrets(&plan)
                 .and_then(|()| refuse_shares(&no_options, &plan))
-                .and_then(|()| refuse_network(&plan))
+                .and_then(|()| refuse_network(&no_options, &plan))
                 .err()
                 .map(|error| (error.exit, error.text()))
         };

@@ -38,6 +38,13 @@ impl CommandError {
         Self { problems, said: String::new(), exit }
     }
 
+    /// Returns the failure of a command with several errors of one kind.
+    pub(crate) fn of(problems: impl Iterator<Item = Problem>) -> Self {
+        let problems: Vec<_> = problems.collect();
+        let exit = problems.first().map_or(exit::FAILED, |it| exit_code(it.code));
+        Self { problems, said: String::new(), exit }
+    }
+
     /// Returns the failure of a command with what was found in a text.
     pub(crate) fn found(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let problems = Problem::of_diagnostics(code, found, sources);

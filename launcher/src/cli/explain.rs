@@ -37,7 +37,7 @@ fn code(error: &LaunchError) -> ErrorCode {
     match error {
         LaunchError::Open(error) => Explanation::from(error).code,
         LaunchError::Kvm(_) => KvmUnavailable,
-        LaunchError::TooMuch(_) => HostPolicy,
+        LaunchError::TooMuch(_) | LaunchError::TooMuchScratch { .. } => HostPolicy,
         LaunchError::OtherBox { .. } => DigestMismatch,
         LaunchError::Jail(_) => JailIncomplete,
         LaunchError::Writable(_) => BoxWritable,
@@ -106,6 +106,12 @@ fn skill_code(error: &SkillError) -> ErrorCode {
 fn help(error: &LaunchError) -> Option<Cow<'static, str>> {
     if let LaunchError::Kvm(error) = error {
         return Some(without_kvm(error).into());
+    }
+    if let LaunchError::TooMuchScratch { asked, .. } = error {
+        let gib = asked.div_ceil(1 << 30);
+        return Some(
+            format!("if it may write so much to this host's disk: `--max-scratch {gib}GiB`").into(),
+        );
     }
     constant_help(error).map(Cow::from)
 }

@@ -9,10 +9,11 @@ use box_image::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
+use boxlaunch::network::given::Choice;
 use boxlaunch::signals::StopSignals;
 use clap::Subcommand;
 use egress_proxy::Verdict;
-use egress_rules::Peer;
+use egress_rules::{Local, Peer};
 use serde::Serialize;
 use serde_json::json;
 
@@ -91,6 +92,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
     if record.state == State::Ended {
         return Err(LaunchError::NotRunning(record.name).into());
     }
+    check_given(&record)?;
     check_filtered(&record.name, record.network.mode)?;
     let signals = StopSignals::block()?;
     Client::connect(&record, Follow::Nothing, &signals)?.set_rules(rules)?;
@@ -99,6 +101,16 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         still_denied(peers, &record).for_each(|line| notice(&line));
     }
     show(&boxes, &record, args.json)
+}
+
+/// Checks that a box was not started without its network.
+fn check_given(record: &Record) -> Result<(), CommandError> {
+    if record.network_given != Choice::None {
+        return Ok(());
+    }
+    let message = format!("the box {} was started with `--network none`", shown(&record.name));
+    let help = "start it again without that option";
+    Err(CommandError::new((ErrorCode::Usage, help), message))
 }
 
 /// Checks that a box, running or built, has rules.
@@ -136,19 +148,12 @@ fn further(allow: &[PeerPlan], deny: &[PeerPlan]) -> RuleChange {
 
 /// Reads a host, and a port after it.
 fn peer(text: &str) -> Result<PeerPlan, String> {
-    let plan = |peer: Peer, port| PeerPlan { peer: peer.to_string(), port };
-    if let Some(peer) = Peer::parse(text) {
-        return Ok(plan(peer, None));
-    }
-    let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
-    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']')).unwrap_or(host);
-    let port = port.parse().ok().filter(|it| *it > 0);
-    match (Peer::parse(bare), port) {
-        (Some(peer), Some(port)) => Ok(plan(peer, Some(port))),
-        _ => Err("write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without \
-                  a scheme or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)"
-            .to_owned()),
-    }
+    let found = Peer::parse_with_port(text);
+    found.map(|(peer, port)| PeerPlan { peer: peer.to_string(), port }).ok_or_else(|| {
+        "write a domain of at least two parts, all its subdomains (`*.example.com`), an address or a network, without a scheme \
+         or a path; then :PORT, unless that is 80 and 443 (`[2001:db8::1]:8080` for an address of IPv6)"
+            .to_owned()
+    })
 }
 
 /// Something that was denied, and how often.
@@ -232,6 +237,11 @@ fn text(record: &Record, denied: &[Denied]) -> String {
     text.push('\n');
     if network.mode == NetworkMode::Filtered {
         text.push_str(&limits(network.limits));
+    }
+    if !record.network_local.is_empty() {
+        let local = record.network_local.iter().filter_map(Local::of);
+        let local: Vec<_> = local.map(|it| it.to_string()).collect();
+        text.push_str(&format!("given although not on the internet: {}\n", local.join(", ")));
     }
     for port in &record.published {
         text.push_str(&format!("published: {port}\n"));

@@ -1,5 +1,6 @@
 //! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
 
+mod network;
 mod options;
 mod serve;
 mod volumes;
@@ -28,6 +29,7 @@ use boxlaunch::supervisor::Started;
 use boxlaunch::task::Task;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure};
+use egress_rules::Local;
 use nix::fcntl::OFlag;
 
 use super::command::component;
@@ -40,7 +42,7 @@ use super::{detach, emulated, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
-pub(super) use options::{component_name, seconds};
+pub(super) use options::{NetworkChoice, component_name, seconds};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
     let handed_over = secrets::handed_over();
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         let opened = args.open()?;
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
-        emulated::refuse_network(opened.plan())?;
+        emulated::refuse_network(args, opened.plan())?;
         checked(args, &opened)?;
         return emulated::run(args, &opened);
     }
@@ -86,15 +88,23 @@ fn boot(
     let shares = shares::resolved(args, opened.plan())?;
     shares::look_for_large(&shares, terminal::notice);
     args.options.check()?;
+    let given = network::given(args, opened.plan())?;
     let state = paths::state()?;
     boxes::check_owner(&state)?;
+    args.check_scratch(opened.plan(), &state)?;
     let notices = shares::linked(args).into_iter().chain(shares::movable(&shares));
     notices.for_each(|it| screen.notice(&it));
     shares::check_own(&shares, args, &opened.directory, &state)?;
+    if !args.json && !is_quiet() {
+        shares::notices(&shares).for_each(|it| screen.notice(&it));
+        network::notice(&given, &opened.plan().network).iter().for_each(|it| screen.notice(it));
+    }
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let mut record = record(args, &opened, &runtime, &shares)?;
+    record.network = given.plan(&opened.plan().network);
+    record.network_local = given.local.iter().map(Local::plan).collect();
     record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     // The file of a former run is not to pass for this one's.
@@ -116,6 +126,7 @@ fn boot(
             volumes: volumes::take(args, &state, &entry.record.name, &watch)?,
             secrets,
             shares,
+            network: &given,
             published: args.published.clone(),
             task,
             agent_socket: entry.record.agent_socket.clone(),
@@ -155,7 +166,8 @@ fn record(
     let shares = shares.iter().map(Share::shown).collect();
     let volumes = args.volumes.clone();
     let record = Record::new(opened, args.size(opened.plan()), runtime.path());
-    Ok(Record { remove: args.rm, agent_socket, shares, volumes, ..record })
+    let network_given = args.network.into();
+    Ok(Record { remove: args.rm, agent_socket, shares, volumes, network_given, ..record })
 }
 
 /// Notes the end of a box that has not started.
@@ -175,6 +187,7 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
     boxlaunch::check_enforced(opened)?;
     secrets::checked(args, opened.plan())?;
     shares::checked(args, opened.plan())?;
+    network::given(args, opened.plan())?;
     volumes::checked(args, opened.plan())?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";

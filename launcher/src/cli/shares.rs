@@ -12,7 +12,7 @@ use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use box_skill::is_skill;
 use boxlaunch::jail::most_files;
-use boxlaunch::shares::{Share, devices};
+use boxlaunch::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes, places};
 
 use super::error::{CommandError, usage};
@@ -229,17 +229,27 @@ fn not_found(host: &Path, error: LaunchError) -> CommandError {
     usage(&error.to_string(), &help)
 }
 
-/// Finds the directory that a box proposes for a share, if it is in the current directory: a link that a box has left there
-/// leads to no other.
+/// Finds the directory that a box proposes for a share, if it is in the current directory: neither a path of the box's choice
+/// nor a link that a box has left there leads to another.
 fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
     let host = Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?);
     let found = found(share, host)?;
-    if host.is_absolute() || found.is_in(Path::new(".")) {
+    if !host.is_absolute() && found.is_in(Path::new(".")) {
         return Ok(found);
     }
     let (name, host, real) = (&share.name, host.display(), found.host().display());
     let message = format!("{host}, which the box proposes for its share {name}, leads to {real}");
     Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
+}
+
+/// Returns what a user is told of each directory that the box is shown.
+pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
+    shares.iter().map(|share| {
+        let Shown { host, guest, writable } = share.shown();
+        let access = if writable { "write to" } else { "read" };
+        let text = format!("boxlaunch: {} is shown at {guest}, to {access}", host.display());
+        shown(&text) + "\n"
+    })
 }
 
 /// Returns a notice for each directory to which a link leads: it may be another one than yesterday.
@@ -424,6 +434,41 @@ mod tests {
             scope: Scope::Both,
             host: None,
         }
+    }
+
+    #[test]
+    fn a_box_proposes_directories_of_the_current_one_alone() {
+        let proposed = |host: &str| {
+            let share = SharePlan { host: Some(host.to_owned()), ..declared("input") };
+            super::proposed(&share).map_err(|error| error.text())
+        };
+        // The tests of a package run in its directory.
+        for host in ["src", "./src/cli", "src/../src"] {
+            assert!(proposed(host).is_ok(), "{host}");
+        }
+        let here = env::current_dir().unwrap().join("src").display().to_string();
+        for host in ["/etc", "/", "..", "../builder", "src/../..", &here] {
+            let error = proposed(host).unwrap_err();
+            assert!(
+                error.contains("which the box proposes for its share input, leads to"),
+                "{error}"
+            );
+            assert!(error.contains("if you mean that directory: `--share input="), "{error}");
+        }
+        assert!(proposed("").is_err());
+    }
+
+    #[test]
+    fn each_directory_is_named_with_what_the_box_may_do() {
+        let here = env::current_dir().unwrap();
+        let share = |access| Share::new(Path::new("src"), "/data", access, Scope::Both).unwrap();
+        let shares = [share(Access::ReadOnly), share(Access::ReadWrite)];
+        let said: String = notices(&shares).collect();
+        let at = here.join("src").display().to_string();
+        let expected = format!(
+            "boxlaunch: {at} is shown at /data, to read\nboxlaunch: {at} is shown at /data, to write to\n"
+        );
+        assert_eq!(said, expected);
     }
 
     #[test]

@@ -2,14 +2,21 @@
 
 use std::fs;
 use std::num::NonZero;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use box_image::Vm;
+use nix::sys::statvfs::statvfs;
 
 use crate::LaunchError;
 
 /// The CPUs that every box may have: Boxfiles that say nothing get as many.
 const LEAST_CPUS: u8 = 2;
+/// The memory in MiB that every box may have, on a host that has as much: the half of a small one would be less than most
+/// boxes need.
+pub const LEAST_MEMORY_MIB: u32 = 1024;
+/// Where control groups of version 2 are.
+const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The largest machine that is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,13 +28,13 @@ pub struct Most {
 }
 
 impl Most {
-    /// Returns what this host has: as many CPUs as this process may use, but at least two, and all of its memory.
+    /// Returns what a box may have of this host unless its user says otherwise: as many CPUs as this process may use, but at
+    /// least two; and half of the memory that this process may use, but at least [`LEAST_MEMORY_MIB`] where there is as much.
     pub fn of_host() -> Self {
         let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-        let memory = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_mib(&text));
         Self {
             cpus: u8::try_from(cpus).unwrap_or(u8::MAX).max(LEAST_CPUS),
-            memory_mib: memory.unwrap_or(u32::MAX),
+            memory_mib: usable_mib().map_or(u32::MAX, half),
         }
     }
 
@@ -50,6 +57,52 @@ impl Most {
     }
 }
 
+/// Returns what the scratch disks of a box may hold together unless its user says otherwise: half of what is free where they
+/// grow. `None` where that cannot be found out.
+pub fn most_scratch(directory: &Path) -> Option<u64> {
+    let found = statvfs(directory.ancestors().find(|it| it.exists())?).ok()?;
+    Some(found.blocks_available().saturating_mul(found.fragment_size()) / 2)
+}
+
+/// Checks the sizes in bytes of a box's scratch disks.
+///
+/// # Errors
+/// [`LaunchError::TooMuchScratch`].
+pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), LaunchError> {
+    let asked = sizes.fold(0_u64, u64::saturating_add);
+    if asked <= most { Ok(()) } else { Err(LaunchError::TooMuchScratch { asked, most }) }
+}
+
+/// Returns the half of a memory, or what every box may have.
+fn half(mib: u32) -> u32 {
+    (mib / 2).max(mib.min(LEAST_MEMORY_MIB))
+}
+
+/// Returns the memory in MiB that this process and what it starts may use: all of the host's, or what its control groups
+/// are limited to, as in a container.
+fn usable_mib() -> Option<u32> {
+    let total = total_mib(&fs::read_to_string("/proc/meminfo").ok()?)?;
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = groups(&own).filter_map(|it| fs::read_to_string(it.join("memory.max")).ok());
+    let least = limits.filter_map(|text| limit_mib(&text)).min();
+    Some(least.map_or(total, |limit| limit.min(total)))
+}
+
+/// Returns the directories of the control groups that a `/proc/self/cgroup` names, version 2, the innermost first
+/// (cgroups(7)).
+fn groups(text: &str) -> impl Iterator<Item = PathBuf> {
+    let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let own = Path::new(CGROUPS).join(own);
+    let above: Vec<_> = own.ancestors().map(Path::to_owned).collect();
+    above.into_iter().take_while(|it| it.starts_with(CGROUPS))
+}
+
+/// Reads a `memory.max`, in MiB; `None` for no limit.
+fn limit_mib(text: &str) -> Option<u32> {
+    let bytes: u64 = text.trim().parse().ok()?;
+    Some(u32::try_from(bytes >> 20).unwrap_or(u32::MAX))
+}
+
 /// Reads the size of the memory out of `/proc/meminfo` (proc(5)), in MiB.
 fn total_mib(text: &str) -> Option<u32> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -67,6 +120,39 @@ mod tests {
         assert!(most.cpus >= LEAST_CPUS && (64..u32::MAX).contains(&most.memory_mib), "{most:?}");
         assert_eq!(total_mib("MemFree: 7 kB\nMemTotal:       2048 kB\n"), Some(2));
         assert_eq!(total_mib("MemFree: 7 kB\n"), None);
+    }
+
+    #[test]
+    fn a_box_may_have_half_of_the_memory_that_there_is_for_this_process() {
+        for (has, may) in [(512, 512), (1024, 1024), (1536, 1024), (4096, 2048), (65536, 32768)] {
+            assert_eq!(half(has), may);
+        }
+        assert_eq!(limit_mib("4294967296\n"), Some(4096));
+        assert_eq!(limit_mib("max\n"), None);
+        let found =
+            |text: &str| groups(text).map(|it| it.display().to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            found("12:cpu:/x\n0::/user.slice/a.scope\n"),
+            ["/sys/fs/cgroup/user.slice/a.scope", "/sys/fs/cgroup/user.slice", "/sys/fs/cgroup"]
+        );
+        assert_eq!(found("0::/\n"), ["/sys/fs/cgroup"]);
+        assert_eq!(found(""), ["/sys/fs/cgroup"]);
+        // One that is not below this process's own.
+        assert!(found("0::/../../etc\n").iter().all(|it| it.starts_with("/sys/fs/cgroup")));
+    }
+
+    #[test]
+    fn scratch_disks_count_by_what_they_may_hold() {
+        let check = |sizes: &[u64], most| {
+            check_scratch(sizes.iter().copied(), most).map_err(|it| it.to_string())
+        };
+        assert_eq!(check(&[], 0), Ok(()));
+        assert_eq!(check(&[1 << 30, 1 << 30], 2 << 30), Ok(()));
+        assert_eq!(
+            check(&[1 << 30, (1 << 30) + 1], 2 << 30).unwrap_err(),
+            "the box asks for scratch disks of 2.0 GiB, and may have 2.0 GiB"
+        );
+        assert!(check(&[u64::MAX, u64::MAX], u64::MAX - 1).is_err());
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn machine(made: &TestBox) -> Machine {
     Machine {
         events: Events::new(vmm, listener, (nonce, Vec::new()), console).unwrap(),
         _volumes: Vec::new(),
-        _passt: None,
+        _device: None,
         agent_socket: None,
         network: None,
         _runtime: RuntimeDir::create(made.path()).unwrap(),
@@ -142,6 +142,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         shares: Vec::new(),
         disks: Vec::new(),
         volumes: Vec::new(),
+        network: &Given::default(),
         published: Vec::new(),
         task: None,
         agent_socket: None,

@@ -10,6 +10,7 @@
 //! and an init of ours ends its box then.
 
 pub(crate) mod decisions;
+pub mod given;
 mod link;
 pub(crate) mod passt;
 mod publish;
@@ -24,7 +25,6 @@ use std::time::{Duration, Instant};
 
 use box_image::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
-use egress_rules::Rules;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, UnixListener};
@@ -39,6 +39,7 @@ use crate::control::{Listener, check_peer};
 use crate::runtime_dir::RuntimeDir;
 use link::Visitor;
 
+pub use given::Given;
 pub use publish::Published;
 
 /// The socket on which libkrun connects a guest to its network.
@@ -97,14 +98,14 @@ fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), Launch
 }
 
 impl Network {
-    /// Serves a box in the current runtime; only the process `vmm` may connect for its guest. The decisions of
+    /// Serves a box in the current runtime, which gets what is given of the network that it declares; only the process `vmm` may connect for its guest. The decisions of
     /// its filter are kept in `log`.
     ///
     /// # Errors
     /// When the plan has a malformed rule, or the kernel refuses.
     pub(crate) fn serve(
         Sockets { listener, ports }: Sockets,
-        plan: &RunPlan,
+        (plan, given): (&RunPlan, &Given),
         vmm: u32,
         log: NetworkLog,
     ) -> Result<Self, LaunchError> {
@@ -112,7 +113,7 @@ impl Network {
         let (take, denied) = decisions::kept(log);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
-                let rules = Rules::try_from(&plan.network).map_err(LaunchError::Peer)?;
+                let rules = given.rules(&plan.network).map_err(LaunchError::Peer)?;
                 Some(Filter::new(rules, plan.network.limits, Resolver::host(), take))
             }
             _ => None,

@@ -25,14 +25,15 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use box_image::NetworkMode;
 use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
 use box_image::text::shown;
-use box_image::{NetworkMode, NetworkPlan};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::LaunchError;
 use crate::host::programs::{self, NETWORK};
 use crate::jail::process::close_on_exec;
+use crate::network::Given;
 use relay::{Flows, MAX_FRAME};
 
 /// The hardware address of the guest's device: any that somebody assigns (its second bit) will do, nobody else sees it.
@@ -59,15 +60,51 @@ pub(crate) struct Passt {
     relay: Vec<JoinHandle<()>>,
 }
 
-/// Finds passt in the directories of a `PATH`, where a box needs it.
+/// Finds passt in the directories of a `PATH`, where a box gets the network of its host.
 ///
 /// # Errors
 /// [`LaunchError::NoPasst`] where it is not installed.
-pub(crate) fn find(plan: &NetworkPlan, path: &OsStr) -> Result<Option<PathBuf>, LaunchError> {
-    if plan.mode != NetworkMode::Shared {
+pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, LaunchError> {
+    if given.mode != NetworkMode::Shared {
         return Ok(None);
     }
     programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
+}
+
+/// What the network device of a box leads to.
+#[derive(Debug)]
+pub(crate) enum Device {
+    /// The network of the host.
+    Host(Passt),
+    /// Nothing, for a box that declares that network and does not get it: its init expects the device. As long as this end
+    /// is there and unread, the device waits.
+    Nothing { _end: UnixStream },
+}
+
+impl Device {
+    /// Makes that of a box which declares the network of its host, and starts this passt for it, if it is to have one; returns
+    /// it and the socket of the guest's device.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn make(passt: Option<&Path>) -> Result<(Self, UnixStream), LaunchError> {
+        if let Some(program) = passt {
+            return Passt::start(program).map(|(passt, device)| (Self::Host(passt), device));
+        }
+        let pair = UnixStream::pair().map_err(LaunchError::system("make a network device"));
+        pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
+    }
+
+    /// Lets the guest reach it, once it carries a network.
+    ///
+    /// # Errors
+    /// Those of [`Passt::serve`].
+    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+        match self {
+            Self::Host(passt) => passt.serve(),
+            Self::Nothing { .. } => Ok(()),
+        }
+    }
 }
 
 /// Starts passt and waits until it carries a network, which then ends.

@@ -8,6 +8,7 @@ use box_image::wire::{
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
 use box_image::{NetworkLimits, PeerPlan};
+use egress_rules::{Local, Rules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::runtime::Builder;
@@ -34,7 +35,8 @@ impl Guest {
         let decisions = Arc::new(Guard::new(Vec::new()));
         let kept = Arc::clone(&decisions);
         let limits = NetworkLimits::default();
-        let rules = Rules::try_from(&plan).unwrap();
+        let local = Local::parse("127.0.0.1").into_iter().collect();
+        let rules = Rules { local, ..Rules::try_from(&plan).unwrap() };
         let filter = Filter::new(rules, limits, resolver, move |it| kept.lock().unwrap().push(it));
         let (stream, mut theirs) = UnixStream::pair().unwrap();
         let (visitors, mut receiver) = channel(4);

@@ -1,10 +1,12 @@
 //! The supervisor's part in a box's network: changes of its rules, and denials, which clients see.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 
 use box_image::wire::{Denied, Follow, GuestMessage, RuleChange};
-use egress_proxy::Decision;
-use egress_rules::Rules;
+use box_image::{NetworkMode, PeerPlan};
+use egress_proxy::{Decision, is_own};
+use egress_rules::{Local, Rules};
 
 use super::Supervisor;
 use crate::network::Network;
@@ -20,16 +22,52 @@ pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
     }
 }
 
+/// Returns rules in their order, each once.
+fn sorted(rules: Vec<PeerPlan>) -> Vec<PeerPlan> {
+    rules.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Refuses rules about addresses that are not on the internet, and that nobody has given the box.
+fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String> {
+    let wanted = Local::wanted(&rules.allow, given, is_own);
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let needs: Vec<_> = wanted.iter().map(|it| it.needs.to_string()).collect();
+    let purposes: Vec<_> =
+        wanted.iter().map(|it| format!("{} ({})", it.needs, it.purpose)).collect();
+    Err(format!(
+        "addresses that are not on the internet are yours to give: {}; if the box may reach them: `boxlaunch network {name} \
+         allow {}`, and then this again",
+        purposes.join(", "),
+        needs.join(" "),
+    ))
+}
+
 impl Supervisor {
-    /// Replaces the rules of the box's filter.
+    /// Replaces the rules of the box's filter. What is allowed by hand, the box's user gives it by that; what a box has in
+    /// its rules needs to have been given.
     pub(super) fn set_rules(&mut self, change: RuleChange) -> Result<(), String> {
-        let Some(filter) = self.machine.network.as_ref().and_then(|it| it.filter.as_ref()) else {
-            let mode = self.entry.record.network.mode.name();
+        let record = &self.entry.record;
+        let filter = self.machine.network.as_ref().and_then(|it| it.filter.as_ref());
+        let is_filtered = record.network.mode == NetworkMode::Filtered;
+        let Some(filter) = filter.filter(|_| is_filtered) else {
+            let mode = record.network.mode.name();
             return Err(format!("its network is {mode:?}, which has no rules"));
         };
-        let plan = change.of(&self.entry.record.network);
-        filter.reload(Rules::try_from(&plan).map_err(|error| error.to_string())?);
-        let noted = self.entry.update(|record| record.network = plan);
+        let mut local = record.network_local.clone();
+        if !change.replace {
+            local.extend(change.allow.iter().filter_map(Local::of).map(|it| it.plan()));
+            local = sorted(local);
+        }
+        let plan = change.of(&record.network);
+        let given: Vec<_> = local.iter().filter_map(Local::of).collect();
+        let rules = Rules::try_from(&plan).map_err(|error| error.to_string())?;
+        check_given(&rules, &given, &record.name)?;
+        filter.reload(Rules { local: given, ..rules });
+        let noted = self.entry.update(|record| {
+            (record.network, record.network_local) = (plan, local);
+        });
         noted.map_err(|error| format!("they hold, but could not be noted: {error}"))
     }
 

@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use box_digest::Digest;
 use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
-use box_image::{ComponentName, Phase, RunPlan, Vm};
+use box_image::{ComponentName, Phase, RunPlan, Vm, size};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
-use boxlaunch::host::policy::Most;
+use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::jail::Policy;
-use boxlaunch::network::Published;
+use boxlaunch::network::given::{Choice, NotGiven};
+use boxlaunch::network::{Given, Published};
 use boxlaunch::volumes::VolumePlace;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use egress_proxy::is_own;
+use egress_rules::Local;
 
 use nix::unistd::geteuid;
 
@@ -58,9 +61,13 @@ pub(crate) struct RunArgs {
     /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     max_cpus: Option<u8>,
-    /// The most memory that a box may have, in MiB [default: all of this host's].
+    /// The most memory that a box may have, in MiB [default: half of this host's, but at least 1024 where it has as much].
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     max_memory: Option<u32>,
+    /// The most that the scratch disks of a box may hold together, such as 20GiB [default: half of what is free where they
+    /// are].
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
+    max_scratch: Option<u64>,
     /// Start the box only if this is its digest.
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
@@ -100,6 +107,13 @@ pub(crate) struct RunArgs {
     /// Write the result that the agent leaves in /task/result.json to this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
     pub(in crate::cli) result: Option<PathBuf>,
+    /// What to give the box of the network that it declares.
+    #[arg(long, value_enum, value_name = "NETWORK", default_value_t = NetworkChoice::Box)]
+    pub(in crate::cli) network: NetworkChoice,
+    /// Let the box reach an address or a network that is not on the internet, such as 127.0.0.1:5432 or 10.0.0.0/8, where
+    /// its rules allow it; without a port at each one that they allow. May be repeated.
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = local_host)]
+    pub(in crate::cli) network_local: Vec<Local>,
     /// Let clients on this host connect to a TCP port of a component: HOST:GUEST, or ADDRESS:HOST:GUEST where that shall not
     /// be 127.0.0.1, with /business after it for that component; 0 for a free port of the host. May be repeated.
     #[arg(short, long = "publish", value_name = "[ADDRESS:]HOST:GUEST[/COMPONENT]")]
@@ -172,7 +186,10 @@ impl RunArgs {
             jail: _,
             max_cpus: _,
             max_memory: _,
+            max_scratch: _,
             expect: _,
+            network,
+            network_local: _,
             detach: _,
             detached: _,
             name: _,
@@ -196,6 +213,7 @@ impl RunArgs {
             ("--grace", Some(grace.to_string())),
             ("--cpus", cpus.map(|it| it.to_string())),
             ("--memory", memory.map(|it| it.to_string())),
+            ("--network", network.to_possible_value().map(|it| it.get_name().to_owned())),
         ];
         let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
         let mut words = ["boxlaunch", "run", "--nested"].map(str::to_owned).to_vec();
@@ -239,6 +257,29 @@ impl RunArgs {
             || with_digest(&self.directory).is_ok_and(|(_, named)| named.is_some())
     }
 
+    /// Returns what the box gets of the network that it declares.
+    ///
+    /// # Errors
+    /// What the command line has to give, or cannot give.
+    pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NotGiven> {
+        Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
+    }
+
+    /// Checks that the scratch disks of a box may hold what they are for, in the directory in which they grow.
+    ///
+    /// # Errors
+    /// [`LaunchError::TooMuchScratch`].
+    pub(in crate::cli) fn check_scratch(
+        &self,
+        plan: &RunPlan,
+        directory: &Path,
+    ) -> Result<(), LaunchError> {
+        let most = self.max_scratch.or_else(|| most_scratch(directory)).unwrap_or(u64::MAX);
+        // Of those in the emulated machine, nothing is left on the host.
+        let most = if self.nested { u64::MAX } else { most };
+        check_scratch(plan.scratch.iter().map(|it| it.size_bytes), most)
+    }
+
     fn most(&self) -> Most {
         let host = Most::of_host();
         Most {
@@ -270,6 +311,8 @@ Examples:
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
   boxlaunch run ./hello.box -p 8080:80/business
+  boxlaunch run ./NAME.box --network none
+  boxlaunch run ./NAME.box --network-local 127.0.0.1:5432 --network-local 10.1.0.0/16
   boxlaunch run ./fixer.box --task task.json --result result.json
   boxlaunch run ./hello.box --json --verify -- true
   boxlaunch run ./hello.box --detach --name hello && boxlaunch exec hello ls /
@@ -299,6 +342,40 @@ pub(in crate::cli) enum JailPolicy {
     Trace,
 }
 
+/// What to give a box of the network that it declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum NetworkChoice {
+    /// No network.
+    None,
+    /// The hosts on the internet that its rules allow.
+    Box,
+    /// The network of this host, where the box declares that.
+    Shared,
+}
+
+impl From<NetworkChoice> for Choice {
+    fn from(choice: NetworkChoice) -> Self {
+        match choice {
+            NetworkChoice::None => Self::None,
+            NetworkChoice::Box => Self::Box,
+            NetworkChoice::Shared => Self::Shared,
+        }
+    }
+}
+
+/// Reads a value of `--network-local`: an address, a network, or `localhost`, whose address is known; and a port.
+fn local_host(text: &str) -> Result<Local, String> {
+    let address = match text.strip_prefix("localhost") {
+        Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
+        _ => text.to_owned(),
+    };
+    Local::parse(&address).ok_or_else(|| {
+        "write an address or a network, as the box's rules have it, and :PORT where it is for one port only \
+         (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are none, since others decide what they lead to"
+            .to_owned()
+    })
+}
+
 /// Splits `BOX@sha256:DIGEST`. A directory that has such a name itself comes first.
 fn with_digest(path: &Path) -> Result<(&Path, Option<Digest>), LaunchError> {
     let split = path.to_str().and_then(|text| text.rsplit_once('@'));
@@ -322,6 +399,11 @@ pub(in crate::cli) fn component_name() -> impl TypedValueParser<Value = Componen
     let named = |name: String| ComponentName::ALL.into_iter().find(|it| it.name() == name);
     PossibleValuesParser::new(ComponentName::ALL.map(ComponentName::name))
         .try_map(move |name| named(name).ok_or("there is no such component"))
+}
+
+/// Reads a number of bytes with a unit.
+fn bytes(text: &str) -> Result<u64, String> {
+    size::parse(text).ok_or_else(|| size::FORM.to_owned())
 }
 
 /// Reads a number of seconds, from `least` on.

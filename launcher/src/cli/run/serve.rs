@@ -194,6 +194,10 @@ impl Run<'_> {
         let socket = self.agent_socket(record);
         let mut report = run_report(digest, config, facts, agent_output, socket);
         report["name"] = json!(record.name);
+        report["shares"] = json!(record.shares);
+        report["network"] = json!(record.network);
+        report["network_given"] = json!(record.network_given);
+        report["network_local"] = json!(record.network_local);
         task.iter().for_each(|it| report["task"] = task::report(it));
         match ending {
             Ending::OverBudget(error) => report["errors"] = json!([error]),

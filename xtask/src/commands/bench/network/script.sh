@@ -8,7 +8,7 @@ until grep -q ready /tmp/peers.log; do sleep 0.1; done
 for way in proxy direct; do
     sh /bench/work host $way "$1" || exit
 done
-boxlaunch run -q -d --name net /network.box >/dev/null || exit
+boxlaunch run -q -d --name net --network-local 127.0.0.2 /network.box >/dev/null || exit
 for way in proxy direct; do
     boxlaunch exec -i net -- sh -s box $way "$1" </bench/work || exit
 done

@@ -15,7 +15,7 @@ until grep -qs ready model.log; do kill -0 $model || exit 1; sleep 0.01; done
 
 now >started
 boxlaunch run --json --name assistant --budget report --result result.json --share project=project \
-    --secret MODEL_KEY=file:key --skill house-rules="$example/skills/house-rules" "$box" >report 2>notices
+    --network-local 127.0.0.2:4180 --secret MODEL_KEY=file:key --skill house-rules="$example/skills/house-rules" "$box" >report 2>notices
 status=$?
 now >ended
 boxlaunch logs --json assistant >steps

@@ -1,0 +1,201 @@
+//! What a box reaches: what the command line has to give, and what its user is told of it.
+
+use box_image::text::shown;
+use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
+use boxlaunch::LaunchError;
+use boxlaunch::network::Given;
+use boxlaunch::network::given::NotGiven;
+use egress_rules::Wanted;
+use error_report::Problem;
+
+use super::RunArgs;
+use crate::cli::error::{CommandError, usage};
+
+/// How many hosts a notice names.
+const MOST_NAMED: usize = 8;
+
+/// Returns what the box gets of the network that it declares.
+pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandError> {
+    args.network(plan).map_err(refused)
+}
+
+/// Returns the error of a box that does not get what it declares, or what the command line names.
+fn refused(why: NotGiven) -> CommandError {
+    let help = match &why {
+        NotGiven::Wanted(wanted) => return CommandError::of(wanted.iter().map(needs_consent)),
+        NotGiven::Peer(error) => return LaunchError::Peer(error.clone()).into(),
+        NotGiven::Shared => {
+            "add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, \
+             and the metadata of a cloud; `--network none` starts it without a network"
+        }
+        NotGiven::Undeclared(_) => {
+            "leave it out: a box gets at most what it declares; or declare `network \"shared\"` in its Boxfile, and build it \
+             again"
+        }
+        NotGiven::Unused(_) => {
+            "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box \
+             that runs"
+        }
+        NotGiven::NoRules { .. } => {
+            "leave it out: only the rules of `network \"filtered\"` name addresses"
+        }
+    };
+    usage(&why.to_string(), help)
+}
+
+/// Returns the error of a rule that only the command line makes effective.
+fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Problem {
+    let rule = shown(&needs.plan().to_string());
+    let message =
+        format!("the box wants to reach what is not on the internet ({purpose}): allow {rule}");
+    let help = format!(
+        "add `--network-local {needs}` if it may reach that; `--network none` starts it without a network"
+    );
+    Problem::new((ErrorCode::Usage, help), message)
+}
+
+/// Returns what a user is told at each start: what the box reaches, if it reaches anything.
+pub(super) fn notice(given: &Given, declared: &NetworkPlan) -> Option<String> {
+    let reached = match given.mode {
+        NetworkMode::None | NetworkMode::CapOnly => return None,
+        NetworkMode::Shared => {
+            "whatever this host reaches by IPv4, but its loopback: it shares the network of this host".to_owned()
+        }
+        NetworkMode::Filtered => hosts(&declared.allow),
+    };
+    Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
+}
+
+/// Names the hosts of rules, as many as fit into a line or two.
+fn hosts(allow: &[PeerPlan]) -> String {
+    let name = |it: &PeerPlan| match it.port {
+        Some(port) if it.peer.contains(':') => format!("[{}]:{port}", it.peer),
+        Some(port) => format!("{}:{port}", it.peer),
+        None => it.peer.clone(),
+    };
+    let named: Vec<_> = allow.iter().take(MOST_NAMED).map(name).collect();
+    let more = match allow.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more: `boxlaunch network NAME`"),
+    };
+    format!("{}{more}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::run::RunArgs;
+
+    #[derive(Debug, clap::Parser)]
+    struct Run {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn plan(mode: NetworkMode, allow: &[(&str, u16)]) -> RunPlan {
+        let peer = |(peer, port): &(&str, u16)| PeerPlan {
+            peer: (*peer).to_owned(),
+            port: (*port > 0).then_some(*port),
+        };
+        let mut plan = testkit::test_box::config().plan;
+        plan.network.mode = mode;
+        plan.network.allow = allow.iter().map(peer).collect();
+        plan
+    }
+
+    fn said(plan: &RunPlan, options: &[&str]) -> String {
+        let words = ["run", "x.box"].iter().chain(options);
+        let args = Run::try_parse_from(words).unwrap().args;
+        match given(&args, plan) {
+            Ok(given) => notice(&given, &plan.network).unwrap_or_default(),
+            Err(error) => {
+                assert_eq!(error.exit, 2);
+                error.text()
+            }
+        }
+    }
+
+    #[test]
+    fn each_rule_that_needs_consent_is_named_with_the_option_to_add() {
+        let local = [
+            ("10.0.0.0/8", 0),
+            ("127.0.0.1", 9999),
+            ("169.254.169.254", 80),
+            ("api.example.com", 0),
+        ];
+        let plan = plan(NetworkMode::Filtered, &local);
+        insta::assert_snapshot!(said(&plan, &[]), @r#"
+        error: the box wants to reach what is not on the internet (private): allow "10.0.0.0/8"
+          = help: add `--network-local 10.0.0.0/8` if it may reach that; `--network none` starts it without a network
+
+        error: the box wants to reach what is not on the internet (loopback): allow "127.0.0.1" port=9999
+          = help: add `--network-local 127.0.0.1:9999` if it may reach that; `--network none` starts it without a network
+
+        error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
+          = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
+        "#);
+        insta::assert_snapshot!(said(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @"");
+        let all = [
+            "--network-local",
+            "127.0.0.0/8",
+            "--network-local",
+            "169.254.169.254:80",
+            "--network-local",
+            "10.0.0.0/8",
+        ];
+        insta::assert_snapshot!(said(&plan, &all), @"");
+        assert_eq!(said(&plan, &["--network", "none"]), "");
+    }
+
+    #[test]
+    fn a_shared_network_is_given_by_the_command_line_alone() {
+        let shared = plan(NetworkMode::Shared, &[]);
+        insta::assert_snapshot!(said(&shared, &[]), @"
+        error: the box wants to share the network of this host, and only the command line gives that
+          = help: add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, and the metadata of a cloud; `--network none` starts it without a network
+        ");
+        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"");
+        assert_eq!(said(&shared, &["--network=none"]), "");
+        let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
+        insta::assert_snapshot!(said(&filtered, &["--network", "shared"]), @"");
+    }
+
+    #[test]
+    fn what_has_no_effect_is_refused() {
+        let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
+        let text = said(&filtered, &["--network-local", "10.0.0.1"])
+            + &said(&filtered, &["--network-local", "10.0.0.1", "--network=none"])
+            + &said(&plan(NetworkMode::None, &[]), &["--network", "shared"]);
+        insta::assert_snapshot!(text, @r#"
+        error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
+          = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
+        error: `--network-local 10.0.0.1` has no effect: the network of the box is "none"
+          = help: leave it out: only the rules of `network "filtered"` name addresses
+        error: `--network shared` is more than the box declares: its network is "none"
+          = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
+        "#);
+        let words = ["run", "x.box", "--network-local", "db.example.com:5432"];
+        let error = Run::try_parse_from(words).unwrap_err().to_string();
+        assert!(error.contains("names are none"), "{error}");
+    }
+
+    #[test]
+    fn a_notice_names_what_is_reached_and_stays_short() {
+        let few = [
+            ("*.example.net", 0),
+            ("api.example.com", 0),
+            ("2606:2800::1", 22),
+            ("db.example.com", 5432),
+        ];
+        insta::assert_snapshot!(said(&plan(NetworkMode::Filtered, &few), &[]), @"boxlaunch: the box reaches *.example.net, api.example.com, [2606:2800::1]:22, db.example.com:5432");
+        let many: Vec<_> = (0..20).map(|_| ("a.example.com", 0)).collect();
+        let notice = said(&plan(NetworkMode::Filtered, &many), &[]);
+        assert!(
+            notice.ends_with("a.example.com and 12 more: `boxlaunch network NAME`\n"),
+            "{notice}"
+        );
+        assert_eq!(said(&plan(NetworkMode::None, &[]), &[]), "");
+    }
+}
