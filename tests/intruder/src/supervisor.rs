@@ -12,6 +12,7 @@ use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::jail::Policy;
 use boxlaunch::machine::Setup;
+use boxlaunch::network::Given;
 use boxlaunch::output::Route;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
@@ -110,6 +111,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         shares: share.iter().cloned().collect(),
         volumes: Vec::new(),
         disks: Vec::new(),
+        network: &Given::default(),
         published: Vec::new(),
         task: None,
         agent_socket: None,

@@ -10,6 +10,7 @@ use boxlaunch::RunFailure;
 use boxlaunch::boxes::{Boxes, Entry, Record};
 use boxlaunch::jail::Policy;
 use boxlaunch::machine::Setup;
+use boxlaunch::network::Given;
 use boxlaunch::output::Route;
 use boxlaunch::receipt::Receipts;
 use boxlaunch::runtime_dir::RuntimeDir;
@@ -64,6 +65,7 @@ fn start(
         shares: Vec::new(),
         volumes: Vec::new(),
         disks: Vec::new(),
+        network: &Given::default(),
         published: Vec::new(),
         task: None,
         agent_socket: None,
