@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use box_image::plan::MAX_CLIENTS;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd::{AccessFlags, access};
+use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -134,15 +134,21 @@ async fn accept(listener: UnixListener, inner: PathBuf) {
         let accepted = listener.accept().await;
         while clients.try_join_next().is_some() {}
         match accepted {
-            Ok((client, _)) if clients.len() < MAX_CLIENTS => {
+            Ok((client, _)) if clients.len() < MAX_CLIENTS && is_own(&client) => {
                 clients.spawn(carry(client, inner.clone(), Backlog::of(&all)));
             }
-            // One too many is hung up on.
+            // One too many is hung up on, and so is one of another user.
             Ok(_) => {}
             // Too many open files, which others may close.
             Err(_) => sleep(AGAIN).await,
         }
     }
+}
+
+/// Returns whether a client is a process of this user, or of root: its socket may be where others come, and its mode may have
+/// been changed.
+fn is_own(client: &UnixStream) -> bool {
+    client.peer_cred().is_ok_and(|it| it.uid() == geteuid().as_raw() || it.uid() == 0)
 }
 
 /// Carries a connection until the agent, or its client, is done.

@@ -6,11 +6,11 @@
 //! and whatever is malformed after that is an error that ends the run.
 
 use std::fmt;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::{AsFd, AsRawFd as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,11 @@ use std::time::{Duration, Instant};
 use box_digest::hex;
 use box_image::plan::NONCE_LENGTH;
 use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, getsockopt, listen, socket,
+    sockopt::PeerCredentials,
+};
+use nix::sys::stat::{Mode, fchmod};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream as Watched;
@@ -83,19 +87,25 @@ impl fmt::Debug for Nonce {
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
+    /// Its file, which is removed if it is still the one at the path.
+    file: Option<FileId>,
 }
 
+/// The device and the number of a file.
+type FileId = (u64, u64);
+
+/// How many clients may wait to be accepted; what std has.
+const WAITING: i32 = 128;
+
 impl Listener {
-    /// Makes the socket, for this user alone.
+    /// Makes the socket, for this user alone, at a path where there is nothing.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn bind(path: PathBuf) -> Result<Self, LaunchError> {
-        let socket = UnixListener::bind(&path).map_err(LaunchError::file("make", &path))?;
-        let listener = Self { socket, path };
-        fs::set_permissions(&listener.path, Permissions::from_mode(0o600))
-            .map_err(LaunchError::file("protect", &listener.path))?;
-        Ok(listener)
+        let socket = bind_private(&path).map_err(LaunchError::file("make", &path))?;
+        let file = file_id(&path);
+        Ok(Self { socket, path, file })
     }
 
     /// Returns where the socket is.
@@ -142,9 +152,27 @@ pub(crate) fn peer(stream: &impl AsFd) -> nix::Result<u32> {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // The file lies in the run's own directory, which is removed after it.
-        drop(fs::remove_file(&self.path));
+        // In a directory of others, something else may be there by now.
+        if self.file.is_some() && file_id(&self.path) == self.file {
+            drop(fs::remove_file(&self.path));
+        }
     }
+}
+
+/// Makes a socket that nobody but this user can ever connect to: its mode is set before it has a name, and the kernel
+/// gives its file no more than that (`unix_bind_bsd` in net/unix/af_unix.c).
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let address = UnixAddr::new(path)?;
+    let made = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    fchmod(&made, Mode::S_IRUSR | Mode::S_IWUSR)?;
+    bind(made.as_raw_fd(), &address)?;
+    listen(&made, Backlog::new(WAITING)?)?;
+    Ok(made.into())
+}
+
+/// Returns which file is at a path; a link itself, and not what it leads to.
+fn file_id(path: &Path) -> Option<FileId> {
+    fs::symlink_metadata(path).ok().map(|it| (it.dev(), it.ino()))
 }
 
 /// An accepted control connection. Requests wait in a queue, so that a guest which reads nothing stops nothing else.

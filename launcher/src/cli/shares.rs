@@ -447,7 +447,7 @@ mod tests {
             assert!(proposed(host).is_ok(), "{host}");
         }
         let here = env::current_dir().unwrap().join("src").display().to_string();
-        for host in ["/etc", "/", "..", "../builder", "src/../..", &here] {
+        for host in ["/etc", "..", "../builder", "src/../..", &here] {
             let error = proposed(host).unwrap_err();
             assert!(
                 error.contains("which the box proposes for its share input, leads to"),

@@ -180,7 +180,7 @@ fn only_the_vmm_may_connect_and_only_once() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("control.sock");
     let listener = Listener::bind(path.clone()).unwrap();
-    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     let _client = UnixStream::connect(&path).unwrap();
     let own = std::process::id();
     assert!(matches!(listener.accept(own + 1), Err(LaunchError::Protocol(_))));
@@ -216,4 +216,28 @@ fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
     assert!(pair.receive().unwrap());
     let error = pair.receive().unwrap_err().to_string();
     assert!(error.contains("does not read its requests"), "{error}");
+}
+
+#[test]
+fn a_socket_is_this_users_from_the_first_and_no_other_file_goes_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.sock");
+    let listener = Listener::bind(path.clone()).unwrap();
+    assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o7777, 0o600);
+    drop(UnixStream::connect(&path).unwrap());
+    // A link leads nowhere, and what is there is not replaced.
+    let link = directory.path().join("link.sock");
+    std::os::unix::fs::symlink(directory.path().join("other"), &link).unwrap();
+    for taken in [&path, &link] {
+        let error = Listener::bind(taken.clone()).unwrap_err();
+        let LaunchError::File { source, .. } = error else { panic!("{error}") };
+        assert_eq!(source.kind(), ErrorKind::AddrInUse);
+    }
+    fs::rename(&path, directory.path().join("moved")).unwrap();
+    fs::write(&path, "somebody else's").unwrap();
+    drop(listener);
+    assert!(path.exists());
+    let gone = directory.path().join("b.sock");
+    drop(Listener::bind(gone.clone()).unwrap());
+    assert!(!gone.exists());
 }

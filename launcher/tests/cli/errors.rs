@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use box_image::NetworkMode;
 use serde_json::{Value, json};
 use testkit::damage;
 use testkit::test_box::config;
@@ -107,6 +108,36 @@ fn a_box_is_the_one_that_is_expected_and_no_larger_than_it_may_be() {
     short.arg(format!("{}@sha256:short", scene.made.path().display()));
     let (code, error) = failed(&ended(short));
     assert_eq!((code, &error["message"]), (Some(2), &"\"sha256:short\" is not a digest".into()));
+}
+
+#[test]
+fn what_is_not_on_the_internet_is_given_by_the_command_line() {
+    let mut config = config();
+    let allow = r#"[{"peer":"10.0.0.0/8"},{"peer":"127.0.0.1","port":9999},{"peer":"169.254.169.254","port":80}]"#;
+    config.plan.network.mode = NetworkMode::Filtered;
+    config.plan.network.allow = serde_json::from_str(allow).unwrap();
+    let scene = Scene::new(&config);
+    let errors = |options: &[&str]| {
+        let Ended { code, stdout, .. } = scene.run(&[&["run", "--json"], options].concat());
+        let object: Value = serde_json::from_str(&stdout).unwrap();
+        (code, object["errors"].as_array().unwrap().clone())
+    };
+    let (code, refused) = errors(&[]);
+    assert_eq!((code, refused.len()), (Some(2), 3), "{refused:?}");
+    for (error, given) in refused.iter().zip(["10.0.0.0/8", "127.0.0.1:9999", "169.254.169.254:80"])
+    {
+        let help = error["help"].as_str().unwrap();
+        assert!(help.contains(&format!("add `--network-local {given}` if")), "{help}");
+    }
+    let (code, refused) =
+        errors(&["--network-local", "169.254.0.0/16", "--network-local", "10.0.0.0/8"]);
+    assert_eq!((code, refused.len()), (Some(2), 1), "{refused:?}");
+    // What stops it then is another thing, such as the lack of KVM.
+    let local = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
+    let all: Vec<_> = local.iter().flat_map(|it| ["--network-local", it]).collect();
+    for options in [&all[..], &["--network=none"]] {
+        assert_ne!(errors(options).0, Some(2), "{options:?}");
+    }
 }
 
 #[test]

@@ -136,7 +136,10 @@ mod tests {
         error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
           = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
         "#);
-        insta::assert_snapshot!(said(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @"");
+        insta::assert_snapshot!(said(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @r#"
+        error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
+          = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
+        "#);
         let all = [
             "--network-local",
             "127.0.0.0/8",
@@ -145,7 +148,7 @@ mod tests {
             "--network-local",
             "10.0.0.0/8",
         ];
-        insta::assert_snapshot!(said(&plan, &all), @"");
+        insta::assert_snapshot!(said(&plan, &all), @"boxlaunch: the box reaches 10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80, api.example.com");
         assert_eq!(said(&plan, &["--network", "none"]), "");
     }
 
@@ -156,10 +159,13 @@ mod tests {
         error: the box wants to share the network of this host, and only the command line gives that
           = help: add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, and the metadata of a cloud; `--network none` starts it without a network
         ");
-        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"");
+        insta::assert_snapshot!(said(&shared, &["--network", "shared"]), @"boxlaunch: the box reaches whatever this host reaches by IPv4, but its loopback: it shares the network of this host");
         assert_eq!(said(&shared, &["--network=none"]), "");
         let filtered = plan(NetworkMode::Filtered, &[("api.example.com", 0)]);
-        insta::assert_snapshot!(said(&filtered, &["--network", "shared"]), @"");
+        insta::assert_snapshot!(said(&filtered, &["--network", "shared"]), @r#"
+        error: `--network shared` is more than the box declares: its network is "filtered"
+          = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
+        "#);
     }
 
     #[test]
