@@ -33,6 +33,7 @@ mod skills;
 pub mod sys;
 mod task;
 pub mod time;
+mod variables;
 mod wait;
 
 use std::any::Any;
@@ -138,6 +139,7 @@ fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
     boot::loopback_up()?;
     let channel = slot.insert(Channel::open(nonce)?);
     let mut plan = plan::read()?;
+    variables::receive(channel, &mut plan)?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
     let mut host = mounts_follow.then(|| mounts::receive(channel)).transpose()?;
     plan.task = host.as_mut().and_then(|it| it.task.take()).or(plan.task);

@@ -60,11 +60,9 @@ pub(crate) fn receive(
 fn set(plan: &mut RunPlan, secret: &SecretPlan, value: &[u8]) {
     // It was found to be UTF-8.
     let text = std::str::from_utf8(value).unwrap_or_default();
-    let assigned = format!("{}=", secret.name);
     for name in ComponentName::ALL.into_iter().filter(|it| secret.scope.includes(*it)) {
         if let Some(component) = plan.component_mut(name) {
-            component.env.retain(|it| !it.starts_with(&assigned));
-            component.env.push(format!("{assigned}{text}"));
+            component.set_variable(&secret.name, text);
         }
     }
 }

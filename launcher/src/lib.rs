@@ -47,6 +47,7 @@ mod state;
 pub mod supervisor;
 pub mod task;
 pub mod tty;
+pub mod variables;
 pub mod verify;
 pub mod vmm;
 pub mod volumes;

@@ -41,6 +41,7 @@ use crate::report::RunFacts;
 use crate::runtime_dir::RuntimeDir;
 use crate::shares::{self, Share};
 use crate::signals::StopSignals;
+use crate::variables::{self, GivenVariable};
 use crate::verify::{self, Trust, Verification, Verified};
 use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
 use crate::volumes::Volume;
@@ -76,6 +77,8 @@ pub struct Setup<'a> {
     pub disks: Vec<File>,
     /// Disks that stay, in the order of the devices.
     pub volumes: Vec<Volume>,
+    /// The variables that were given for this run; each that the plan requires is among them.
+    pub variables: Vec<GivenVariable>,
     /// The values of the plan's secrets, in their order.
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, those of the plan among them.
@@ -474,7 +477,9 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let secrets = std::mem::take(&mut setup.secrets);
     let ids = jail.as_ref().map_or_else(Default::default, |it| it.ids);
     let connect = |port: &Published| HostMessage::Connect(Connect { component: port.component });
-    let mut first: Vec<_> = secrets.into_iter().map(HostMessage::Secret).collect();
+    let variables = variables::messages(setup.opened.plan(), &setup.variables);
+    let mut first: Vec<_> = variables.into_iter().map(HostMessage::Variable).collect();
+    first.extend(secrets.into_iter().map(HostMessage::Secret));
     first.extend(mounts::message(setup, ids)?);
     first.extend(setup.published.iter().map(connect));
     let events = Events::new(vmm, listener, (nonce, first), console)?;

@@ -450,9 +450,10 @@ impl Supervisor {
                 return Err("its guest does not answer".to_owned());
             }
             HostMessage::Measure(_) => message,
-            // Grants, the time, secrets and mounts are the supervisor's to give.
+            // Grants, the time, variables, secrets and mounts are the supervisor's to give.
             HostMessage::Credit(_)
             | HostMessage::Clock(_)
+            | HostMessage::Variable(_)
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_) => {
                 return Ok(CONTINUE);

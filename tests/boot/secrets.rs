@@ -13,7 +13,7 @@ const BOXFILE: &str = r#"box "secretive"
 agent {
     image "oci:images/business"
     entrypoint "/bin/sh" "-c" "echo ${#API_KEY} of $API_URL; exec sleep 1000"
-    env API_URL="here"
+    env API_URL "there" launch=#true
     health "none"
     user "1000:1000"
     limits memory="64MiB" pids=32
@@ -27,8 +27,7 @@ vm cpus=1 memory="256MiB"
 "#;
 /// The values have this in them.
 const CANARY: &str = "c4n4ry";
-const RUN: &str =
-    "--secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
+const RUN: &str = "-e API_URL=here --secret CERT=file:/tmp/cert --secret API_KEY=env:KEY --secret TOKEN=- /secretive";
 /// Shows the secrets of a component, as its own user and as others.
 const SEEN: &str = "echo ${API_KEY-none}; cd /run/secrets 2>/dev/null && ls -ln | tail -n1 | tr -s \" \" | cut -d\" \" -f1,3,4; \
     cat /run/secrets/cert; cat /etc/app/token; echo x >>/etc/app/token; ls -ld /etc/app | cut -c1-10";

@@ -1,6 +1,6 @@
 //! The agent and the business application.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use box_digest::Digest;
 use box_image::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
@@ -88,6 +88,9 @@ pub struct Component {
     pub env_files: Vec<Spanned<String>>,
     /// Environment variables over those of the files. No name and no value contains NUL.
     pub env: BTreeMap<String, String>,
+    /// The names of the variables that may be given at launch. Each that has no value in `env` has to be given.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub launch_env: BTreeSet<String>,
     /// Files and directories of the checkout that are baked into the component's root, sorted by
     /// their places; each place once.
     pub files: Vec<BakedFile>,
@@ -108,6 +111,19 @@ pub struct Component {
     pub rlimits: Rlimits,
     /// The capabilities of its root. None is added for a component that is declared to run as another user.
     pub capabilities: Capabilities,
+}
+
+impl Component {
+    /// Returns whether the declaration decides on a variable, whatever files and the image say of it.
+    pub fn decides(&self, variable: &str) -> bool {
+        self.env.contains_key(variable) || self.launch_env.contains(variable)
+    }
+
+    /// Lists the variables that have to be given at launch.
+    pub fn required_env(&self) -> impl Iterator<Item = &str> {
+        let names = self.launch_env.iter().filter(|it| !self.env.contains_key(*it));
+        names.map(String::as_str)
+    }
 }
 
 /// A file or directory of the checkout that is baked into a component's root.

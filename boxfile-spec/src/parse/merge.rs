@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::parse::component::env::variables;
 use crate::schema::{self, Count, Declaration, Merge, find};
 use crate::syntax::tree::{Block, Data, Node};
 
@@ -67,11 +68,14 @@ impl Key {
 fn forget(base: &mut Vec<Node>, over: &[Node]) {
     let is_env =
         |node: &Node| [schema::ENV.name, schema::PLAIN_ENV.name].contains(&&*node.name.value);
-    let props = over.iter().filter(|node| is_env(node)).flat_map(|node| &node.props);
-    let again: HashSet<&str> = props.map(|prop| prop.name.value.as_str()).collect();
+    let names = over.iter().filter(|node| is_env(node)).flat_map(variables);
+    let again: HashSet<&str> = names.map(|it| it.name).collect();
     base.retain_mut(|node| {
         if !is_env(node) {
             return true;
+        }
+        if !node.args.is_empty() {
+            return !variables(node).iter().any(|it| again.contains(it.name));
         }
         let before = node.props.len();
         node.props.retain(|prop| !again.contains(prop.name.value.as_str()));

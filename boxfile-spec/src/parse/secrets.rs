@@ -7,11 +7,12 @@ use box_image::secrets::{Leak, PASSED, leaks, looks_secret};
 use box_image::{ComponentName, Scope};
 
 use crate::diagnostic::quote;
+use crate::parse::component::env::{Variable, variables};
 use crate::parse::run::secret::Secret;
 use crate::rules;
 use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::tree::{Data, Node, Prop, Value};
+use crate::syntax::tree::{Data, Node, Value};
 use crate::{Diagnostic, Span, Syntax, form};
 
 /// The label of a secret's place.
@@ -36,10 +37,10 @@ pub(super) fn check(
     for component in components.into_iter().flatten() {
         let needs = (component.name.value == schema::BUSINESS.name).then_some("business");
         check_declared(component, declared, sink);
-        for prop in props(component, &schema::ENV).filter(|prop| is_leak(prop)) {
-            let name = prop.name.value.as_str();
-            let both = agent.contains(name) && business.contains(name);
-            sink.report(plain_variable(prop, if both { Some("both") } else { needs }));
+        for variable in of(component, &schema::ENV).filter(is_leak) {
+            let both = agent.contains(variable.name) && business.contains(variable.name);
+            let needs = if both { Some("both") } else { needs };
+            sink.report(plain_variable(variable, component.syntax, needs));
         }
         let is_command = |it: &&Node| COMMANDS.contains(&&*it.name.value);
         for command in component.children().iter().filter(is_command) {
@@ -52,35 +53,51 @@ pub(super) fn check(
 }
 
 /// Lists the variables of all declarations of a name.
-fn props<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<Item = &'n Prop> {
+fn of<'n>(component: &'n Node, declaration: &Declaration) -> impl Iterator<Item = Variable<'n>> {
     let named = |it: &&Node| it.name.value == declaration.name;
-    component.children().iter().filter(named).flat_map(|node| &node.props)
+    component.children().iter().filter(named).flat_map(variables)
 }
 
-/// Returns whether a variable of `env` looks like a secret.
-fn is_leak(prop: &Prop) -> bool {
-    let Data::Text(value) = &prop.value.data else { return false };
-    rules::is_variable(&prop.name.value) && looks_secret(&prop.name.value, value)
+/// Returns whether a variable of `env` looks like a secret; one that may be given at launch, whatever its default is.
+fn is_leak(variable: &Variable<'_>) -> bool {
+    let value = match variable.value.map(|it| &it.data) {
+        Some(Data::Text(value)) => Some(value.as_str()),
+        Some(_) => return false,
+        None => None,
+    };
+    let given = variable.by_argument.then_some("given");
+    let mut values = value.into_iter().chain(given);
+    rules::is_variable(variable.name) && values.any(|it| looks_secret(variable.name, it))
 }
 
 fn leaking_names(component: Option<&Node>) -> HashSet<&str> {
-    let props = component.into_iter().flat_map(|it| props(it, &schema::ENV));
-    props.filter(|prop| is_leak(prop)).map(|prop| prop.name.value.as_str()).collect()
+    let all = component.into_iter().flat_map(|it| of(it, &schema::ENV));
+    all.filter(is_leak).map(|it| it.name).collect()
 }
 
-fn plain_variable(prop: &Prop, needs: Needs) -> Diagnostic {
-    let (name, syntax) = (&prop.name.value, prop.value.syntax);
+fn plain_variable(variable: Variable<'_>, syntax: Syntax, needs: Needs) -> Diagnostic {
+    let Variable { name, span, value, by_argument } = variable;
     let plain = match syntax {
+        Syntax::Kdl if by_argument => format!("write `plain-env {name}`"),
         Syntax::Kdl => format!("write `plain-env {name}=…`"),
         Syntax::Toml => "put it under `plain-env` instead of `env`".to_owned(),
     };
     let declaration = declaration(syntax, name, needs);
-    Diagnostic::new(rules::plain_secret(name), prop.value.span, LEAKS)
-        .hiding(prop.value.span)
-        .with_help(format!(
-            "declare it by name alone, outside of the component: {declaration} ({PASSED}); if it is not a \
+    let error = match value {
+        Some(value) => {
+            let error = Diagnostic::new(rules::plain_secret(name), value.span, LEAKS);
+            error.hiding(value.span)
+        }
+        None => {
+            let message =
+                format!("{} looks like a secret that is given as a plain value", quote(name));
+            Diagnostic::new(message, span, "it would be in the box's record")
+        }
+    };
+    error.with_help(format!(
+        "declare it by name alone, outside of the component: {declaration} ({PASSED}); if it is not a \
              secret, {plain}"
-        ))
+    ))
 }
 
 /// Writes the declaration of a secret, in backticks.
@@ -125,19 +142,18 @@ fn check_declared(component: &Node, secrets: &[Secret], sink: &Sink) {
     let gets = |scope: Scope| named.is_some_and(|it| scope.includes(it));
     let names = secrets.iter().filter(|it| gets(it.scope)).filter_map(|it| it.name.as_ref());
     let places: HashMap<&str, Span> = names.map(|name| (&*name.value, name.span)).collect();
-    for prop in props(component, &schema::ENV).chain(props(component, &schema::PLAIN_ENV)) {
-        if let Some(place) = places.get(&*prop.name.value) {
-            sink.report(both(prop, *place));
+    for variable in of(component, &schema::ENV).chain(of(component, &schema::PLAIN_ENV)) {
+        if let Some(place) = places.get(variable.name) {
+            sink.report(both(variable, *place));
         }
     }
 }
 
-fn both(prop: &Prop, secret: Span) -> Diagnostic {
-    let message = format!("{} is a secret and a plain value at once", quote(&prop.name.value));
-    Diagnostic::new(message, prop.name.span, "a plain value here")
-        .hiding(prop.value.span)
-        .with_label(secret, "declared as a secret")
-        .with_help(
-            "remove the plain value: the launcher hands the secret over; or rename one of them",
-        )
+fn both(variable: Variable<'_>, secret: Span) -> Diagnostic {
+    let message = format!("{} is a secret and a plain value at once", quote(variable.name));
+    let error = Diagnostic::new(message, variable.span, "a plain value here");
+    let error = variable.value.into_iter().fold(error, |error, value| error.hiding(value.span));
+    error.with_label(secret, "declared as a secret").with_help(
+        "remove the plain value: the launcher hands the secret over; or rename one of them",
+    )
 }

@@ -84,7 +84,10 @@ pub(crate) static ENV: Declaration = variables("env");
 pub(crate) static PLAIN_ENV: Declaration = variables("plain-env");
 
 const fn variables(name: &'static str) -> Declaration {
-    let variables = Some("Each property is a variable, and its value a string.");
+    let variables = Some(
+        "Each property is a variable, and its value a string. An argument is the name of a variable that is given at \
+         launch, and a second one its default, with `launch=#true`.",
+    );
     Declaration { name, count: Count::Repeatable, variables, ..Declaration::NEW }
 }
 

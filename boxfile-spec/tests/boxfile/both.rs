@@ -216,6 +216,56 @@ fn a_whole_box_is_the_same_in_both_syntaxes() {
 }
 
 #[test]
+fn variables_that_are_given_at_launch() {
+    let kdl = "box b\nagent {\nimage oci:i\nenv A=x\nenv URL\nplain-env launch y launch=#true\n}\n";
+    for toml in [
+        "box = 'b'\n[agent]\nimage = 'oci:i'\nenv = { A = 'x', URL = { launch = true } }\n\
+         plain-env.launch = { default = 'y', launch = true }\n",
+        "box = 'b'\n[agent]\nimage = 'oci:i'\n[agent.env]\nA = 'x'\n[agent.env.URL]\nlaunch = true\n\
+         [agent.plain-env.launch]\nlaunch = true\ndefault = 'y'\n",
+    ] {
+        assert_eq!(canonical("Boxfile.toml", toml), canonical("Boxfile", kdl));
+    }
+    assert_snapshot!(
+        agent_errors("env.A = {}\nenv.B = { default = 'x' }\nenv.C = { launch = true, value = 'x' }"),
+        @r#"
+        error: `env` takes variables
+          --> Boxfile.toml:4:5
+           |
+         4 | env.A = {}
+           |     ^ no variable
+           |
+           = help: write `env = { A = "value" }`
+
+        error: is the value of `B` fixed, or a default?
+          --> Boxfile.toml:5:21
+           |
+         5 | env.B = { default = 'x' }
+           |                     ^^^ its value
+           |
+           = help: write `env = { B = "x" }` for a value of every start, or `env = { B = { launch = true, default = "x" } }` for one that `boxlaunch run -e` may replace
+
+        error: `value` stands beside the variable `C`
+          --> Boxfile.toml:6:26
+           |
+         6 | env.C = { launch = true, value = 'x' }
+           |                          ^^^^^ no property of a variable
+           |
+           = help: a variable has `launch` and `default`
+        "#
+    );
+    assert_snapshot!(agent_errors("env = 'URL'"), @r#"
+    error: `env` takes variables
+      --> Boxfile.toml:4:7
+       |
+     4 | env = 'URL'
+       |       ^^^^^ no variable
+       |
+       = help: write `env = { URL = "value" }`
+    "#);
+}
+
+#[test]
 fn line_ends_and_a_byte_order_mark_change_nothing() {
     let plain = canonical("Boxfile.toml", TOML);
     let changed = format!("\u{feff}{}", TOML.replace('\n', "\r\n"));

@@ -41,6 +41,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
+    /// Give the box a variable that it declares for launch, as `boxlaunch run -e` does; may be repeated
+    #[arg(short, long, value_name = "[COMPONENT/]NAME=VALUE", value_parser = assigned)]
+    env: Vec<String>,
     /// Also measure this box, and show both side by side
     #[arg(long, value_name = "OLD.box")]
     compare: Option<PathBuf>,
@@ -73,8 +76,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         with_budget(file, &name, &box_budget::with_margin(&Phases::default(), 0.0))?;
     }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
-    let new = measure(&host, &args.directory, args)?;
-    let old = args.compare.as_deref().map(|old| measure(&host, old, args)).transpose()?;
+    let new = measure(&host, &args.directory, (args, &args.env))?;
+    let old = args.compare.as_deref().map(|old| {
+        // What the new box alone declares is no error of the old one.
+        let env = declared(&args.env, &OpenBox::open(old).map_err(MeasureError::Open)?);
+        measure(&host, old, (args, &env))
+    });
+    let old = old.transpose()?;
     if !args.json {
         terminal::pieces([box_budget::table(&new, old.as_ref())]);
     }
@@ -91,10 +99,32 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if over.is_some() { Err(Failure::reported(exit::OVER_BUDGET)) } else { Ok(()) }
 }
 
-fn measure(host: &VirtualHost, bundle: &Path, args: &Args) -> Result<Measurement, Failure> {
+/// Reads a variable with its value: the virtual host has no other.
+fn assigned(text: &str) -> Result<String, &'static str> {
+    let is_named = text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
+    if is_named { Ok(text.to_owned()) } else { Err("write NAME=VALUE") }
+}
+
+/// Returns those of the variables that a box declares for launch.
+fn declared(env: &[String], opened: &OpenBox) -> Vec<String> {
+    let is_declared = |text: &&String| {
+        let name = text.split('=').next().unwrap_or_default();
+        opened.config.plan.launch_variables().any(|(component, it)| {
+            let of = name.strip_prefix(component.name()).and_then(|it| it.strip_prefix('/'));
+            it == name || of == Some(it)
+        })
+    };
+    env.iter().filter(is_declared).cloned().collect()
+}
+
+fn measure(
+    host: &VirtualHost,
+    bundle: &Path,
+    (args, env): (&Args, &[String]),
+) -> Result<Measurement, Failure> {
     let stages = Stages::new(args.json);
     stages.begin(&format!("starting {} on the virtual host", bundle.display()));
-    box_budget::measure(host.clone(), bundle, args.runs).map_err(|error| match error {
+    box_budget::measure(host.clone(), bundle, args.runs, env).map_err(|error| match error {
         MeasureError::Open(_) => error.into(),
         error => failed(&error),
     })

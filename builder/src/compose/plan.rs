@@ -58,6 +58,7 @@ pub fn unsupported(boxfile: &Boxfile) -> Vec<Unsupported> {
         root: String::new(),
         argv: Vec::new(),
         env: Vec::new(),
+        launch_env: Vec::new(),
         workdir: String::new(),
         user: User::ROOT,
         hostname: String::new(),
@@ -147,10 +148,11 @@ fn component_plan(
     let named = Named { user: user.unwrap_or_default(), whose: &whose, span };
     let account = resolve(name, named, &flat.tree, packs)?;
     let files = env.get(&flat.component);
-    let declared = [files, Some(&component.env)];
-    let is_judged = |name: &str| declared.iter().flatten().any(|it| it.contains_key(name));
+    let is_judged =
+        |name: &str| component.decides(name) || files.is_some_and(|it| it.contains_key(name));
     let conventions = Conventions::of(flat, is_judged, packs)?;
     let proxies = proxies(boxfile.network.mode, flat.component);
+    let declared = Declared { files, component };
     let env = environment(config, account.home(), conventions, proxies, declared)?;
     let argv = argv(component, config);
     let declared = component.workdir.as_ref().map(|it| it.value.as_str());
@@ -159,6 +161,7 @@ fn component_plan(
         root: root_of(boxfile.layout, flat.component),
         argv,
         env,
+        launch_env: component.launch_env.iter().cloned().collect(),
         workdir,
         user: account.user,
         hostname: component.hostname.clone(),
@@ -214,6 +217,12 @@ fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, St
     }
 }
 
+/// What is declared of the variables of a component.
+struct Declared<'a> {
+    files: Option<&'a BTreeMap<String, String>>,
+    component: &'a Component,
+}
+
 /// Returns `NAME=value` entries, sorted by name, each name once: the image's with its conventions, over these the
 /// proxies, of which the image's maker could not know, and over all what is declared.
 fn environment(
@@ -221,7 +230,7 @@ fn environment(
     home: &str,
     conventions: Conventions,
     proxies: Vec<(&'static str, String)>,
-    declared: [Option<&BTreeMap<String, String>>; 2],
+    declared: Declared<'_>,
 ) -> Result<Vec<String>, ComposeError> {
     let mut env = BTreeMap::from([("PATH".to_owned(), SEARCH_PATH.to_owned())]);
     env.insert("HOME".to_owned(), home.to_owned());
@@ -233,7 +242,10 @@ fn environment(
     }
     env.extend(conventions.file);
     env.extend(proxies.into_iter().map(|(name, value)| (name.to_owned(), value)));
-    declared.into_iter().flatten().for_each(|variables| env.extend(variables.clone()));
+    let own = &declared.component.env;
+    declared.files.into_iter().chain([own]).for_each(|variables| env.extend(variables.clone()));
+    // What has to be given is not what the image says.
+    env.retain(|name, _| !declared.component.required_env().any(|it| it == name));
     Ok(env.into_iter().map(|(name, value)| format!("{name}={value}")).collect())
 }
 

@@ -48,12 +48,12 @@ struct Refused {
 }
 
 /// Measures so many starts of a box after one that does not count, and then the floor of its kernel, all in one start
-/// of the virtual host.
+/// of the virtual host. `env` are variables that the box is given at launch, each as `NAME=VALUE`.
 ///
 /// # Errors
 /// The box cannot be opened, the virtual host does not start, or a start of the box fails: then
 /// the error has boxlaunch's words. A start that takes longer than the budget is not an error.
-pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measurement> {
+pub fn measure(host: VirtualHost, bundle: &Path, runs: u16, env: &[String]) -> Result<Measurement> {
     let opened = OpenBox::open(bundle)?;
     let plan = opened.plan();
     if plan.network.mode == NetworkMode::Shared {
@@ -62,7 +62,7 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
     let host = host.for_guest(plan.vm.memory_mib).disk_of(bundle, opened.files(), BOX);
     let host = host.time_limit(VirtualHost::TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
-    let commands = commands(&opened, runs);
+    let commands = commands(&opened, runs, env);
     let run = host.run_each(&commands)?;
     let mut ended = commands.iter().map(|it| it.join(" ")).zip(&run.ended);
     let starts = ended.by_ref().take(usize::from(runs) + 1);
@@ -82,7 +82,7 @@ pub fn measure(host: VirtualHost, bundle: &Path, runs: u16) -> Result<Measuremen
 /// Returns the commands that start the box, once more than is measured, and after them the one that measures the floor:
 /// the first machine in a start of the virtual host takes longer, because its kernel makes then what it keeps for the
 /// others.
-fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
+fn commands(opened: &OpenBox, runs: u16, env: &[String]) -> Vec<Vec<String>> {
     let vm = &opened.plan().vm;
     let kernel = box_layout::blob_path(Path::new(BOX), &opened.kernel.descriptor.digest);
     let (kernel, cpus, memory) =
@@ -105,8 +105,10 @@ fn commands(opened: &OpenBox, runs: u16) -> Vec<Vec<String>> {
         &timeout,
         BOX,
     ];
-    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let starts = std::iter::repeat_n(owned(&start), usize::from(runs) + 1);
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    let given = env.iter().map(|it| format!("--env={it}"));
+    let start = owned(&start).into_iter().chain(given).collect();
+    let starts = std::iter::repeat_n(start, usize::from(runs) + 1);
     starts.chain([owned(&floor)]).collect()
 }
 
@@ -201,7 +203,7 @@ mod tests {
     fn the_floor_has_the_cpus_and_the_memory_of_the_box() {
         let directory = testkit::test_box::TestBox::new(&testkit::test_box::config());
         let opened = OpenBox::open(directory.path()).unwrap();
-        let commands = commands(&opened, 2);
+        let commands = commands(&opened, 2, &[]);
         let kernel = opened.kernel.descriptor.digest.hex();
         let floor = format!("boxlaunch floor /box/blobs/sha256/{kernel} 1 256");
         assert_eq!(commands[3].join(" "), floor);

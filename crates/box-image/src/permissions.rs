@@ -110,6 +110,7 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
         root: _,
         argv: _,
         env: _,
+        launch_env,
         workdir: _,
         user: User { uid, gid, groups },
         hostname: _,
@@ -134,6 +135,11 @@ fn component(name: ComponentName, plan: &ComponentPlan) -> Vec<Permission> {
         all.push(own("namespaces", &namespace_changes(*namespaces)));
     }
     all.extend(port.map(|it| own("port", &format!("{it}, offered to the host"))));
+    all.extend(launch_env.iter().map(|name| {
+        let has_default = plan.variable(name).is_some();
+        let text = if has_default { "may be given at launch" } else { "has to be given at launch" };
+        own(&format!("env {name}"), text)
+    }));
     if *autostart {
         all.push(own("autostart", "its program is started once the agent is ready"));
     }

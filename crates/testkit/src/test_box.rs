@@ -30,6 +30,7 @@ pub fn config() -> BoxConfig {
         root: "/roots/agent".into(),
         argv: vec!["/agent".into()],
         env: Vec::new(),
+        launch_env: Vec::new(),
         workdir: "/".into(),
         user: User::ROOT,
         hostname: "agent-host".into(),

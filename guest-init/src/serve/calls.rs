@@ -135,6 +135,7 @@ impl Server<'_> {
             HostMessage::Shutdown(_)
             | HostMessage::Measure(_)
             | HostMessage::Clock(_)
+            | HostMessage::Variable(_)
             | HostMessage::Secret(_)
             | HostMessage::Mounts(_)
             | HostMessage::Connect(_) => return self.end_call(id),

@@ -322,7 +322,7 @@ impl Server<'_> {
                 Ok(())
             }
             HostMessage::Connect(connect) => self.connect(connect.component),
-            HostMessage::Secret(_) | HostMessage::Mounts(_) => {
+            HostMessage::Variable(_) | HostMessage::Secret(_) | HostMessage::Mounts(_) => {
                 Err("it sends late what belongs to the start".to_owned())
                     .step("understand the launcher")
             }

@@ -14,6 +14,7 @@ use crate::network::given::Choice;
 use crate::shares::Shown;
 use crate::state::since_epoch;
 use crate::task::Task;
+use crate::variables::GivenVariable;
 use crate::volumes::VolumePlace;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
@@ -67,6 +68,9 @@ pub struct Record {
     /// The components in which the kernel's out-of-memory killer has ended a process.
     #[serde(default)]
     pub oom_killed: Vec<ComponentName>,
+    /// The variables that its components were given at launch. What looks like a secret is masked.
+    #[serde(default)]
+    pub env: Vec<GivenVariable>,
     /// The directories of the host that it sees.
     #[serde(default)]
     pub shares: Vec<Shown>,
@@ -135,6 +139,7 @@ impl Record {
             status: None,
             business_status: None,
             oom_killed: Vec::new(),
+            env: Vec::new(),
             shares: Vec::new(),
             volumes: Vec::new(),
             network: plan.network.clone(),

@@ -1,10 +1,9 @@
 //! The options of a command that runs in a box.
 
-use std::env::{self, VarError};
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use box_image::rules::{check_directory, check_user, check_variable};
+use box_image::rules::{check_directory, check_user};
 use box_image::wire::Exec;
 use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
@@ -12,8 +11,9 @@ use boxlaunch::input::Input;
 use boxlaunch::output::Route;
 use boxlaunch::tty::Tty;
 
-use super::error::CommandError;
+use super::error::{CommandError, usage};
 use super::run::seconds;
+use super::variables::Assigned;
 
 /// How CMD runs.
 #[derive(Debug, Default, clap::Args)]
@@ -25,10 +25,6 @@ pub(crate) struct CommandOptions {
     /// Connect CMD to this terminal, its keys and its size. Needs -i, and is not for --json.
     #[arg(short, long, requires_all = ["command", "interactive"], conflicts_with = "json")]
     pub(super) tty: bool,
-    /// Set a variable in CMD's environment; a NAME alone has the value that it has here, if it has one.
-    #[arg(short, long = "env", value_name = "NAME=VALUE", requires = "command")]
-    #[arg(value_parser = variable)]
-    env: Vec<String>,
     /// The working directory of CMD [default: the component's].
     #[arg(short, long, value_name = "DIR", requires = "command", value_parser = directory)]
     workdir: Option<String>,
@@ -55,15 +51,15 @@ impl CommandOptions {
         Self { interactive: true, tty: true, user, ..Self::default() }
     }
 
-    /// Returns whether the command is to have a variable with the value that it has here.
-    pub(super) fn passes_on(&self, variable: &str) -> bool {
-        self.env.iter().any(|it| it == variable)
-    }
-
-    /// Returns the request for a command.
-    pub(super) fn exec(&self, component: ComponentName, argv: Vec<String>) -> Exec {
+    /// Returns the request for a command with some variables.
+    pub(super) fn exec(
+        &self,
+        component: ComponentName,
+        argv: Vec<String>,
+        env: &[Assigned],
+    ) -> Exec {
         Exec {
-            env: self.env.iter().filter_map(|it| with_value(it)).collect(),
+            env: env.iter().filter_map(Assigned::of_command).collect(),
             workdir: self.workdir.clone(),
             user: self.user.clone(),
             timeout_ms: self.timeout.map(|it| u64::from(it) * 1000),
@@ -85,11 +81,32 @@ impl CommandOptions {
         self.interactive.then(|| own_input().map(Input::new)).transpose()
     }
 
-    /// Checks that standard input is a terminal, where the command is to have it.
+    /// Lists the options that are given.
+    pub(super) fn used(&self) -> impl Iterator<Item = &'static str> {
+        // Each option, so that one that comes later is not forgotten.
+        let Self { interactive, tty, workdir, user, timeout, max_output } = self;
+        let all = [
+            ("--interactive", *interactive),
+            ("--tty", *tty),
+            ("--workdir", workdir.is_some()),
+            ("--user", user.is_some()),
+            ("--timeout", timeout.is_some()),
+            ("--max-output", max_output.is_some()),
+        ];
+        all.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
+    }
+
+    /// Checks that standard input is a terminal, where the command is to have it, and that nothing is given which has no
+    /// effect beside a terminal.
     ///
     /// # Errors
     /// It is something else.
     pub(super) fn check(&self) -> Result<(), CommandError> {
+        // The parser does not ask for --json, which is refused beside --tty.
+        if self.tty && self.max_output.is_some() {
+            let help = "leave out one of them";
+            return Err(usage("--max-output is for --json, which has no terminal", help));
+        }
         if self.tty && !stdin().is_terminal() {
             let help = "leave out --tty; -i alone passes standard input on";
             let message = "standard input is not a terminal, which --tty would give to CMD";
@@ -112,10 +129,9 @@ impl CommandOptions {
 
     /// Returns the same options as words of a command line.
     pub(super) fn words(&self) -> Vec<String> {
-        let Self { interactive, tty: _, env, workdir, user, timeout, max_output } = self;
+        let Self { interactive, tty: _, workdir, user, timeout, max_output } = self;
         let mut words = Vec::new();
         words.extend(interactive.then(|| "--interactive".to_owned()));
-        words.extend(env.iter().filter_map(|it| with_value(it)).map(|it| format!("--env={it}")));
         words.extend(workdir.iter().map(|it| format!("--workdir={it}")));
         words.extend(user.iter().map(|it| format!("--user={it}")));
         words.extend(timeout.iter().map(|it| format!("--timeout={it}")));
@@ -145,23 +161,6 @@ pub(super) fn own_input() -> Result<OwnedFd, LaunchError> {
     own.map_err(|source| LaunchError::System { action, source })
 }
 
-/// Returns a variable with its value; `None` where it has none here, either.
-fn with_value(variable: &str) -> Option<String> {
-    if variable.contains('=') {
-        return Some(variable.to_owned());
-    }
-    Some(format!("{variable}={}", env::var(variable).ok()?))
-}
-
-/// Reads a variable of the command line.
-fn variable(text: &str) -> Result<String, &'static str> {
-    check_variable(text)?;
-    if matches!(env::var(text), Err(VarError::NotUnicode(_))) {
-        return Err("its value here is not UTF-8");
-    }
-    Ok(text.to_owned())
-}
-
 /// Reads a user and a group of the command line.
 pub(super) fn user(text: &str) -> Result<String, &'static str> {
     check_user(text).map(|()| text.to_owned())
@@ -187,9 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_have_a_name_and_directories_begin_at_the_root() {
-        assert_eq!(variable("A=b=c").as_deref(), Ok("A=b=c"));
-        assert!(variable("").is_err() && variable("=b").is_err());
+    fn directories_begin_at_the_root() {
         assert!(directory("/tmp").is_ok() && directory("tmp").is_err() && directory("").is_err());
     }
 }

@@ -11,6 +11,7 @@ use super::error::CommandError;
 use super::paths;
 use super::run::{NetworkChoice, RunArgs};
 use super::terminal::{is_quiet, notice};
+use super::variables::Assigned;
 
 /// Where the virtual host has the box.
 const BOX: &str = "/box";
@@ -21,7 +22,7 @@ const SLOW: &str = "boxlaunch: running on an emulated CPU: slow, and its times a
     each instruction\n";
 
 /// Runs an opened box as `args` say, and returns the exit code.
-pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> {
+pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<u8, CommandError> {
     refuse_what_has_no_host(args)?;
     let cache = paths::cache()?;
     require_qemu()?;
@@ -39,7 +40,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox) -> Result<u8, CommandError> 
     if !is_quiet() {
         notice(&format!("{SLOW}boxlaunch: {}\n", host.machine()?));
     }
-    let output = host.run_live(&args.words(BOX), &mut stdout(), &mut stderr())?;
+    let output = host.run_live(&args.words(BOX, env), &mut stdout(), &mut stderr())?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
 
@@ -78,7 +79,7 @@ pub(super) fn refuse_network(args: &RunArgs, plan: &RunPlan) -> Result<(), Comma
 }
 
 /// Refuses the options that lead out of the virtual host.
-fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
+pub(super) fn refuse_what_has_no_host(args: &RunArgs) -> Result<(), CommandError> {
     let used = lead_out(args).into_iter().find(|(_, is_used, _)| *is_used);
     let Some((option, _, help)) = used else { return Ok(()) };
     let message = format!(

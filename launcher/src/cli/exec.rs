@@ -1,5 +1,6 @@
 //! `boxlaunch exec` and `boxlaunch shell`: commands in a box that runs.
 
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use super::paths;
 use super::run::component_name;
 use super::screen::Screen;
 use super::terminal::json_line;
+use super::variables::{self, Assigned, EnvOption};
 
 /// Starts the best shell that there is.
 const SHELL: [&str; 3] =
@@ -50,6 +52,13 @@ pub(crate) struct ExecArgs {
         value_name = "CMD"
     )]
     command: Vec<String>,
+    /// Set a variable in CMD's environment; a NAME alone has the value that it has here, if it has one.
+    #[arg(short, long = "env", value_name = "NAME=VALUE", help_heading = "Options of CMD")]
+    #[arg(value_parser = EnvOption::parse_of_command)]
+    env: Vec<EnvOption>,
+    /// Set the variables of a file, each as NAME=VALUE on a line; those of -e come over them.
+    #[arg(long = "env-file", value_name = "FILE", help_heading = "Options of CMD")]
+    env_files: Vec<PathBuf>,
     #[command(flatten)]
     options: CommandOptions,
 }
@@ -77,20 +86,23 @@ struct Request<'a> {
     component: Option<ComponentName>,
     command: Vec<String>,
     options: &'a CommandOptions,
+    env: Vec<Assigned>,
     json: bool,
 }
 
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
     let ExecArgs { name, component, options, json, .. } = args;
     let command = args.command.clone();
-    run(&Request { name, component: *component, command, options, json: *json })
+    let env = variables::resolved(&args.env_files, &args.env)?;
+    run(&Request { name, component: *component, command, options, env, json: *json })
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
     let options = CommandOptions::of_shell(args.user.clone());
     let command = SHELL.map(str::to_owned).to_vec();
     let ShellArgs { name, component, .. } = args;
-    run(&Request { name, component: *component, command, options: &options, json: false })
+    let env = Vec::new();
+    run(&Request { name, component: *component, command, options: &options, env, json: false })
 }
 
 fn run(request: &Request<'_>) -> Result<u8, CommandError> {
@@ -114,7 +126,7 @@ fn run_in(
     let mut client = Client::connect(record, Follow::Nothing, signals)?;
     let mut output = if request.json { request.options.capture() } else { screen.route() };
     let argv = request.command.clone();
-    let exec = request.options.exec(component, argv.clone());
+    let exec = request.options.exec(component, argv.clone(), &request.env);
     let (input, tty) = (request.options.input()?, request.options.terminal()?);
     let started = Instant::now();
     let exit =

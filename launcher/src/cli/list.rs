@@ -4,6 +4,7 @@ use box_image::text::shown;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 use boxlaunch::network::Published;
+use boxlaunch::variables::GivenVariable;
 use boxlaunch::volumes::VolumePlace;
 
 use super::error::CommandError;
@@ -143,6 +144,14 @@ fn jail(record: &Record) -> Option<String> {
     }
 }
 
+/// Names the variables that the components were given at launch.
+fn variables(record: &Record) -> Option<String> {
+    let variable =
+        |it: &GivenVariable| shown(&format!("{}={} in {}", it.name, it.value, it.component.name()));
+    let variables: Vec<_> = record.env.iter().map(variable).collect();
+    (!variables.is_empty()).then(|| variables.join(", "))
+}
+
 /// Names the directories of the host that a box sees.
 fn directories(record: &Record) -> Option<String> {
     let shares: Vec<_> = record
@@ -177,6 +186,7 @@ pub(super) fn describe(record: &Record) -> String {
         ("supervisor", record.supervisor.to_string()),
         ("business", text(record.business_status.map(|it| format!("last ended with status {it}")))),
         ("oom-killed", text(oom_killed(record))),
+        ("env", text(variables(record))),
         ("directories", text(directories(record))),
         ("volumes", text(volumes(record))),
         ("jail", text(jail(record))),

@@ -30,6 +30,7 @@ mod stats;
 mod task;
 mod terminal;
 mod usage;
+mod variables;
 mod verify;
 mod volume;
 

@@ -27,6 +27,7 @@ use boxlaunch::shares::Share;
 use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::task::Task;
+use boxlaunch::variables::GivenVariable;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
@@ -38,6 +39,7 @@ use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
+use super::variables::{self, Assigned};
 use super::{detach, emulated, secrets, shares, task};
 use serve::Run;
 
@@ -45,6 +47,7 @@ pub(crate) use options::RunArgs;
 pub(super) use options::{NetworkChoice, component_name, seconds};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+    args.options.check()?;
     let handed_over = secrets::handed_over();
     if args.detached {
         // Before anything is opened: of its caller it keeps nothing else.
@@ -55,8 +58,8 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
         emulated::refuse_network(args, opened.plan())?;
-        checked(args, &opened)?;
-        return emulated::run(args, &opened);
+        let checked = checked(args, &opened)?;
+        return emulated::run(args, &opened, &checked.env);
     }
     if !args.secrets.is_empty() && handed_over.is_none() {
         let opened = args.open()?;
@@ -81,13 +84,12 @@ fn boot(
     screen: &Screen,
 ) -> Result<u8, CommandError> {
     let opened = args.open()?;
-    let component = checked(args, &opened)?;
+    let Checked { component, env, given: variables } = checked(args, &opened)?;
     let task = task::given(args)?;
     let result = task::result_place(args, opened.plan())?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
     shares::look_for_large(&shares, terminal::notice);
-    args.options.check()?;
     let given = network::given(args, opened.plan())?;
     let state = paths::state()?;
     boxes::check_owner(&state)?;
@@ -105,6 +107,7 @@ fn boot(
     let mut record = record(args, &opened, &runtime, &shares)?;
     record.network = given.plan(&opened.plan().network);
     record.network_local = given.local.iter().map(Local::plan).collect();
+    record.env = variables.iter().cloned().map(GivenVariable::masked).collect();
     record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     // The file of a former run is not to pass for this one's.
@@ -124,6 +127,7 @@ fn boot(
             runtime,
             disks: scratch::make(opened.plan(), &state)?,
             volumes: volumes::take(args, &state, &entry.record.name, &watch)?,
+            variables,
             secrets,
             shares,
             network: &given,
@@ -150,7 +154,7 @@ fn boot(
             return Err(failure.into());
         }
     };
-    let run = Run { args, opened: &opened, component, signals, screen, result };
+    let run = Run { args, opened: &opened, component, env, signals, screen, result };
     run.serve(started, entry, agent_output)
 }
 
@@ -180,9 +184,18 @@ fn note_failure(entry: Entry, failure: &RunFailure) {
     drop(entry.end(status, Some(failure.to_string())));
 }
 
+/// What a command line says of an opened box.
+struct Checked {
+    /// The component that a command runs in.
+    component: ComponentName,
+    /// The variables of the command line.
+    env: Vec<Assigned>,
+    /// Those of them that components get.
+    given: Vec<GivenVariable>,
+}
+
 /// Checks that the box can do what the command line asks for, before anything is made on the host.
-/// Returns the component that a command runs in.
-fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandError> {
+fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
     // The start does so, too.
     boxlaunch::check_enforced(opened)?;
     secrets::checked(args, opened.plan())?;
@@ -203,7 +216,9 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<ComponentName, CommandErr
     }
     let has = |name| opened.plan().component(name).is_some();
     check_published(&args.published, has)?;
-    Ok(component(args.component, has)?)
+    let env = variables::resolved(&args.env_files, &args.env)?;
+    let given = variables::given(&env, &args.env, !args.command.is_empty(), opened.plan())?;
+    Ok(Checked { component: component(args.component, has)?, env, given })
 }
 
 /// Checks that each port that is published is one of a component, and no port of the host leads to two.

@@ -142,7 +142,7 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>
     let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
     check_names(&given, &plan.secrets)?;
-    check_env(&given, |it| args.options.passes_on(it))?;
+    check_env(&given, |variable| args.env.iter().any(|it| it.is_from(variable)))?;
     if args.options.interactive && given.iter().any(|it| it.source == Source::Stdin) {
         let help = "give the secret by file:PATH or env:VARIABLE";
         return Err(usage("standard input cannot be a secret and CMD's input", help));

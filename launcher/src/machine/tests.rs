@@ -138,6 +138,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         receipts: &receipts,
         trust: Trust::Nothing,
         runtime: runtime_dir,
+        variables: Vec::new(),
         secrets: Vec::new(),
         shares: Vec::new(),
         disks: Vec::new(),

@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut tally = Tally::default();
     for round in 0..options.starts.div_ceil(AT_ONCE.into()) {
         let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
-        match box_budget::measure(host, &bundle, AT_ONCE) {
+        match box_budget::measure(host, &bundle, AT_ONCE, &[]) {
             Ok(measurement) => tally.add(&measurement),
             Err(error) => {
                 tally.failed += 1;

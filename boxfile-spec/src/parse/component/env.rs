@@ -1,39 +1,171 @@
-//! `env NAME="value" …` and `plain-env …`, once or several times.
+//! `env NAME="value" …` and `env NAME ["default" launch=#true]`, and the same of `plain-env`, once or several times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::diagnostic::quote;
 use crate::parse::children::Children;
-use crate::parse::reader::{Reader, twice};
-use crate::schema;
+use crate::parse::reader::Reader;
+use crate::schema::{self, Declaration};
 use crate::sink::Sink;
-use crate::syntax::tree::Prop;
-use crate::{rules, value};
+use crate::syntax::tree::{Data, Node, Prop, Value};
+use crate::{Diagnostic, Span, Syntax, form, rules, value};
+
+/// The property of a variable that may be given at launch.
+pub(in crate::parse) const LAUNCH: &str = "launch";
+
+/// A variable, as a declaration has it.
+#[derive(Clone, Copy)]
+pub(in crate::parse) struct Variable<'n> {
+    pub(in crate::parse) name: &'n str,
+    pub(in crate::parse) span: Span,
+    pub(in crate::parse) value: Option<&'n Value>,
+    /// Whether it is named by an argument, as those that may be given at launch.
+    pub(in crate::parse) by_argument: bool,
+}
+
+/// Lists the variables of a declaration: its properties; or, if it has arguments, the one that the first names.
+pub(in crate::parse) fn variables(node: &Node) -> Vec<Variable<'_>> {
+    match node.args.first() {
+        Some(Value { data: Data::Text(name), span, .. }) => {
+            vec![Variable { name, span: *span, value: node.args.get(1), by_argument: true }]
+        }
+        Some(_) => Vec::new(),
+        None => {
+            let all = node.props.iter().map(|prop| Variable {
+                name: &prop.name.value,
+                span: prop.name.span,
+                value: Some(&prop.value),
+                by_argument: false,
+            });
+            all.collect()
+        }
+    }
+}
+
+/// The variables of a component.
+#[derive(Default)]
+pub(super) struct Variables {
+    /// Those with a value.
+    pub(super) env: BTreeMap<String, String>,
+    /// The names of those that may be given at launch.
+    pub(super) launch: BTreeSet<String>,
+}
 
 /// Reads the variables of all `env` and `plain-env` declarations of a component.
-pub(super) fn read(children: &Children<'_>, sink: &Sink) -> BTreeMap<String, String> {
-    let mut found: BTreeMap<&str, &Prop> = BTreeMap::new();
-    let mut env = BTreeMap::new();
+pub(super) fn read(children: &Children<'_>, sink: &Sink) -> Variables {
+    let mut found: BTreeMap<&str, Variable<'_>> = BTreeMap::new();
+    let mut read = Variables::default();
     for declaration in [&schema::ENV, &schema::PLAIN_ENV] {
         for node in children.many(declaration) {
             let mut reader = Reader::new(node, declaration, sink);
             if reader.props().is_empty() && node.args.is_empty() && node.block.is_none() {
                 reader.report_missing("a variable");
             }
-            for prop in reader.props() {
-                if let Some(first) = found.insert(&prop.name.value, prop) {
-                    sink.report(twice(first, prop));
+            for variable in variables(node) {
+                if let Some(first) = found.insert(variable.name, variable) {
+                    let (one, other) = (first.span, variable.span);
+                    let error = Diagnostic::twice(variable.name, one.min(other), one.max(other));
+                    sink.report(error);
                 }
-                env.extend(variable(prop, sink));
+            }
+            if node.args.is_empty() {
+                read.env.extend(node.props.iter().filter_map(|prop| assigned(prop, sink)));
+            } else if let Some((name, default)) = at_launch(node, declaration, &mut reader) {
+                read.env.extend(default.map(|default| (name.clone(), default)));
+                read.launch.insert(name);
             }
             reader.finish();
         }
     }
-    env
+    read
 }
 
-fn variable(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
+fn assigned(prop: &Prop, sink: &Sink) -> Option<(String, String)> {
     let name = &prop.name.value;
     sink.check(rules::check_variable(name, prop.name.span))?;
     let value = sink.check(value::text(&prop.value, name))?;
     Some((name.clone(), value.to_owned()))
+}
+
+/// Reads a variable that may be given at launch, and its default. Arguments that are none are left to the reader.
+fn at_launch(
+    node: &Node,
+    declaration: &Declaration,
+    reader: &mut Reader<'_>,
+) -> Option<(String, Option<String>)> {
+    let launch = node.props.iter().find(|prop| prop.name.value == LAUNCH);
+    let (first, rest) = node.args.split_first()?;
+    let Data::Text(name) = &first.data else { return None };
+    // In TOML, where a name alone is a string, it is the table that makes it one.
+    let is_table = launch.is_some() || !node.props.is_empty() || !rest.is_empty();
+    let is_named = node.syntax == Syntax::Kdl || is_table;
+    if !rules::is_variable(name) || !is_named {
+        return None;
+    }
+    reader.args();
+    let is_launch = launch.map(|prop| reader.read(Some(&prop.value), LAUNCH, value::truth));
+    for prop in node.props.iter().filter(|prop| prop.name.value != LAUNCH) {
+        reader.report(beside(declaration.name, name, prop));
+    }
+    if let Some(further) = rest.get(1) {
+        let message = format!("{} has one value at most", quote(name));
+        let help = format!("write each variable with an `{}` for itself", declaration.name);
+        reader.report(Diagnostic::new(message, further.span, "one too many").with_help(help));
+    }
+    match (rest.first(), is_launch) {
+        (None, None | Some(Some(true))) => Some((name.clone(), None)),
+        (Some(default), Some(Some(true))) => {
+            let default = reader.read(Some(default), name, value::text)?;
+            Some((name.clone(), Some(default.to_owned())))
+        }
+        (_, Some(None)) => None,
+        (None, Some(Some(false))) => {
+            let span = launch.map_or(first.span, |prop| prop.value.span);
+            reader.report(valueless(name, span, node.syntax));
+            None
+        }
+        (Some(fixed), None | Some(Some(false))) => {
+            reader.report(unclear(declaration.name, name, fixed));
+            None
+        }
+    }
+}
+
+/// The error of a property beside a variable that is named by an argument.
+fn beside(declaration: &str, name: &str, prop: &Prop) -> Diagnostic {
+    let message = format!("{} stands beside the variable {}", quote(&prop.name.value), quote(name));
+    let error = Diagnostic::new(message, prop.name.span, "no property of a variable");
+    let help = match prop.value.syntax {
+        Syntax::Kdl => format!("write it with an `{declaration}` for itself"),
+        Syntax::Toml => "a variable has `launch` and `default`".to_owned(),
+    };
+    error.hiding(prop.value.span).with_help(help)
+}
+
+fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
+    let message = format!("{} has no value, and none may be given at launch", quote(name));
+    let fixed = form::prop(syntax, name, "\"value\"");
+    Diagnostic::new(message, span, "so it has none ever")
+        .with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
+}
+
+/// The error of a value of which it is not clear whether it may be replaced.
+fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
+    let (syntax, text) = (value.syntax, if let Data::Text(text) = &value.data { text } else { "" });
+    let is_secret = box_image::secrets::looks_secret(name, text);
+    let shown = form::in_quotes(syntax, if is_secret { "…" } else { text });
+    let fixed = form::with_props(syntax, declaration, &form::prop(syntax, name, &shown));
+    let replaceable = match syntax {
+        Syntax::Kdl => format!("{declaration} {name} {shown} launch=#true"),
+        Syntax::Toml => {
+            let table = format!("{{ launch = true, default = {shown} }}");
+            form::with_props(syntax, declaration, &form::prop(syntax, name, &table))
+        }
+    };
+    let message = format!("is the value of {} fixed, or a default?", quote(name));
+    let error = Diagnostic::new(message, value.span, "its value");
+    let error = if is_secret { error.hiding(value.span) } else { error };
+    error.with_help(format!(
+        "write `{fixed}` for a value of every start, or `{replaceable}` for one that `boxlaunch run -e` may replace"
+    ))
 }

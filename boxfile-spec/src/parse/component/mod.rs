@@ -2,7 +2,7 @@
 
 mod capabilities;
 mod command;
-mod env;
+pub(super) mod env;
 mod file;
 mod health;
 mod image;
@@ -105,13 +105,15 @@ fn common(
     let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };
     let capabilities = capabilities::read(one(&schema::CAPABILITIES), context, sink);
     let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
+    let variables = env::read(children, sink);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
         args: command::args(children, entrypoint.as_ref()),
         entrypoint,
         env_files: Reader::sole(children, &schema::ENV_FILE, |it| it.read_some(value::path))
             .unwrap_or_default(),
-        env: env::read(children, sink),
+        env: variables.env,
+        launch_env: variables.launch,
         files: file::read(children, sink),
         workdir: Reader::sole(children, &schema::WORKDIR, |it| it.read_arg(workdir)),
         user,

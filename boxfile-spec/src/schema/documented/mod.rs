@@ -75,6 +75,12 @@ pub(super) fn as_toml(nodes: &[Node], known: &[&'static Declaration]) -> Value {
                     table => all.push(table),
                 }
             }
+            Count::Repeatable if !node.args.is_empty() => {
+                let Data::Text(name) = &node.args[0].data else { panic!("a variable has a name") };
+                let mut variable = json!({ "launch": true });
+                node.args.iter().skip(1).for_each(|it| variable["default"] = data(&it.data));
+                entry.or_insert(json!({}))[name] = variable;
+            }
             Count::Repeatable => {
                 let Value::Object(more) = as_table(node, declaration, false) else { panic!() };
                 entry.or_insert(json!({})).as_object_mut().unwrap().extend(more);

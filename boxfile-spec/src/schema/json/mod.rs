@@ -133,10 +133,20 @@ fn list(of: &Declaration, first: Option<&Argument>, rest: &Argument) -> Value {
     schema
 }
 
+/// Returns the table of a variable that may be given at launch.
+fn at_launch() -> Value {
+    let launch = described(json!({ "const": true }), "It may be given at launch.");
+    let default = described(json!({ "type": "string" }), "Its value if it is not given.");
+    let properties = [("launch".to_owned(), launch), ("default".to_owned(), default)];
+    let mut schema = object(properties.into_iter().collect());
+    schema["required"] = json!(["launch"]);
+    schema
+}
+
 /// Returns the table of a declaration: its arguments by name, its properties, what is inside of it.
 fn table(declaration: &'static Declaration) -> Value {
     if let Some(doc) = declaration.variables {
-        let each = described(json!({ "type": "string" }), doc);
+        let each = described(any(vec![json!({ "type": "string" }), at_launch()]), doc);
         let names = reference("variable");
         return json!({ "type": "object", "propertyNames": names, "additionalProperties": each });
     }

@@ -20,6 +20,9 @@ use crate::{Diagnostic, Span, Spanned, Syntax};
 /// the time to find what was meant.
 const MOST_UNKNOWN: usize = 1000;
 
+/// The key of a variable's default, where it may be given at launch.
+const DEFAULT: &str = "default";
+
 /// Turns the keys of a table into declarations.
 pub(super) fn of_table(table: Table, known: &[&'static Declaration], sink: &Sink) -> Vec<Node> {
     let entries = table.entries.into_iter();
@@ -100,6 +103,9 @@ impl Maker<'_> {
     fn nodes(&self, name: Spanned<String>, item: Item) -> Vec<Node> {
         let items = match item.content {
             Content::List(items) if self.declaration.is_listed() => items,
+            Content::Table(table) if self.declaration.variables.is_some() => {
+                return self.variables(name, table, item.span);
+            }
             _ => return vec![self.node(name, item)],
         };
         let is_table = |it: &Item| matches!(it.content, Content::Table(_));
@@ -115,6 +121,38 @@ impl Maker<'_> {
             nodes.push(self.node(name, Item { content: Content::List(values), span: item.span }));
         }
         nodes
+    }
+
+    /// Makes one declaration of the variables with a value, and one of each that is a table.
+    fn variables(&self, name: Spanned<String>, mut table: Table, span: Span) -> Vec<Node> {
+        let is_table = |(_, it): &(_, Item)| matches!(it.content, Content::Table(_));
+        let entries = std::mem::take(&mut table.entries).into_iter();
+        let (tables, entries): (Vec<_>, Vec<_>) = entries.partition(is_table);
+        table.entries = entries;
+        let launch = tables.into_iter().map(|(key, item)| self.variable(&name, key, item));
+        let mut nodes: Vec<Node> = launch.collect();
+        if !table.entries.is_empty() || nodes.is_empty() {
+            nodes.push(self.node(name, Item { content: Content::Table(table), span }));
+        }
+        nodes
+    }
+
+    /// Makes the declaration of a variable that may be given at launch.
+    fn variable(&self, name: &Spanned<String>, key: Spanned<String>, item: Item) -> Node {
+        let name = Spanned { value: name.value.clone(), span: key.span };
+        let mut node = Node::new(name, Syntax::Toml);
+        let named = Value { data: Data::Text(key.value), span: key.span, syntax: Syntax::Toml };
+        node.args.push(named);
+        let Content::Table(table) = item.content else { return node };
+        node.broken = table.doubtful && table.entries.is_empty();
+        for (name, item) in table.entries {
+            node.broken |= item.is_broken();
+            match name.value.as_str() {
+                DEFAULT => node.args.push(value(item)),
+                _ => node.props.push(Prop { name, value: value(item) }),
+            }
+        }
+        node
     }
 
     fn node(&self, name: Spanned<String>, item: Item) -> Node {

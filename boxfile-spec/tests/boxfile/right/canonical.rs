@@ -143,3 +143,14 @@ fn how_a_path_is_spelt_makes_no_difference() {
     assert_eq!(file("./images//agent:v1", "skills//greet", "./work/"), plain);
     assert!(plain.contains("\"dir\":\".\""), "{plain}");
 }
+
+/// A key of the cache from before there were variables that are given at launch stays the same.
+#[test]
+fn variables_that_are_given_at_launch_are_in_the_text_where_there_are_some() {
+    let text =
+        |line: &str| super::good(&format!("box b\nagent {{ image oci:i; {line}; }}\n")).canonical();
+    assert!(!text("env A=x").contains("launch"));
+    let all = ["env A=x", "env A x launch=#true", "env A"].map(text);
+    assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+    assert_eq!(text("env A launch=#true"), all[2]);
+}

@@ -1,6 +1,6 @@
 //! A file like that of examples/hello, in full: every field of the model, with its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use box_digest::Digest;
 use box_image::{
@@ -59,6 +59,7 @@ fn component(image: &str, hostname: &str, limits: Limits) -> Component {
         args: None,
         env_files: Vec::new(),
         env: BTreeMap::new(),
+        launch_env: BTreeSet::new(),
         files: Vec::new(),
         workdir: None,
         user: None,

@@ -70,6 +70,23 @@ fn variables_replace_variables_one_by_one() {
 }
 
 #[test]
+fn a_variable_that_is_given_at_launch_is_fixed_and_opened_again() {
+    let agent = |lines: &str| {
+        let base = BASE.replace("B=\"2\"", "B=\"2\"\n    env URL\n    env LOG info launch=#true");
+        let component = over(&base, &format!("agent {{ {lines}; }}\n")).agent.component;
+        let env = component.env.iter().map(|(name, value)| format!("{name}={value}"));
+        let launch = component.launch_env.iter().cloned();
+        let required = component.required_env().map(|it| format!("{it}!"));
+        env.chain(launch).chain(required).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(agent("args"), "A=1 B=2 LOG=info LOG URL URL!");
+    assert_eq!(agent("env URL=u LOG=debug"), "A=1 B=2 LOG=debug URL=u");
+    assert_eq!(agent("env URL u launch=#true; env LOG"), "A=1 B=2 URL=u LOG URL LOG!");
+    assert_eq!(agent("env A; env B x launch=#true"), "B=x LOG=info A B LOG URL A! URL!");
+    assert_eq!(agent("plain-env URL=u"), "A=1 B=2 LOG=info URL=u LOG");
+}
+
+#[test]
 fn keyed_declarations_merge_by_their_keys() {
     let base = format!(
         "{BASE}skill a path=a mode=mount\nskill b path=b\nshare x guest=\"/x\" access=rw\ncap http timeout=\"1s\"\n"

@@ -307,6 +307,106 @@ fn environment() {
 }
 
 #[test]
+fn variables_that_are_given_at_launch() {
+    assert_snapshot!(agent_errors("    env LOG info\n    env A b c\n    env B launch=#false C=d"), @r#"
+    error: is the value of `LOG` fixed, or a default?
+      --> Boxfile:4:13
+       |
+     4 |     env LOG info
+       |             ^^^^ its value
+       |
+       = help: write `env LOG="info"` for a value of every start, or `env LOG "info" launch=#true` for one that `boxlaunch run -e` may replace
+
+    error: is the value of `A` fixed, or a default?
+      --> Boxfile:5:11
+       |
+     5 |     env A b c
+       |           ^ its value
+       |
+       = help: write `env A="b"` for a value of every start, or `env A "b" launch=#true` for one that `boxlaunch run -e` may replace
+
+    error: `A` has one value at most
+      --> Boxfile:5:13
+       |
+     5 |     env A b c
+       |             ^ one too many
+       |
+       = help: write each variable with an `env` for itself
+
+    error: `B` has no value, and none may be given at launch
+      --> Boxfile:6:18
+       |
+     6 |     env B launch=#false C=*
+       |                  ^^^^^^ so it has none ever
+       |
+       = help: remove `launch`, or write `B="value"`
+
+    error: `C` stands beside the variable `B`
+      --> Boxfile:6:25
+       |
+     6 |     env B launch=#false C=*
+       |                         ^ no property of a variable
+       |
+       = help: write it with an `env` for itself
+    "#);
+    assert_snapshot!(agent_errors("    env A=x\n    env A y launch=#true\n    env 1A\n    env D 1 launch=yes"), @r#"
+    error: `A` is given twice
+      --> Boxfile:5:9
+       |
+     4 |     env A=x
+       |         - given first
+     5 |     env A y launch=#true
+       |         ^ given again
+       |
+       = help: remove one of them
+
+    error: `1A` is not a number
+      --> Boxfile:6:9
+       |
+     6 |     env 1A
+       |         ^^ begins like a number
+       |
+       = help: write a string in quotes: `"1A"`
+
+    error: `launch` takes a boolean, not the string `yes`
+      --> Boxfile:7:20
+       |
+     7 |     env D 1 launch=yes
+       |                    ^^^ expected a boolean
+       |
+       = help: write `#true` or `#false`, without quotes
+    "#);
+    assert_snapshot!(agent_errors("    env API_TOKEN\n    env DB_PASSWORD \"\" launch=#true"), @r#"
+    error: `API_TOKEN` looks like a secret that is given as a plain value
+      --> Boxfile:4:9
+       |
+     4 |     env API_TOKEN
+       |         ^^^^^^^^^ it would be in the box's record
+       |
+       = help: declare it by name alone, outside of the component: `secret "API_TOKEN"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env API_TOKEN`
+
+    error: `DB_PASSWORD` looks like a secret written as a plain value
+      --> Boxfile:5:21
+       |
+     5 |     env DB_PASSWORD "" launch=#true
+       |                     ^^ it would be in the checkout and in every box
+       |
+       = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env DB_PASSWORD`
+    "#);
+    assert_snapshot!(errors("box b\nagent { image oci:i; env KEY; }\nsecret KEY\n"), @r#"
+    error: `KEY` is a secret and a plain value at once
+      --> Boxfile:2:26
+       |
+     2 | agent { image oci:i; env KEY; }
+       |                          ^^^ a plain value here
+     3 | secret KEY
+       |        --- declared as a secret
+       |
+       = help: remove the plain value: the launcher hands the secret over; or rename one of them
+    "#);
+}
+
+#[test]
 fn directories() {
     assert_snapshot!(agent_errors(r#"    workdir "work""#), @r#"
     error: `workdir` takes an absolute path, not `work`

@@ -18,9 +18,11 @@ impl Inputs {
         let mut warnings = Vec::new();
         for (component, image) in &self.images {
             let declared = boxfile.component(*component);
-            let layers = [declared.map(|it| &it.env), self.env.get(component)];
-            let replaced =
-                |name: &str| layers.into_iter().flatten().any(|layer| layer.contains_key(name));
+            let files = self.env.get(component);
+            let replaced = |name: &str| {
+                declared.is_some_and(|it| it.decides(name))
+                    || files.is_some_and(|it| it.contains_key(name))
+            };
             let config = ImageConfig { component: *component, process: &image.process };
             let span = boxfile.root_span(*component);
             // A malformed variable is an error of the build.

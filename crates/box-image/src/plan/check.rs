@@ -11,11 +11,11 @@ use crate::rules::{
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
 
-use crate::wire::{MAX_DEVICES, MAX_SECRETS, devices};
+use crate::wire::{MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, devices};
 
 use super::{
-    Access, CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery, SkillMode,
-    User,
+    Access, CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery,
+    SecretPlan, SkillMode, User,
 };
 
 /// The greatest run plan that init reads, in bytes of JSON.
@@ -145,6 +145,7 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
+        let wrong = wrong.or_else(|| self.wrong_launch_variable());
         let wrong = wrong.or_else(|| self.wrong_secret()).or_else(|| self.wrong_scratch());
         let wrong = wrong.or_else(|| self.wrong_share()).or_else(|| self.too_many_devices());
         wrong.map_or(Ok(()), Err)
@@ -204,6 +205,33 @@ impl RunPlan {
             Some((it, reason))
         });
         wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first variable that nobody could give at launch.
+    fn wrong_launch_variable(&self) -> Option<PlanError> {
+        let is_secret = |component, name: &str| {
+            let is_it = |it: &SecretPlan| {
+                it.delivery == SecretDelivery::Env
+                    && it.scope.includes(component)
+                    && it.name == name
+            };
+            self.secrets.iter().any(is_it)
+        };
+        let mut before = None;
+        self.launch_variables().enumerate().find_map(|(at, (component, name))| {
+            let reason = if at >= MAX_VARIABLES {
+                "a box has at most 256 variables that are given at launch"
+            } else if !is_variable(name) {
+                "its name is not that of a variable"
+            } else if before.replace((component, name)).is_some_and(|it| it >= (component, name)) {
+                "the variables that are given at launch are not sorted, or one is there twice"
+            } else if is_secret(component, name) {
+                "it is a secret of the component, too"
+            } else {
+                return None;
+            };
+            Some(PlanError::Component { component, setting: format!("env {name:?}"), reason })
+        })
     }
 
     /// Finds a port of the business component that is the agent's: init listens on the vsock port of each.

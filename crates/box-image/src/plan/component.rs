@@ -84,6 +84,10 @@ pub struct ComponentPlan {
     pub argv: Vec<String>,
     /// The environment as `NAME=value`, sorted by name, each name once.
     pub env: Vec<String>,
+    /// The names of the variables that may be given at launch, sorted, each once. One that [`ComponentPlan::env`] has,
+    /// too, has its default there; each other one has to be given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub launch_env: Vec<String>,
     /// The working directory, absolute; made at start where the image lacks it.
     pub workdir: String,
     /// The user of the program.
@@ -117,6 +121,20 @@ pub struct ComponentPlan {
     /// When the component is ready. `None`: as soon as it is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
+}
+
+impl ComponentPlan {
+    /// Returns the value of a variable.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.env.iter().find_map(|it| it.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Sets a variable, instead of the one of its name that is there.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        let assigned = format!("{name}=");
+        self.env.retain(|it| !it.starts_with(&assigned));
+        self.env.push(assigned + value);
+    }
 }
 
 /// A numeric user and group; names are resolved against the image when the box is built.

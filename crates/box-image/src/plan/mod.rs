@@ -125,6 +125,14 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// Returns the variables that may be given at launch: a component and a name each, those of the agent first. A
+    /// [`Variable`](crate::wire::Variable) names one by its place here.
+    pub fn launch_variables(&self) -> impl Iterator<Item = (ComponentName, &str)> {
+        self.components().flat_map(|(component, plan)| {
+            plan.launch_env.iter().map(move |name| (component, name.as_str()))
+        })
+    }
+
     /// Returns the plan of a component, if the box has it.
     pub const fn component(&self, name: ComponentName) -> Option<&ComponentPlan> {
         match name {

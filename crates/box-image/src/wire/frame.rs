@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::logs::is_trajectory_name;
 
-use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult, Trajectory};
+use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult, Trajectory, Variable};
 
 /// The size of the length field.
 const PREFIX: usize = 4;
@@ -114,6 +114,25 @@ impl Body for Secret {
         };
         body.drain(..1);
         Ok(Self { index, value: Zeroizing::new(body) })
+    }
+}
+
+impl Body for Variable {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        let value = self.value.as_ref().map(|it| [b"=", it.as_bytes()].concat());
+        put(frame, &[self.index], &value.unwrap_or_default());
+        Ok(())
+    }
+
+    fn decode(body: Vec<u8>) -> io::Result<Self> {
+        let (index, value) = match body.as_slice() {
+            [index] => (*index, None),
+            [index, b'=', value @ ..] => (*index, Some(value)),
+            _ => return Err(invalid("a variable's frame without its index")),
+        };
+        let text = |it: &[u8]| str::from_utf8(it).map(str::to_owned);
+        let value = value.map(text).transpose();
+        Ok(Self { index, value: value.map_err(|_| invalid("a variable that is not UTF-8"))? })
     }
 }
 

@@ -8,7 +8,7 @@
 //! length: u32 little-endian   of everything after it, 1 to MAX_FRAME
 //! kind:   u8                  which message
 //! body:   JSON; of Output: id u8, stream u8, then the bytes as they are; of Input: id u8, then the bytes; of Secret: index
-//!         u8, then the bytes; of TaskResult: the bytes; of Trajectory: the name's length u8, the name, then the bytes
+//!         u8, then the bytes; of Variable: index u8, then nothing, or `=` and the value; of TaskResult: the bytes; of Trajectory: the name's length u8, the name, then the bytes
 //! ```
 //!
 //! **Flow control.** The VMM carries all connections of a box in one loop, which stops when one of their sockets
@@ -33,7 +33,7 @@ use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
 
 /// The version of this protocol; a host refuses an init of a later one.
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 /// The oldest version whose boxes a host still runs: see [`HostMessage::since`].
 pub const OLDEST_PROTOCOL: u32 = 2;
 
@@ -44,7 +44,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 7 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 3";
 /// The greatest length of a frame after its length field, in bytes.
 pub const MAX_FRAME: usize = 64 * 1024;
 /// The greatest number of bytes that one [`GuestMessage::Output`] carries.
@@ -149,6 +149,7 @@ mod mounts;
 mod network;
 mod secret;
 mod usage;
+mod variable;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
 pub use command::{
@@ -166,6 +167,7 @@ pub use network::{
 };
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
 pub use usage::{ComponentUsage, Measure, Usage};
+pub use variable::{MAX_VALUE, MAX_VARIABLES, Variable, VariableError, check_value};
 
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -288,10 +290,13 @@ messages! {
         72 => Measure(Measure),
         /// The host's clock was set.
         73 => Clock(HostTime),
-        /// The value of a secret of the plan: each comes once, in their order, at once after the greeting.
+        /// The value of a secret of the plan: each comes once, in their order, after the greeting and the variables.
         74 => Secret(Secret),
         /// The mounts of the host, once, after the secrets: where the nonce is followed by [`MOUNTS_FOLLOW`].
         75 => Mounts(Mounts),
+        /// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables): each comes once, in their order,
+        /// at once after the greeting and before the secrets.
+        77 => Variable(Variable),
         /// Connect a component to the host's end of the network, if it is not connected yet: a port of it is published.
         76 => Connect(Connect),
     }
@@ -301,6 +306,7 @@ impl HostMessage {
     /// Returns the protocol that has this message, of those that a host speaks.
     pub fn since(&self) -> u32 {
         match self {
+            Self::Variable(_) => 8,
             Self::Mounts(Mounts { task: Some(_), .. }) => 6,
             Self::Connect(_) => 5,
             Self::Mounts(_) => 4,

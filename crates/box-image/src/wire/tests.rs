@@ -20,7 +20,7 @@ fn the_mark_of_box_init_names_the_versions() {
 #[test]
 fn a_host_speaks_its_protocol_and_older_ones() {
     let spoken: Vec<u32> = (0..=PROTOCOL + 2).filter(|it| is_spoken(*it)).collect();
-    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, PROTOCOL]);
+    assert_eq!(spoken, [OLDEST_PROTOCOL, 3, 4, 5, 6, 7, PROTOCOL]);
 }
 
 #[test]
@@ -81,6 +81,7 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Measure(Measure {}), 3),
         (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
         (HostMessage::Mounts(mounts), 4),
+        (HostMessage::Variable(Variable { index: 0, value: None }), 8),
     ] {
         assert_eq!(message.since(), since, "{message:?}");
         let mut bytes = Vec::new();

@@ -199,6 +199,7 @@ fn plan() -> ComponentPlan {
         root: "/".to_owned(),
         argv: vec!["/bin/agent".to_owned()],
         env: Vec::new(),
+        launch_env: Vec::new(),
         workdir: "/".to_owned(),
         user: User::ROOT,
         hostname: "agent-host".to_owned(),

@@ -23,6 +23,7 @@ use nix::unistd::geteuid;
 use crate::cli::command::CommandOptions;
 use crate::cli::shares::GivenShare;
 use crate::cli::terminal::is_quiet;
+use crate::cli::variables::{Assigned, EnvOption};
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
@@ -87,6 +88,13 @@ pub(crate) struct RunArgs {
     /// Write the guest's console to this file, at most 1 MiB of it.
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) console: Option<PathBuf>,
+    /// Give a variable that the box declares for launch to each component that declares it, or with agent/ or business/ in
+    /// front to that component. CMD has it, too, and so any other variable; a NAME alone has the value that it has here.
+    #[arg(short, long = "env", value_name = "[COMPONENT/]NAME=VALUE", value_parser = EnvOption::parse)]
+    pub(in crate::cli) env: Vec<EnvOption>,
+    /// Give the variables of a file, each as NAME=VALUE on a line; those of -e come over them. May be repeated.
+    #[arg(long = "env-file", value_name = "FILE")]
+    pub(in crate::cli) env_files: Vec<PathBuf>,
     /// Give the box a secret that its Boxfile declares, from env:VARIABLE, file:PATH, or - for standard input.
     #[arg(long = "secret", value_name = "NAME=SOURCE")]
     pub(in crate::cli) secrets: Vec<String>,
@@ -166,13 +174,15 @@ impl RunArgs {
     }
 
     /// Returns the command line of the same run of a box at another place, on the virtual host.
-    pub(in crate::cli) fn words(&self, bundle: &str) -> Vec<String> {
+    pub(in crate::cli) fn words(&self, bundle: &str, env: &[Assigned]) -> Vec<String> {
         // Each option, so that one that comes later is not forgotten.
         let Self {
             directory: _,
             verify: _,
             console: _,
             agent_socket: _,
+            env: _,
+            env_files: _,
             secrets: _,
             shares: _,
             skills: _,
@@ -221,6 +231,7 @@ impl RunArgs {
         for (option, value) in values {
             words.extend(value.into_iter().flat_map(|it| [option.to_owned(), it]));
         }
+        words.extend(env.iter().map(Assigned::word));
         words.extend(options.words());
         words.push(bundle.to_owned());
         if !command.is_empty() {
@@ -308,6 +319,7 @@ Examples:
   boxlaunch run ./hello.box --budget report -- sh -c 'hostname; ls /a3s/skills'
   boxlaunch run ./NAME.box --in agent -- python3 -c 'print(40 + 2)'
   boxlaunch run ./NAME.box -v ./project:/a3s/workspace:rw -- git -C /a3s/workspace status
+  boxlaunch run ./NAME.box -e LOG_LEVEL=debug
   boxlaunch run ./NAME.box --secret API_KEY=env:API_KEY --secret CERT=file:key.pem
   boxlaunch run ./hello.box --volume work:/var/work -- sh -c 'date >>/var/work/log'
   boxlaunch run ./hello.box -p 8080:80/business

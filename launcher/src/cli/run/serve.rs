@@ -24,6 +24,7 @@ use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
+use crate::cli::variables::Assigned;
 use crate::cli::{detach, notify, task};
 
 /// How a run ended after its start.
@@ -53,6 +54,8 @@ pub(super) struct Run<'a> {
     pub(super) args: &'a RunArgs,
     pub(super) opened: &'a OpenBox,
     pub(super) component: ComponentName,
+    /// The variables of the command line.
+    pub(super) env: Vec<Assigned>,
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,
     /// Where the result of the task is to be written.
@@ -171,7 +174,7 @@ impl Run<'_> {
         }
         let mut output = if args.json { args.options.capture() } else { self.screen.route() };
         let argv = args.command.clone();
-        let exec = args.options.exec(self.component, argv.clone());
+        let exec = args.options.exec(self.component, argv.clone(), &self.env);
         let (input, tty) = (args.options.input()?, args.options.terminal()?);
         let started = Instant::now();
         let setup = CommandSetup { exec, input, tty, output: &mut output };

@@ -266,3 +266,38 @@ fn a_scratch_disk_has_a_place_and_a_size() {
     plan.skills = vec![SkillPlan { mode: SkillMode::Mounted, ..SkillPlan::default() }];
     assert_eq!(plan.check(), Err(PlanError::Devices(5)), "a network is a device, too");
 }
+
+#[test]
+fn a_variable_that_is_given_at_launch_has_a_name_and_a_place() {
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let refused = |given: &[&str]| agent_refusal(|plan| plan.launch_env = names(given));
+    let form = "its name is not that of a variable";
+    assert_eq!(refused(&["A=B"]), format!("agent env \"A=B\": {form}"));
+    assert_eq!(refused(&["\u{1b}[2J"]), format!("agent env \"\\u{{1b}}[2J\": {form}"));
+    let order = "the variables that are given at launch are not sorted, or one is there twice";
+    assert_eq!(refused(&["B", "A"]), format!("agent env \"A\": {order}"));
+    assert_eq!(refused(&["A", "A"]), format!("agent env \"A\": {order}"));
+    let many: Vec<_> = (1000..1257).map(|it| format!("V{it}")).collect();
+    let refusal_of_many = agent_refusal(|plan| plan.launch_env = many.clone());
+    let most = "a box has at most 256 variables that are given at launch";
+    assert_eq!(refusal_of_many, format!("agent env \"V1256\": {most}"));
+    let secret =
+        SecretPlan { name: "A".to_owned(), scope: Scope::Agent, delivery: SecretDelivery::Env };
+    let both = refusal(|plan| {
+        plan.agent.launch_env = names(&["A"]);
+        plan.secrets = vec![secret.clone()];
+    });
+    assert_eq!(both, "agent env \"A\": it is a secret of the component, too");
+    let mut plan = grown("{}");
+    plan.secrets = vec![secret];
+    plan.agent.launch_env = many[..254].to_vec();
+    // The names of the components may be the same.
+    plan.business.as_mut().unwrap().launch_env = names(&["A", "V1000"]);
+    assert_eq!(plan.check(), Ok(()));
+    let all: Vec<_> = plan.launch_variables().collect();
+    assert_eq!(all.len(), 256);
+    assert_eq!(
+        (all[0], all[254]),
+        ((ComponentName::Agent, "V1000"), (ComponentName::Business, "A"))
+    );
+}

@@ -1,0 +1,77 @@
+//! Variables that are given at launch, on their way into a box.
+
+use thiserror::Error;
+
+use super::MAX_OUTPUT;
+
+/// The greatest number of variables that may be given to a box at launch, in both components together.
+pub const MAX_VARIABLES: usize = 256;
+/// The greatest length of such a variable's value, in bytes.
+pub const MAX_VALUE: usize = MAX_OUTPUT;
+
+/// A variable of the plan's [`launch_variables`](crate::RunPlan::launch_variables), as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its place among them, from 0.
+    pub index: u8,
+    /// Its value; nothing where its default holds.
+    pub value: Option<String>,
+}
+
+/// Why a value cannot be that of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum VariableError {
+    /// It is longer than [`MAX_VALUE`].
+    #[error("it is longer than {MAX_VALUE} bytes")]
+    TooLong,
+    /// An environment variable is a C string.
+    #[error("it has a NUL byte, which no variable can have")]
+    Nul,
+}
+
+/// Checks that a value can be that of a variable.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check_value(value: &str) -> Result<(), VariableError> {
+    if value.len() > MAX_VALUE {
+        return Err(VariableError::TooLong);
+    }
+    if value.contains('\0') { Err(VariableError::Nul) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::HostMessage;
+
+    #[test]
+    fn a_value_is_carried_as_it_is_and_an_empty_one_is_one() {
+        let long = "\u{1}".repeat(MAX_VALUE);
+        for value in [None, Some(""), Some("="), Some("a=b\n\"\u{e4}"), Some(long.as_str())] {
+            let value = value.map(str::to_owned);
+            let message = HostMessage::Variable(Variable { index: 255, value });
+            let mut frame = Vec::new();
+            message.write(&mut frame).unwrap();
+            assert_eq!(HostMessage::read(&mut frame.as_slice()).unwrap(), Some(message));
+        }
+    }
+
+    #[test]
+    fn a_malformed_variable_is_refused() {
+        for body in [&[][..], &[0, b'a'], &[0, b'=', 0xFF]] {
+            let mut frame = u32::try_from(body.len() + 1).unwrap().to_le_bytes().to_vec();
+            frame.push(77);
+            frame.extend_from_slice(body);
+            HostMessage::read(&mut frame.as_slice()).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_c_string_of_bounded_length() {
+        assert_eq!(check_value(""), Ok(()));
+        assert_eq!(check_value("a\0b"), Err(VariableError::Nul));
+        assert_eq!(check_value(&"x".repeat(MAX_VALUE)), Ok(()));
+        assert_eq!(check_value(&"x".repeat(MAX_VALUE + 1)), Err(VariableError::TooLong));
+    }
+}
