@@ -1,5 +1,6 @@
 //! `boxlaunch run`: boots a box, holds its start to the budget, and runs what it is for.
 
+mod modes;
 mod network;
 mod options;
 mod serve;
@@ -47,6 +48,7 @@ pub(crate) use options::RunArgs;
 pub(super) use options::{NetworkChoice, component_name, seconds};
 
 pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> {
+    modes::check(args)?;
     args.options.check()?;
     let handed_over = secrets::handed_over();
     if args.detached {

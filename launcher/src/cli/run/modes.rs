@@ -1,0 +1,252 @@
+//! Which options of `boxlaunch run` have an effect on which kind of run. What has none is refused: a caller who gives it
+//! means something by it.
+//!
+//! The parser's own `requires` is no help where the option that is required conflicts with one that is given: it is
+//! then not asked for.
+
+use crate::cli::error::{CommandError, usage};
+
+use super::RunArgs;
+
+/// Refuses options that would have no effect.
+///
+/// # Errors
+/// The first of them, and what to do instead.
+pub(super) fn check(args: &RunArgs) -> Result<(), CommandError> {
+    if args.host_kernel.is_some() && !args.emulated {
+        let help = "add --emulated, or leave it out";
+        return Err(usage("--host-kernel is for --emulated, and this run is not emulated", help));
+    }
+    if args.detached && !args.detach {
+        return Err(usage("--detached is for boxlaunch's own use", "leave it out"));
+    }
+    if !args.command.is_empty() {
+        return Ok(());
+    }
+    let options = args.options.used();
+    let used = args.component.map(|_| "--in").into_iter().chain(options).next();
+    let Some(option) = used else { return Ok(()) };
+    let help = if args.detach {
+        let command = format!("boxlaunch exec {option}");
+        format!("leave it out; once the box runs, `{command} … NAME CMD` runs a command in it")
+    } else if args.until_ready || args.task.is_some() || args.result.is_some() {
+        "leave it out: the box runs for its agent alone".to_owned()
+    } else {
+        "add the command, after --".to_owned()
+    };
+    Err(usage(&format!("{option} is for a command, and this run has none"), &help))
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::{RunPlan, Scope, SecretDelivery, SecretPlan};
+    use clap::{Args as _, FromArgMatches as _};
+
+    use crate::cli::emulated::{
+        refuse_network, refuse_secrets, refuse_shares, refuse_what_has_no_host,
+    };
+    use crate::cli::variables;
+
+    use super::*;
+
+    /// A kind of run, and the words that make it one: before an option, and at the end.
+    type Mode = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+    const MODES: [Mode; 9] = [
+        ("agent", &[], &[]),
+        ("command", &[], &["--", "true"]),
+        ("detach", &["--detach"], &[]),
+        ("until-ready", &["--until-ready"], &[]),
+        ("task", &["--task", "t.json"], &[]),
+        ("result", &["--result", "r.json"], &[]),
+        ("emulated", &["--emulated"], &[]),
+        ("emulated command", &["--emulated"], &["--", "true"]),
+        ("emulated until-ready", &["--emulated", "--until-ready"], &[]),
+    ];
+
+    /// All kinds of run without a command.
+    const NO_COMMAND: &[&str] =
+        &["agent", "detach", "until-ready", "task", "result", "emulated", "emulated until-ready"];
+    /// All that have one.
+    const COMMAND: &[&str] = &["command", "emulated command"];
+    const NOT_DETACHED: &[&str] = &["agent", "until-ready", "task", "result"];
+    /// All on the emulated machine.
+    const EMULATED: &[&str] = &["emulated", "emulated command", "emulated until-ready"];
+    const NONE: &[&str] = &[];
+
+    /// An option, words that give it, the kinds of run that refuse it, and why it need not reach the emulated machine.
+    struct Decision {
+        id: &'static str,
+        words: &'static [&'static str],
+        refused: &'static [&'static [&'static str]],
+        outside: bool,
+    }
+
+    const fn decision(
+        id: &'static str,
+        words: &'static [&'static str],
+        refused: &'static [&'static [&'static str]],
+    ) -> Decision {
+        Decision { id, words, refused, outside: false }
+    }
+
+    /// One that the emulated machine does without: what it asks for is done, or holds, outside of it.
+    const fn outside(id: &'static str, words: &'static [&'static str]) -> Decision {
+        Decision { id, words, refused: &[NONE], outside: true }
+    }
+
+    /// Each option. One that is new has to be put here, with where it has an effect.
+    const DECISIONS: &[Decision] = &[
+        decision("json", &["--json"], &[NONE]),
+        decision("detach", &["--detach"], &[COMMAND, EMULATED, &["until-ready"]]),
+        // For boxlaunch's own use.
+        decision("detached", &["--detached"], &[COMMAND, EMULATED, NOT_DETACHED]),
+        decision("nested", &["--nested"], &[EMULATED]),
+        decision("name", &["--name", "n"], &[EMULATED]),
+        // No record is left of the emulated machine.
+        outside("rm", &["--rm"]),
+        decision("cpus", &["--cpus", "2"], &[NONE]),
+        decision("memory", &["--memory", "999"], &[NONE]),
+        outside("max_cpus", &["--max-cpus", "2"]),
+        outside("max_memory", &["--max-memory", "9999"]),
+        decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
+        outside("expect", &["--expect", DIGEST]),
+        decision("budget", &["--budget", "off"], &[NONE]),
+        decision("component", &["--in", "agent"], &[NO_COMMAND]),
+        // Without receipts of earlier runs it is always so.
+        outside("verify", &["--verify"]),
+        decision("jail", &["--jail", "require"], &[EMULATED]),
+        decision("console", &["--console", "c"], &[EMULATED]),
+        decision("env", &["-e", "A=1"], &[NONE]),
+        decision("env_files", &["--env-file", "/dev/null"], &[NONE]),
+        decision("secrets", &["--secret", "KEY=-"], &[EMULATED]),
+        decision("shares", &["-v", "/x:/y"], &[EMULATED]),
+        decision("skills", &["--skill", "notes=/x"], &[EMULATED]),
+        decision("volumes", &["--volume", "v:/v"], &[EMULATED]),
+        decision("task", &["--task", "t.json"], &[COMMAND, EMULATED, &["until-ready"]]),
+        decision("result", &["--result", "r.json"], &[COMMAND, EMULATED, &["until-ready"]]),
+        decision("network", &["--network", "none"], &[NONE]),
+        decision("network_local", &["--network-local", "10.0.0.1"], &[EMULATED]),
+        decision("published", &["-p", "80:80"], &[EMULATED]),
+        decision("agent_socket", &["--agent-socket", "s"], &[EMULATED]),
+        decision("startup_timeout", &["--startup-timeout", "7"], &[NONE]),
+        decision("grace", &["--grace", "7"], &[NONE]),
+        decision("emulated", &["--emulated"], &[&["detach", "task", "result"]]),
+        Decision {
+            refused: &[&["agent", "command", "detach", "until-ready", "task", "result"]],
+            ..outside("host_kernel", &["--host-kernel", "k"])
+        },
+        decision("until_ready", &["--until-ready"], &[COMMAND, &["detach", "task", "result"]]),
+        decision("interactive", &["-i"], &[NO_COMMAND, EMULATED]),
+        decision("tty", &["-i", "-t"], &[NO_COMMAND, EMULATED]),
+        decision("workdir", &["-w", "/tmp"], &[NO_COMMAND]),
+        decision("user", &["-u", "app"], &[NO_COMMAND]),
+        decision("timeout", &["--timeout", "7"], &[NO_COMMAND]),
+        decision("max_output", &["--json", "--max-output", "7"], &[NO_COMMAND]),
+    ];
+
+    const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
+    fn command() -> clap::Command {
+        RunArgs::augment_args(clap::Command::new("run"))
+    }
+
+    fn parsed(mode: &Mode, words: &[&str]) -> Option<RunArgs> {
+        let (_, before, after) = *mode;
+        let words = ["run", "x.box"].iter().chain(before).chain(words).chain(after);
+        let matches = command().try_get_matches_from(words).ok()?;
+        RunArgs::from_arg_matches(&matches).ok()
+    }
+
+    /// A box that declares what the option is about.
+    fn plan(id: &str) -> RunPlan {
+        let mut plan = testkit::test_box::config().plan;
+        match id {
+            "secrets" => {
+                let (name, scope) = ("KEY".to_owned(), Scope::Agent);
+                plan.secrets = vec![SecretPlan { name, scope, delivery: SecretDelivery::Env }];
+            }
+            "network_local" => {
+                let network = r#"{"mode":"filtered","allow":[{"peer":"10.0.0.1"}]}"#;
+                plan.network = serde_json::from_str(network).unwrap();
+            }
+            "skills" => {
+                let skill = r#"{"name":"notes","mode":"mounted"}"#;
+                plan.skills = vec![serde_json::from_str(skill).unwrap()];
+            }
+            _ => {}
+        }
+        plan
+    }
+
+    /// Returns what the options mean on the emulated machine, or `None` where they are refused.
+    fn accepted(mode: &Mode, decision: &Decision, words: &[&str]) -> Option<Vec<String>> {
+        let args = parsed(mode, words)?;
+        check(&args).ok()?;
+        let plan = plan(decision.id);
+        args.network(&plan).ok()?;
+        if args.emulated {
+            refuse_network(&args, &plan).ok()?;
+            refuse_what_has_no_host(&args).ok()?;
+            refuse_secrets(&plan).ok()?;
+            refuse_shares(&args, &plan).ok()?;
+        }
+        let env = variables::resolved(&args.env_files, &args.env).unwrap();
+        Some(args.words("x.box", &env))
+    }
+
+    #[test]
+    fn every_option_has_an_effect_on_every_kind_of_run_or_is_refused() {
+        let mut options: Vec<_> = command()
+            .get_arguments()
+            .map(|it| it.get_id().to_string())
+            .filter(|it| !["directory", "command"].contains(&it.as_str()))
+            .collect();
+        let mut decided: Vec<_> = DECISIONS.iter().map(|it| it.id.to_owned()).collect();
+        options.sort();
+        decided.sort();
+        assert_eq!(options, decided, "decide which kinds of run a new option has an effect on");
+        let plain = decision("json", &[], &[]);
+        for mode in &MODES {
+            let without = accepted(mode, &plain, &[]);
+            for decision in DECISIONS {
+                let what = format!("{} of a run {}", decision.id, mode.0);
+                let is_refused = decision.refused.iter().any(|it| it.contains(&mode.0));
+                // The option that makes the kind of run is not given twice.
+                if mode.1.iter().any(|it| decision.words.contains(it)) {
+                    continue;
+                }
+                let with = accepted(mode, decision, decision.words);
+                assert_eq!(with.is_none(), is_refused, "{what}: {with:?}");
+                let (Some(with), Some(without)) = (with, &without) else { continue };
+                let is_silent = mode.1.contains(&"--emulated")
+                    && !decision.outside
+                    && with == *without
+                    && decision.id != "env_files";
+                assert!(!is_silent, "{what} does not reach the emulated machine");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_refused_with_what_to_do() {
+        let refused = |words: &[&str]| {
+            let args = parsed(&MODES[0], words).unwrap();
+            let error = check(&args).unwrap_err();
+            assert_eq!(error.exit, 2);
+            error.text()
+        };
+        insta::assert_snapshot!(refused(&["--detach", "-w", "/tmp", "-u", "app"]), @"
+        error: --workdir is for a command, and this run has none
+          = help: leave it out; once the box runs, `boxlaunch exec --workdir … NAME CMD` runs a command in it
+        ");
+        insta::assert_snapshot!(refused(&["--until-ready", "--timeout", "5"]), @"
+        error: --timeout is for a command, and this run has none
+          = help: leave it out: the box runs for its agent alone
+        ");
+        insta::assert_snapshot!(refused(&["--name", "n", "--host-kernel", "k"]), @"
+        error: --host-kernel is for --emulated, and this run is not emulated
+          = help: add --emulated, or leave it out
+        ");
+    }
+}
