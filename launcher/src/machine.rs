@@ -85,7 +85,7 @@ pub struct Setup<'a> {
     pub shares: Vec<Share>,
     /// The task, instead of that of the plan.
     pub task: Option<box_image::TaskPlan>,
-    /// What the box gets of the network that it declares.
+    /// The network that the box gets.
     pub network: &'a Given,
     /// The ports of components that clients on the host can connect to.
     pub published: Vec<Published>,

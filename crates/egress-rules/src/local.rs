@@ -12,7 +12,7 @@ use crate::address::special_part;
 use crate::peer::{has_prefix, overlap};
 use crate::{Peer, Rule};
 
-/// What an address is that the host has itself, such as its address on the internet.
+/// The purpose of an address that the host has itself, such as its address on the internet.
 pub(crate) const OWN: &str = "this host's own";
 
 /// Addresses that a box's user has given, although they are special or the host's own.
@@ -30,7 +30,7 @@ pub struct Local {
 pub struct Wanted {
     /// The consent that it needs.
     pub needs: Local,
-    /// What the address is, or the first such part of the network, such as `loopback`.
+    /// The purpose of the address, or of the first special part of the network, such as `loopback`.
     pub purpose: &'static str,
 }
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the start does not ask for, no connection gets.
+        /// No connection gets an address for which the start has not asked.
         #[test]
         fn a_network_without_a_special_part_has_no_special_address(
             address: u32, bits in 0_u8..=32, host: u32,

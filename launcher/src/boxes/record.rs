@@ -80,7 +80,7 @@ pub struct Record {
     /// The rules of its network, as they are now.
     #[serde(default)]
     pub network: NetworkPlan,
-    /// What its command line gives it of the network that it declares.
+    /// The network that its command line gives it.
     #[serde(default)]
     pub network_given: Choice,
     /// The addresses that are not on the internet and that it may reach where its rules name them.

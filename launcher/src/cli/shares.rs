@@ -242,7 +242,7 @@ fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
     Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
 }
 
-/// Returns what a user is told of each directory that the box is shown.
+/// Returns a notice for each directory that the box is shown.
 pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
         let Shown { host, guest, writable } = share.shown();

@@ -10,7 +10,7 @@ use box_image::{NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, PeerError, Rule, Rules, Wanted};
 use serde::{Deserialize, Serialize};
 
-/// What the command line gives a box.
+/// The network that the command line gives a box.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Choice {
@@ -144,7 +144,7 @@ mod tests {
         Given::decide(plan, choice, local, |_| false).map_err(|it| it.to_string())
     }
 
-    /// What a rule of [`LOCAL`] leads to is not on the internet.
+    /// Rules about addresses that are not on the internet.
     const LOCAL: [&str; 3] = ["127.0.0.1:9999", "169.254.169.254:80", "10.0.0.0/8"];
 
     #[test]

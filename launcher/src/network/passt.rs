@@ -71,7 +71,7 @@ pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, Launc
     programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
 }
 
-/// What the network device of a box leads to.
+/// The other end of a box's network device.
 #[derive(Debug)]
 pub(crate) enum Device {
     /// The network of the host.

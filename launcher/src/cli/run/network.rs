@@ -1,4 +1,4 @@
-//! What a box reaches: what the command line has to give, and what its user is told of it.
+//! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
 use box_image::text::shown;
 use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};

@@ -115,7 +115,7 @@ pub(crate) struct RunArgs {
     /// Write the result that the agent leaves in /task/result.json to this file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "until_ready"])]
     pub(in crate::cli) result: Option<PathBuf>,
-    /// What to give the box of the network that it declares.
+    /// The network that the box gets, at most the one that it declares.
     #[arg(long, value_enum, value_name = "NETWORK", default_value_t = NetworkChoice::Box)]
     pub(in crate::cli) network: NetworkChoice,
     /// Let the box reach an address or a network that is not on the internet, such as 127.0.0.1:5432 or 10.0.0.0/8, where
@@ -271,7 +271,7 @@ impl RunArgs {
     /// Returns what the box gets of the network that it declares.
     ///
     /// # Errors
-    /// What the command line has to give, or cannot give.
+    /// [`NotGiven`].
     pub(in crate::cli) fn network(&self, plan: &RunPlan) -> Result<Given, NotGiven> {
         Given::decide(&plan.network, self.network.into(), self.network_local.clone(), is_own)
     }
@@ -354,7 +354,7 @@ pub(in crate::cli) enum JailPolicy {
     Trace,
 }
 
-/// What to give a box of the network that it declares.
+/// The network that a box gets, at most the one that it declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum NetworkChoice {
     /// No network.
