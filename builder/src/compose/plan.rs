@@ -285,6 +285,15 @@ mod tests {
         env.iter().find_map(of)
     }
 
+    #[test]
+    fn what_has_to_be_given_at_launch_is_not_what_the_image_says() {
+        let lines = "env LANG\nenv REGION \"eu\" launch=#true";
+        let [agent, business] = environments("", lines);
+        assert_eq!(value(&agent, "LANG"), None);
+        assert_eq!(value(&agent, "REGION").as_deref(), Some("eu"));
+        assert_eq!(value(&business, "LANG").as_deref(), Some("C"), "it declares nothing");
+    }
+
     const FILTERED: &str = "network filtered { allow \"a.example\"; }";
 
     #[test]
