@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::wire::{self, Mount, Mounts};
 use box_image::{Access, NetworkMode, Scope};
+use host_fs::kernel;
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -40,9 +41,8 @@ impl Share {
             if !found.is_dir() {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
-            if let Some(place) = of_the_kernel(&real)? {
-                let text = format!("{} is not of files: it is the kernel's", place.display());
-                return Err(io::Error::other(text));
+            if let Some(place) = kernel::around_or_below(&real)? {
+                return Err(kernel::no_files(&place));
             }
             Ok(Shared {
                 path: real,
@@ -130,48 +130,6 @@ impl Share {
 fn real(path: &Path) -> Option<PathBuf> {
     let real = |it: &Path| Some(fs::canonicalize(it).ok()?.join(path.strip_prefix(it).ok()?));
     path.ancestors().find_map(real)
-}
-
-/// The file systems by which a kernel is asked and told, and those of devices. Who may write there as root changes the host.
-const KERNELS: [&str; 19] = [
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "efivarfs",
-    "fusectl",
-    "hugetlbfs",
-    "mqueue",
-    "nsfs",
-    "proc",
-    "pstore",
-    "rpc_pipefs",
-    "securityfs",
-    "sysfs",
-    "tracefs",
-];
-
-/// Returns where a directory has, or lies in, such a file system.
-fn of_the_kernel(directory: &Path) -> io::Result<Option<PathBuf>> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(mounts.lines().filter_map(mount).find_map(|(place, kind)| {
-        let is_in = directory.starts_with(&place) && place != Path::new("/");
-        let is_kernels = KERNELS.contains(&kind) && (is_in || place.starts_with(directory));
-        is_kernels.then_some(place)
-    }))
-}
-
-/// Reads a line of proc_pid_mountinfo(5): where something is mounted, and of which kind it is.
-fn mount(line: &str) -> Option<(PathBuf, &str)> {
-    let (own, device) = line.split_once(" - ")?;
-    let place = own.split(' ').nth(4)?;
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
-    let place = escapes.iter().fold(place.to_owned(), |text, (from, to)| text.replace(from, to));
-    Some((place.into(), device.split(' ').next()?))
 }
 
 /// A directory of the host in a box.
@@ -287,9 +245,6 @@ mod tests {
             let error = share(path).unwrap_err().to_string();
             assert!(error.contains("it is the kernel's"), "{path}: {error}");
         }
-        let line =
-            r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext4 /dev/root rw,errors=continue";
-        assert_eq!(mount(line), Some(("/mnt 2".into(), "ext4")));
     }
 
     #[test]

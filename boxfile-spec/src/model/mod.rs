@@ -65,10 +65,6 @@ pub struct Boxfile {
     pub budget: Budget,
     /// The kernel that the box boots; `None` to let the builder choose.
     pub kernel: Option<Kernel>,
-    /// How many directories above the Boxfile's own still belong to the checkout: as many as the
-    /// farthest base file lies up. Paths may lead there and no farther.
-    #[serde(skip)]
-    pub climb: usize,
 }
 
 impl Boxfile {

@@ -1,60 +1,85 @@
 //! Paths that must stay in the checkout.
 //!
-//! The checkout is the smallest directory that holds the Boxfile and every file that it extends.
 //! Files in it are checked in with the Boxfile; what is read from elsewhere differs from
-//! one machine to the next.
+//! one machine to the next, and may be none of the Boxfile's business.
 
 use crate::sink::Sink;
 use crate::{Agent, Binary, Business, Diagnostic, Skill, SkillsDir, Spanned};
 
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";
-const NAME_AT_LAUNCH: &str =
-    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
 
-/// Reports every path that leads out of the checkout, which reaches `climb` directories up.
+/// How far the checkout of a Boxfile reaches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// How many directories above the Boxfile's own belong to it; `None` if not even that one does.
+    pub up: Option<usize>,
+    /// Why it reaches no farther, and what to do about that: a part of a help, or empty.
+    pub why: String,
+}
+
+/// The Boxfile's own directory.
+impl Default for Reach {
+    fn default() -> Self {
+        Self { up: Some(0), why: String::new() }
+    }
+}
+
+/// Reports every path that leads out of the checkout.
 #[derive(Clone, Copy)]
 pub(super) struct Checkout<'s> {
-    pub(super) climb: usize,
+    pub(super) reach: &'s Reach,
     pub(super) sink: &'s Sink,
 }
 
 impl Checkout<'_> {
     pub(super) fn components(self, agent: Option<&Agent>, business: Option<&Business>) {
         if let Some(Binary::Local { path, .. }) = agent.and_then(|agent| agent.binary.as_ref()) {
-            self.check("the agent's program", path, COPY);
+            self.report("the agent's program", path);
         }
         let agent = agent.map(|agent| &agent.component);
         let business = business.map(|business| &business.component);
         for component in agent.into_iter().chain(business) {
-            component.env_files.iter().for_each(|it| self.check("a file of variables", it, COPY));
-            component.files.iter().for_each(|it| self.check("a file of the box", &it.path, COPY));
+            component.env_files.iter().for_each(|it| self.report("a file of variables", it));
+            component.files.iter().for_each(|it| self.report("a file of the box", &it.path));
         }
     }
 
     pub(super) fn skills(self, directory: Option<&SkillsDir>, skills: &[Skill]) {
-        directory.iter().for_each(|it| self.check("a directory of skills", &it.dir, COPY));
-        skills.iter().for_each(|skill| self.check("a skill", &skill.path, COPY));
+        directory.iter().for_each(|it| self.report("a directory of skills", &it.dir));
+        skills.iter().for_each(|skill| self.report("a skill", &skill.path));
     }
 
-    pub(super) fn share(self, host: &Spanned<String>) {
-        self.check("the directory of a share", host, NAME_AT_LAUNCH);
+    fn report(&self, what: &str, path: &Spanned<String>) {
+        self.sink.check(Self::check(self.reach, what, path, COPY));
     }
 
+    /// Checks that a path stays in the checkout by its text.
+    ///
     /// A `..` is allowed at the path's beginning, as often as the checkout reaches up. Any other is
     /// refused, even one that would lead back: after a symbolic link it may not.
-    fn check(self, what: &str, path: &Spanned<String>, help: &str) {
+    pub(super) fn check(
+        reach: &Reach,
+        what: &str,
+        path: &Spanned<String>,
+        help: &str,
+    ) -> Result<(), Diagnostic> {
         let parts: Vec<&str> =
             path.value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         let up = parts.iter().take_while(|part| **part == "..").count();
-        let label = if path.value.starts_with('/') {
-            "an absolute path"
-        } else if up > self.climb || parts[up..].contains(&"..") {
-            "`..` leads out of it"
-        } else {
-            return;
+        let (label, why) = match reach.up {
+            _ if path.value.starts_with('/') => ("an absolute path", ""),
+            None => ("there is no checkout here", &*reach.why),
+            Some(most) if up > most => ("`..` leads out of it", &*reach.why),
+            _ if parts[up..].contains(&"..") => ("`..` after another name leads anywhere", ""),
+            _ => return Ok(()),
         };
         let message = format!("{what} must be inside the checkout");
-        self.sink.report(Diagnostic::new(message, path.span, label).with_help(help));
+        let help = match reach.up {
+            _ if why.is_empty() => help.to_owned(),
+            None => why.to_owned(),
+            Some(_) => format!("{help}; {why}"),
+        };
+        Err(Diagnostic::new(message, path.span, label).with_help(help))
     }
 }

@@ -2,7 +2,7 @@
 
 use box_image::{LogsPlan, Scope, SkillMode};
 
-use crate::parse::checkout::Checkout;
+use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::children::Children;
 use crate::parse::component;
 use crate::parse::names::{place_inside, plain_name};
@@ -19,14 +19,12 @@ use crate::{
 };
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
-///
-/// `climb` is how many directories above the main file's still belong to the checkout.
-pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) -> Option<Boxfile> {
+pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -> Option<Boxfile> {
     let top = Children::new(nodes, schema::TOP, sink);
     top.finish(place_inside, |declaration| missing_in_file(declaration, syntax));
     let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
-    let checkout = Checkout { climb, sink };
+    let checkout = Checkout { reach, sink };
     let declared = run::secret::read(&top, sink);
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
     let (agent, agent_share) = component::agent(agent, sink);
@@ -34,7 +32,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
     let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
     let skills = top.keyed(&schema::SKILL).into_iter();
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
-    let shares = run::mounts::shares(&top, checkout);
+    let shares = run::mounts::shares(&top, sink);
     let scratch = run::mounts::scratch(&top, sink);
     let files = files(agent.as_ref(), business.as_ref());
     let (secrets, disks) = (&declared, &scratch);
@@ -65,7 +63,6 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, climb: usize, sink: &Sink) ->
         sandbox: top.one(&schema::SANDBOX).and_then(|node| run::sandbox::read(node, sink)),
         budget: budget::read(top.one(&schema::BUDGET), total, sink),
         kernel: Reader::sole(&top, &schema::KERNEL, |it| Some(read_kernel(it))),
-        climb,
         name: name?,
         agent: agent?,
         business,

@@ -1,6 +1,7 @@
 //! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
 
 use crate::diagnostic::quote;
+use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::reader::Reader;
 use crate::parse::{merge, rebase};
 use crate::schema;
@@ -11,6 +12,8 @@ use crate::{Diagnostic, Source, Sources, Span, Spanned, Syntax, value};
 
 /// The greatest length of a Boxfile in bytes: 1 MiB.
 pub const MAX_SOURCE: usize = 1 << 20;
+
+const BASE: &str = "copy it to a place in the checkout, and name it from there";
 
 /// How many files a Boxfile may extend, one another.
 const MOST_BASES: usize = 8;
@@ -29,8 +32,8 @@ pub(super) struct Files {
     pub(super) intact: bool,
     /// See [`Tree::complete`]: of all files.
     pub(super) complete: bool,
-    /// How many directories above the main file's the farthest base lies.
-    pub(super) climb: usize,
+    /// How far the checkout reaches.
+    pub(super) reach: Reach,
 }
 
 impl Files {
@@ -42,14 +45,19 @@ impl Files {
     /// Returns the declarations of a base by themselves; what they lack may be in another file.
     pub(super) fn alone(&self, nodes: Vec<Node>) -> Self {
         let (sources, bases, found) = Default::default();
-        let Self { syntax, climb, intact, .. } = *self;
-        Self { sources, syntax, nodes, bases, found, intact, complete: false, climb }
+        let Self { syntax, intact, .. } = *self;
+        let reach = self.reach.clone();
+        Self { sources, syntax, nodes, bases, found, intact, complete: false, reach }
     }
 }
 
 /// Reads the main file and what it extends.
-pub(super) fn files(main: Source, mut load: impl FnMut(&str) -> Result<Source, String>) -> Files {
-    let (syntax, mut chain) = (main.syntax, Chain::default());
+pub(super) fn files(
+    main: Source,
+    reach: &Reach,
+    mut load: impl FnMut(&str) -> Result<Source, String>,
+) -> Files {
+    let (syntax, mut chain) = (main.syntax, Chain { reach: reach.clone(), ..Chain::default() });
     let mut next = chain.add(main, "");
     while let Some(extends) = next {
         next = chain.extend(&extends, &mut load);
@@ -69,7 +77,7 @@ struct Chain {
     found: Vec<Diagnostic>,
     /// Whether a base is named that cannot be read.
     unread: bool,
-    climb: usize,
+    reach: Reach,
 }
 
 impl Chain {
@@ -97,7 +105,6 @@ impl Chain {
         match self.read(path, load) {
             Ok(source) => {
                 let directory = path.value.rsplit_once('/').map_or("", |(directory, _)| directory);
-                self.climb = self.climb.max(rebase::climb(directory));
                 self.paths.push(path.value.clone());
                 self.add(source, directory)
             }
@@ -126,6 +133,8 @@ impl Chain {
         if self.paths.contains(&path.value) {
             return Err(circle());
         }
+        // Nothing of a file outside is read: messages show lines of what is.
+        Checkout::check(&self.reach, "a base file", path, BASE)?;
         let source = load(&path.value).map_err(|reason| error(&reason))?;
         // The main file's path is not known here, but what it is called and says is.
         if self.sources.as_slice().first() == Some(&source) {
@@ -145,8 +154,8 @@ impl Chain {
         let merged = trees.into_iter().rev();
         let merged = merged.reduce(|base, over| merge::overlay(base, over, schema::TOP));
         let nodes = merged.unwrap_or_default();
-        let (sources, found, climb) = (self.sources, self.found, self.climb);
-        Files { sources, syntax, nodes, bases, found, intact, complete, climb }
+        let (sources, found, reach) = (self.sources, self.found, self.reach);
+        Files { sources, syntax, nodes, bases, found, intact, complete, reach }
     }
 }
 

@@ -19,6 +19,7 @@ mod run;
 mod secrets;
 mod vm;
 
+pub use checkout::Reach;
 pub use load::MAX_SOURCE;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
@@ -76,14 +77,28 @@ pub fn parse(text: &str) -> Result<Boxfile, Diagnostics> {
 
 /// Reads a Boxfile, with a profile if one is named, and the files that it extends.
 ///
-/// `load` is given the path of a base, relative to the directory of `main`, and returns its text
-/// with the name to show, or says why it cannot.
+/// Its checkout is its own directory: see [`read_within`].
 pub fn read(
     main: Source,
     profile: Option<&str>,
     load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Document {
-    let files = load::files(main, load);
+    read_within(main, profile, &Reach::default(), load)
+}
+
+/// Reads a Boxfile, with a profile if one is named, and the files that it extends, of a checkout that
+/// reaches so far.
+///
+/// `load` is given the path of a base, relative to the directory of `main`, and returns its text
+/// with the name to show, or says why it cannot. The path does not lead out of the checkout by its
+/// text; whether a symbolic link on the way does is for `load` to find out.
+pub fn read_within(
+    main: Source,
+    profile: Option<&str>,
+    reach: &Reach,
+    load: impl FnMut(&str) -> Result<Source, String>,
+) -> Document {
+    let files = load::files(main, reach, load);
     let overridden = overridden::check(&files);
     let mut document = understand(files, profile);
     document.found.extend(overridden);
@@ -112,7 +127,7 @@ fn understand(mut files: Files, profile: Option<&str>) -> Document {
         unknown_profile: None,
     };
     if files.intact {
-        let boxfile = document::read(&files.nodes, files.syntax, files.climb, &sink);
+        let boxfile = document::read(&files.nodes, files.syntax, &files.reach, &sink);
         files.read_profiles(&profiles, profile, sink.into_found(), &mut document);
         document.boxfile = match profile {
             None => boxfile,

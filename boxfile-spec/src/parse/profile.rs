@@ -74,7 +74,7 @@ impl Files {
             let sink = self.sink();
             let over = profile.nodes.clone();
             let nodes = merge::overlay(self.nodes.clone(), over, schema::PROFILE.children);
-            let boxfile = document::read(&nodes, self.syntax, self.climb, &sink);
+            let boxfile = document::read(&nodes, self.syntax, &self.reach, &sink);
             let mut found = sink.into_found();
             // Two errors of one profile that read alike are two errors.
             found.retain(|it| !known.contains(&key(it)));

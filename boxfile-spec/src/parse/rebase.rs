@@ -72,11 +72,6 @@ pub(super) fn join(directory: &str, path: &str) -> String {
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
 }
 
-/// Returns how many directories up a directory begins.
-pub(super) fn climb(directory: &str) -> usize {
-    directory.split('/').take_while(|part| *part == "..").count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +108,5 @@ mod tests {
         assert_eq!([kernel("lean", "x"), kernel("krunfw", "")], ["lean", "krunfw"], "names");
         assert_eq!([kernel("./lean", "x"), kernel("./lean", "")], ["x/lean", "./lean"], "paths");
         assert_eq!(kernel("lean.elf", "x"), "x/lean.elf");
-        assert_eq!([climb(""), climb(".."), climb("../../x"), climb("x/..")], [0, 1, 2, 0]);
     }
 }

@@ -1,11 +1,12 @@
 //! The language in TOML: the same models, and the messages for mistakes.
 
-use boxfile_spec::{Source, Sources};
+use boxfile_spec::{Reach, Source, Sources};
 use insta::assert_snapshot;
 
 fn canonical(name: &str, text: &str) -> String {
     let source = Source::new(name, text);
-    let document = boxfile_spec::read(source.clone(), None, |path| {
+    let reach = Reach { up: Some(1), why: String::new() };
+    let document = boxfile_spec::read_within(source.clone(), None, &reach, |path| {
         assert_eq!(path, "../base.toml");
         Ok(Source::new("../base.toml", "platform = \"linux/amd64\"\nvm.cpus = 4\n"))
     });

@@ -3,7 +3,7 @@
 //! `wrong` has the files that are refused, and the texts that say so; `right` those that are read,
 //! and the models that they give; `hostile` and `linear` what nobody would write by accident.
 
-use boxfile_spec::{Document, Source};
+use boxfile_spec::{Document, Reach, Source};
 
 mod both;
 mod hostile;
@@ -11,10 +11,13 @@ mod linear;
 mod right;
 mod wrong;
 
-/// Reads several files, of which the first is the main one; the others are found by their paths.
+/// Reads several files, of which the first is the main one; the others are found by their paths. The checkout is the
+/// smallest directory that holds them all.
 fn read(files: &[(&str, &str)], profile: Option<&str>) -> Document {
     let (name, text) = files[0];
-    boxfile_spec::read(Source::new(name, text), profile, |path| {
+    let up = |(path, _): &(&str, &str)| path.split('/').take_while(|part| *part == "..").count();
+    let reach = Reach { up: files.iter().map(up).max(), why: String::new() };
+    boxfile_spec::read_within(Source::new(name, text), profile, &reach, |path| {
         let found = files[1..].iter().find(|(name, _)| *name == path);
         let (name, text) = found.ok_or("there is no such file")?;
         Ok(Source::new(*name, *text))

@@ -54,6 +54,10 @@ pub(crate) struct Args {
     /// The Boxfile to write it into [default: as for `boxbuild build`]
     #[arg(short, long, value_name = "PATH", requires = "write")]
     file: Option<PathBuf>,
+    /// Let the paths of the Boxfile lead to what is in DIR, and no farther
+    /// [default: the repository that the Boxfile is in, else its directory]
+    #[arg(long, value_name = "DIR", requires = "write")]
+    checkout: Option<PathBuf>,
     /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64, or the kernel of
     /// `cargo xtask kernel --host`
     #[arg(long, value_name = "FILE")]
@@ -68,12 +72,14 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let find = |margin| Ok::<_, Failure>((search::boxfile(args.file.as_deref())?, margin));
+    let find = |margin| {
+        Ok::<_, Failure>((search::project(args.file.as_deref(), args.checkout.as_deref())?, margin))
+    };
     let boxfile = args.write.map(find).transpose()?;
-    if let Some((file, _)) = &boxfile {
+    if let Some((project, _)) = &boxfile {
         // Before the box is measured, which takes a while.
         let name = OpenBox::open(&args.directory).map_err(MeasureError::Open)?.config.plan.name;
-        with_budget(file, &name, &box_budget::with_margin(&Phases::default(), 0.0))?;
+        with_budget(project, &name, &box_budget::with_margin(&Phases::default(), 0.0))?;
     }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &args.directory, (args, &args.env))?;
@@ -136,22 +142,24 @@ fn failed(error: &impl Explain) -> Failure {
 }
 
 /// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
-fn write(file: &Path, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
+fn write(project: &Project, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
+    let file = &project.file;
     let budget = box_budget::with_margin(&measured.medians(), percent);
-    let new = with_budget(file, &measured.name, &budget)?;
+    let new = with_budget(project, &measured.name, &budget)?;
     replace(file, &new).map_err(FileError::of("write", file))?;
     terminal::note(&format!("{} has the budget {budget} now; build the box again", file.display()));
     Ok(budget)
 }
 
 /// Returns the text of a box's Boxfile with another budget.
-fn with_budget(file: &Path, name: &str, budget: &Budget) -> Result<String, Failure> {
+fn with_budget(project: &Project, name: &str, budget: &Budget) -> Result<String, Failure> {
+    let file = &project.file;
     let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
     let bytes = bytes.map_err(FileError::of("read", file))?;
     let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
     let new = box_budget::rewritten(&source, budget).filter(|text| {
         let source = Source { text: text.clone(), ..source };
-        let read = Project::of(file).read_as(source, None).boxfile;
+        let read = project.read_as(source, None).boxfile;
         read.is_some_and(|it| it.budget == *budget && it.name == name)
     });
     new.ok_or_else(|| {

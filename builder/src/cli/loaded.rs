@@ -36,7 +36,8 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Reads the Boxfile that the options name, with a profile if one is given.
     pub(crate) fn read(options: &ProjectOptions, profile: Option<&str>) -> Result<Self, Failure> {
-        let project = Project::of(&search::boxfile(options.file.as_deref())?);
+        let project =
+            search::project(options.file.as_deref(), options.checkout.directory.as_deref())?;
         let Document { sources, boxfile, found, variants: profiles, .. } = project.read(None)?;
         let chosen = profiles.iter().position(|(name, _)| Some(name.as_str()) == profile);
         // Read with it, the Boxfile says whether that is its name or something in the file.
@@ -192,7 +193,7 @@ impl<'a> Tools<'a> {
         Ok(Request {
             boxfile,
             base,
-            checkout: loaded.project.checkout(boxfile),
+            checkout: loaded.project.checkout().to_owned(),
             platform,
             pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {

@@ -16,9 +16,20 @@ pub(crate) struct ProjectOptions {
     /// or in the nearest directory above]
     #[arg(short, long, value_name = "PATH")]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) checkout: CheckoutOption,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What the paths of a Boxfile may not lead out of.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct CheckoutOption {
+    /// Let the paths of the Boxfile lead to what is in DIR, and no farther
+    /// [default: the repository that the Boxfile is in, else its directory]
+    #[arg(long = "checkout", value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 /// The inputs of a build beside the Boxfile.
@@ -95,8 +106,9 @@ pub(crate) fn lock_command(project: &ProjectOptions, inputs: &InputOptions) -> S
         path.map(|path| format!(" {name} {}", shell_path(path))).unwrap_or_default()
     };
     let file = option("-f", project.file.as_ref());
+    let checkout = option("--checkout", project.checkout.directory.as_ref());
     let lock = option("--lock-file", inputs.lock_file.as_ref());
-    format!("boxbuild lock{file}{lock}")
+    format!("boxbuild lock{file}{checkout}{lock}")
 }
 
 /// Returns the reader of a component's name.

@@ -8,13 +8,13 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_path;
-use boxbuild::project::{NAMES, Project};
+use boxbuild::project::{self, Checkout, NAMES, Project};
 use host_fs::trust::Trusted;
+use host_fs::upward::Search;
 
 use super::failure::{Failure, chain};
 use super::{locate, terminal};
@@ -29,6 +29,43 @@ pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(found)
 }
 
+/// Returns the project of the Boxfile to use, as named or the nearest, with its checkout, as named or as found.
+pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<Project, Failure> {
+    let file = boxfile(named)?;
+    let base = project::base(&file);
+    let checkout = match checkout {
+        Some(directory) => Checkout::named(directory, base).map_err(|error| {
+            let help = "name a directory with the Boxfile and all that it names: `--checkout DIR`";
+            Failure::new((ErrorCode::Usage, help), chain(&error))
+        })?,
+        None => Checkout::find(base, &search())
+            .map_err(|error| Failure::new(ErrorCode::BoxfileNotFound, chain(&error)))?,
+    };
+    let shown =
+        checkout.directory.as_ref().map_or("none".to_owned(), |it| it.display().to_string());
+    terminal::detail("checkout", shown);
+    Ok(Project::within(&file, checkout))
+}
+
+/// Returns where the searches for a Boxfile and for its checkout end.
+fn search() -> Search {
+    let trusted = trusted();
+    let home = locate::path("HOME").into_iter();
+    let homes = home.chain(homes(&trusted.users)).filter_map(|home| home.canonicalize().ok());
+    Search { homes: homes.collect(), trusted }
+}
+
+/// Returns the homes of users, as passwd(5) has them: `HOME` may be another user's, or none.
+fn homes(users: &[u32]) -> Vec<PathBuf> {
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let of_users = fields.filter_map(|fields| {
+        let (user, home) = (fields.get(2)?.parse().ok()?, fields.get(5)?);
+        (users.contains(&user) && home.starts_with('/')).then(|| PathBuf::from(home))
+    });
+    of_users.collect()
+}
+
 /// Finds the nearest Boxfile, and says so where it is not in this directory.
 fn nearest() -> Result<PathBuf, Failure> {
     if let Some(here) = in_directory(Path::new("")) {
@@ -37,8 +74,7 @@ fn nearest() -> Result<PathBuf, Failure> {
     let start = env::current_dir().map_err(|error| {
         Failure::new(ErrorCode::Io, format!("cannot find out the current directory: {error}"))
     })?;
-    let home = locate::path("HOME").and_then(|home| home.canonicalize().ok());
-    let found = above(&start, home.as_deref()).and_then(|above| in_directory(&above));
+    let found = above(&start, &search()).and_then(|above| in_directory(&above));
     let found = check_link(found.ok_or_else(|| {
         let help = "go to the directory that has one, name it with `-f PATH`, or make one with \
                     `boxbuild init`";
@@ -81,14 +117,9 @@ fn boxfiles(directory: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Returns the nearest directory above `start` that has a Boxfile, relative to `start`: one that is
 /// on the same file system, and not above the home directory.
-fn above(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
-    let device = |path: &Path| fs::metadata(path).ok().map(|it| it.dev());
-    let own = device(start)?;
+fn above(start: &Path, search: &Search) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
-    for (below, directory) in start.ancestors().zip(start.ancestors().skip(1)) {
-        if Some(below) == home || device(directory) != Some(own) {
-            return None;
-        }
+    for directory in search.above(start) {
         relative.push("..");
         if boxfiles(directory).next().is_some() {
             return Some(relative);
@@ -129,29 +160,27 @@ mod tests {
         root
     }
 
+    /// A search that ends at a directory.
+    fn up_to(home: Option<PathBuf>) -> Search {
+        Search { homes: home.into_iter().collect(), trusted: Trusted::this_user() }
+    }
+
     #[test]
     fn the_nearest_directory_above_is_found() {
         let root = tree();
         let start = root.path().join("a/b/c");
-        assert_eq!(above(&start, None), Some("../..".into()));
+        assert_eq!(above(&start, &up_to(None)), Some("../..".into()));
         fs::write(root.path().join("a/b/Boxfile"), "").unwrap();
-        assert_eq!(above(&start, None), Some("..".into()));
+        assert_eq!(above(&start, &up_to(None)), Some("..".into()));
     }
 
     #[test]
     fn the_search_ends_at_the_home_directory() {
         let root = tree();
         let start = root.path().join("a/b/c");
-        let found = |home: &str| above(&start, Some(&root.path().join(home)));
+        let found = |home: &str| above(&start, &up_to(Some(root.path().join(home))));
         assert_eq!(found("a"), Some("../..".into()), "the home itself may have one");
         assert_eq!((found("a/b"), found("a/b/c")), (None, None));
-    }
-
-    #[test]
-    fn another_file_system_is_not_searched() {
-        let proc = Path::new("/proc/self");
-        assert_ne!(fs::metadata("/").unwrap().dev(), fs::metadata(proc).unwrap().dev());
-        assert_eq!(above(proc, None), None);
     }
 
     #[test]
@@ -170,7 +199,7 @@ mod tests {
         let root = tree();
         let start = root.path().join("a/b/c");
         std::os::unix::fs::symlink("nothing", root.path().join("a/b/Boxfile")).unwrap();
-        assert_eq!(above(&start, None), Some("..".into()));
+        assert_eq!(above(&start, &up_to(None)), Some("..".into()));
         fs::create_dir(start.join("Boxfile.kdl")).unwrap();
         assert_eq!(in_directory(&start), Some(start.join("Boxfile.kdl")));
     }

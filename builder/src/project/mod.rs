@@ -1,17 +1,20 @@
 //! A project: a Boxfile on the disk, the files that it extends, and its lock.
 
+mod checkout;
 mod locked;
 mod lockfile;
 pub(crate) mod pins;
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use boxfile_spec::{Boxfile, Document, MAX_SOURCE, Source};
+use boxfile_spec::{Document, MAX_SOURCE, Source};
+use host_fs::FileError;
+use host_fs::checkout as inside;
 use host_fs::read::{Links, open_regular, read_open_prefix};
-use host_fs::{FileError, checkout};
 
+pub use checkout::{Checkout, CheckoutError};
 pub use locked::{Declarations, Mismatch, Named, Target};
 pub use lockfile::{LockFile, LockFileError};
 pub use pins::{Pins, Variant};
@@ -26,6 +29,8 @@ pub struct Project {
     pub file: PathBuf,
     /// Its directory, from which the model's paths start; empty for the current one.
     pub base: PathBuf,
+    /// What its paths may not lead out of.
+    pub checkout: Checkout,
 }
 
 /// Why a Boxfile cannot be read as a text.
@@ -37,10 +42,14 @@ pub struct ProjectError {
 }
 
 impl Project {
-    /// Names the project of a Boxfile.
+    /// Names the project of a Boxfile whose checkout is its own directory.
     pub fn of(file: &Path) -> Self {
-        let base = file.parent().unwrap_or(Path::new("")).to_owned();
-        Self { file: file.to_owned(), base }
+        Self::within(file, Checkout::own(base(file)))
+    }
+
+    /// Names the project of a Boxfile of a checkout.
+    pub fn within(file: &Path, checkout: Checkout) -> Self {
+        Self { file: file.to_owned(), base: base(file).to_owned(), checkout }
     }
 
     /// Reads the Boxfile with a profile, and the files that it extends. What is wrong with their
@@ -56,16 +65,14 @@ impl Project {
 
     /// Reads a text as if it were the Boxfile, and the files that it extends.
     pub fn read_as(&self, text: Source, profile: Option<&str>) -> Document {
-        boxfile_spec::read(text, profile, |path| self.read_base(path))
+        boxfile_spec::read_within(text, profile, &self.checkout.reach, |path| self.read_base(path))
     }
 
     /// Reads a file that the Boxfile extends. It must lie where its path says: a symbolic link could
     /// lead to what is not checked in.
     fn read_base(&self, path: &str) -> Result<Source, String> {
-        let climb = Path::new(path).components().take_while(|it| *it == Component::ParentDir);
-        let checkout = climb.fold(self.base.clone(), |checkout, _| checkout.join(".."));
         let path = self.base.join(path);
-        let file = checkout::open(&checkout, &path).map_err(|error| error.to_string())?;
+        let file = inside::open(self.checkout(), &path).map_err(|error| error.to_string())?;
         source(&path, &file)
     }
 
@@ -76,7 +83,7 @@ impl Project {
     /// The link, or the operating system's.
     pub fn check_unnamed(file: &Path) -> Result<(), FileError> {
         let directory = file.parent().unwrap_or(Path::new(""));
-        match checkout::check(directory, file) {
+        match inside::check(directory, file) {
             Err(error) if error.kind() != ErrorKind::NotFound || file.is_symlink() => {
                 Err(FileError::of("read", file)(error))
             }
@@ -84,12 +91,10 @@ impl Project {
         }
     }
 
-    /// Returns the directory that everything of the checkout lies in: the smallest that holds the
-    /// Boxfile and what it extends.
-    pub fn checkout(&self, boxfile: &Boxfile) -> PathBuf {
-        let mut directory = self.base.clone();
-        (0..boxfile.climb).for_each(|_| directory.push(".."));
-        directory
+    /// Returns the directory that everything of the checkout lies in. Where there is none, the language refuses
+    /// every path, so that nothing is read.
+    pub fn checkout(&self) -> &Path {
+        self.checkout.directory.as_deref().unwrap_or(&self.base)
     }
 
     /// Returns where the lock lies: `Boxfile.lock` beside the Boxfile that is found there by itself;
@@ -103,6 +108,11 @@ impl Project {
         name.push(".lock");
         self.base.join(name)
     }
+}
+
+/// Returns the directory of a Boxfile; empty for the current one.
+pub fn base(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
 }
 
 fn read_source(path: &Path) -> Result<Source, String> {

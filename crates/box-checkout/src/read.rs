@@ -8,6 +8,7 @@ use std::path::Path;
 
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
 use host_fs::FileError;
+use host_fs::checkout::is_repository;
 use host_fs::read::{Links, ReadError, open_regular, read_open};
 
 use crate::{BYTES_MAX, Files, FilesError};
@@ -32,6 +33,9 @@ impl<'p> Reader<'p> {
         let failed = |error| FileError::of("read", path)(error);
         for entry in fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?;
+            if is_repository(&entry.file_name()) {
+                continue;
+            }
             let inode = self.entry(&entry.path())?;
             if self.files.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
                 self.files.tree.link(into, entry.file_name().as_bytes(), inode);

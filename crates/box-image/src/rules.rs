@@ -6,6 +6,7 @@ use crate::defaults::SEARCH_PATH;
 use crate::logs::LOGS_PATH;
 use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
 use crate::task::TASK_PATH;
+use crate::text::visible;
 
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
@@ -271,6 +272,24 @@ pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
 
 /// The directories that the guest shows for `task`, `logs` and `cap`.
 const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
+
+/// Returns why a box cannot propose a directory of the host for a share. It is to be below the one in which the box is
+/// launched, so that nobody who launches it gives away what they did not see.
+pub fn share_host_fault(host: &str) -> Option<&'static str> {
+    if host.is_empty() {
+        Some("an empty path")
+    } else if host.starts_with('/') {
+        Some("an absolute path")
+    } else if host.split('/').any(|part| part == "..") {
+        Some("`..` leads out of it")
+    } else if host.chars().any(|c| visible(c) != c) {
+        Some("an invisible character")
+    } else if host.len() > PATH_MAX {
+        Some("longer than 4096 bytes")
+    } else {
+        None
+    }
+}
 
 /// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
 pub fn is_place(path: &str) -> bool {

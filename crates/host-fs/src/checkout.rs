@@ -1,5 +1,6 @@
 //! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::io::{self, Write};
@@ -8,22 +9,43 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+use crate::kernel;
 use crate::publish::FileDraft;
 use crate::read::{Links, open_regular_at};
+use crate::upward::REPOSITORIES;
 
 /// Returns a path without symbolic links, or `None` if it leads out of the checkout.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's, and that the path leads to what no checkout has: a repository's own files, such as `.git`,
+/// and those of the kernel.
 pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
     let path = real(path)?;
-    Ok(path.starts_with(real(checkout)?).then_some(path))
+    match path.strip_prefix(real(checkout)?) {
+        Ok(inner) => check_kept(&path, inner).map(|()| Some(path.clone())),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Checks that a path without links, `inner` below the checkout, may be checked in.
+fn check_kept(path: &Path, inner: &Path) -> io::Result<()> {
+    if let Some(name) = inner.iter().find(|name| is_repository(name)) {
+        let text = format!("{} is not checked in", Path::new(name).display());
+        return Err(io::Error::new(InvalidInput, text));
+    }
+    kernel::around(path)?.map_or(Ok(()), |place| Err(kernel::no_files(&place)))
+}
+
+/// Returns whether a name in a directory is that of a repository's own files, which are not checked in: keys to the
+/// repository can be in them, for example.
+pub fn is_repository(name: &OsStr) -> bool {
+    REPOSITORIES.iter().any(|it| name == *it)
 }
 
 /// Checks that a path is in the checkout, and returns it without symbolic links.
 ///
 /// # Errors
-/// The operating system's, or one that says that the path leads out of the checkout.
+/// Those of [`inside`], or one that says that the path leads out of the checkout.
 pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
     explained(path, inside(checkout, path))
 }
@@ -32,10 +54,12 @@ pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
 /// changes the checkout meanwhile, as the file is reached name by name, through no link.
 ///
 /// # Errors
-/// The operating system's, and that it is no regular file.
+/// Those of [`inside`], and that it is no regular file.
 pub fn open_inside(checkout: &Path, path: &Path) -> io::Result<Option<File>> {
     let (checkout, path) = (real(checkout)?, real(path)?);
-    path.strip_prefix(&checkout).ok().map(|inner| open_below(&checkout, inner)).transpose()
+    let Ok(inner) = path.strip_prefix(&checkout) else { return Ok(None) };
+    check_kept(&path, inner)?;
+    open_below(&checkout, inner).map(Some)
 }
 
 /// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
@@ -157,6 +181,29 @@ mod tests {
         }
         for bad in ["out/secret", "../secret", "a", "", "missing"] {
             open(&checkout, &checkout.join(bad)).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn what_is_never_checked_in_is_not_read() {
+        let checkout = tempfile::tempdir().unwrap();
+        let at = |name: &str| checkout.path().join(name);
+        fs::create_dir_all(at("inner/.git")).unwrap();
+        fs::write(at("inner/.git/config"), "token").unwrap();
+        fs::write(at(".gitignore"), "").unwrap();
+        symlink("inner/.git/config", at("link")).unwrap();
+        open(checkout.path(), &at(".gitignore")).unwrap();
+        for path in ["inner/.git/config", "link", "inner/.git"] {
+            let error = check(checkout.path(), &at(path)).unwrap_err().to_string();
+            assert_eq!(error, ".git is not checked in", "{path}");
+            open(checkout.path(), &at(path)).unwrap_err();
+        }
+        let root = Path::new("/");
+        for path in ["/proc/self/environ", "/proc/self/cwd/../proc/version", "/sys"] {
+            let error = check(root, Path::new(path)).unwrap_err().to_string();
+            let is_named = error.contains("it is the kernel's") || error.contains("No such file");
+            assert!(is_named, "{path}: {error}");
+            open(root, Path::new(path)).unwrap_err();
         }
     }
 

@@ -4,17 +4,21 @@
 //! - [`read`] opens and reads regular files, whatever was put in their place.
 //! - [`checkout`] keeps paths inside a directory, whatever links are on the way.
 //! - [`publish`] puts files and directories in place, whole or not at all.
+//! - [`kernel`] knows the file systems of the kernel.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.
+//! - [`upward`] looks through the directories above one, up to where strangers begin.
 //!
 //! [`user_directory`] finds the directories of a user's files.
 #![forbid(unsafe_code)]
 
 pub mod checkout;
+pub mod kernel;
 pub mod publish;
 pub mod read;
 pub mod stamp;
 pub mod trust;
+pub mod upward;
 
 use std::ffi::OsString;
 use std::io;

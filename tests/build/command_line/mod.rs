@@ -2,6 +2,7 @@
 
 mod check;
 mod check_images;
+mod consent;
 mod files;
 mod format;
 mod generated;

@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use box_image::rules::{AtPlace, excludes};
+use box_image::rules::{AtPlace, excludes, share_host_fault};
 use box_image::{Scope, ScratchPlan, SharePlan};
 
 use crate::diagnostic::quote;
-use crate::parse::checkout::Checkout;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
@@ -19,33 +18,36 @@ use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::{BakedFile, Diagnostic, Span, Spanned, rules, value};
 
+const NAME_AT_LAUNCH: &str =
+    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
+
 /// Reads all shares, and sorts them by name.
-pub(in crate::parse) fn shares(
-    top: &Children<'_>,
-    checkout: Checkout<'_>,
-) -> Vec<Spanned<SharePlan>> {
-    let components = Components::of(top, checkout.sink);
+pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Spanned<SharePlan>> {
+    let components = Components::of(top, sink);
     let nodes = top.keyed(&schema::SHARE).into_iter();
-    nodes.filter_map(|node| share(node, components, checkout)).collect()
+    nodes.filter_map(|node| share(node, components)).collect()
 }
 
-fn share(
-    node: &Node,
-    components: Components<'_>,
-    checkout: Checkout<'_>,
-) -> Option<Spanned<SharePlan>> {
+fn share(node: &Node, components: Components<'_>) -> Option<Spanned<SharePlan>> {
     let sink = components.sink;
     let mut reader = Reader::new(node, &schema::SHARE, sink);
     let name = reader.read_arg(names::plain_name);
     let guest = guest(&mut reader, sink);
     let host = reader.read_optional("host", value::path);
-    host.iter().for_each(|host| checkout.share(host));
+    host.iter().for_each(|host| check_host(host, sink));
     let access = reader.choice("access").unwrap_or_default();
     let scope = components.scope(&mut reader, Scope::Both);
     reader.finish();
     let (guest, host) = (guest?, host.map(|host| host.value));
     let share = SharePlan { name: name?, guest: guest.value, access, scope, host };
     Some(Spanned { value: share, span: guest.span })
+}
+
+fn check_host(host: &Spanned<String>, sink: &Sink) {
+    if let Some(label) = share_host_fault(&host.value) {
+        let message = "a share proposes a directory below the one where the box is launched";
+        sink.report(Diagnostic::new(message, host.span, label).with_help(NAME_AT_LAUNCH));
+    }
 }
 
 /// Reads all scratch disks, and sorts them by name.

@@ -11,13 +11,14 @@ use super::{Count, Declaration, find};
 use crate::sink::Sink;
 use crate::syntax;
 use crate::syntax::tree::{Data, Node};
-use crate::{Document, Source, read};
+use crate::{Document, Reach, Source, read_within};
 
 pub(super) use example::variants;
 
 /// Reads a text whose bases declare nothing.
 fn parsed(text: &str) -> Document {
-    read(Source::new("Boxfile", text), None, |path| Ok(Source::new(path, "")))
+    let reach = Reach { up: Some(1), ..Reach::default() };
+    read_within(Source::new("Boxfile", text), None, &reach, |path| Ok(Source::new(path, "")))
 }
 
 /// Returns what is wrong with a text, as a user sees it.

@@ -11,7 +11,7 @@ use crate::schema::{
     Argument, CONFLICT, Count, Declaration, Kind, Merge, NETWORK, Property, SHARE, TOOLS, TOP,
 };
 use crate::units::show_size;
-use crate::{Source, Syntax, read, suggest};
+use crate::{Reach, Source, Syntax, read, read_within, suggest};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
 fn in_place(place: &SchemaPlace, text: &str) -> String {
@@ -40,7 +40,9 @@ fn in_place(place: &SchemaPlace, text: &str) -> String {
 
 /// Returns the model that a file has with its profile.
 fn model(text: &str) -> Option<String> {
-    let document = read(Source::new("Boxfile", text), Some("p"), |_| Err(String::new()));
+    let reach = Reach { up: Some(1), ..Reach::default() };
+    let document =
+        read_within(Source::new("Boxfile", text), Some("p"), &reach, |_| Err(String::new()));
     document.into_result().ok().map(|boxfile| boxfile.canonical())
 }
 

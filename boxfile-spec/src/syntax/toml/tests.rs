@@ -73,7 +73,8 @@ impl Example {
 
 fn canonical(source: Source) -> String {
     let profile = source.text.contains("profile").then_some("ci");
-    let document = crate::read(source, profile, |_| Ok(Source::new("base", BASE)));
+    let reach = crate::Reach { up: Some(1), ..crate::Reach::default() };
+    let document = crate::read_within(source, profile, &reach, |_| Ok(Source::new("base", BASE)));
     let sources = document.sources.clone();
     match document.into_result() {
         Ok(boxfile) => boxfile.canonical(),

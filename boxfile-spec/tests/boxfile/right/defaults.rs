@@ -39,7 +39,6 @@ fn a_box_with_an_agent_alone() {
     assert_eq!((boxfile.shares.len(), boxfile.scratch.len(), boxfile.secrets.len()), (0, 0, 0));
     assert_eq!((&boxfile.task, boxfile.logs, &boxfile.sandbox), (&None, None, &None));
     assert_eq!((boxfile.business, boxfile.kernel, boxfile.caps.len()), (None, None, 0));
-    assert_eq!(boxfile.climb, 0);
 }
 
 /// A3S-83 and A3S-84.

@@ -135,7 +135,6 @@ fn the_example_in_full() {
             total: Some(700),
         },
         kernel: Some(example_kernel()),
-        climb: 0,
     };
     assert_eq!(parse(EXAMPLE), Ok(expected));
 }

@@ -34,7 +34,7 @@ vm cpus=4
 fn a_declaration_of_one_file_applies_unchanged() {
     let boxfile = over(BASE, "box main\nskill s path=s\n");
     assert_eq!((&*boxfile.name, boxfile.vm.cpus), ("main", 4));
-    assert_eq!((boxfile.skills.len(), boxfile.climb), (1, 1));
+    assert_eq!(boxfile.skills.len(), 1);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
     let paths: Vec<&str> = boxfile.skills.iter().map(|it| &*it.path.value).collect();
     assert_eq!(paths, ["../far/skills/far", "here", "../near/near"]);
     let files: Vec<&str> = boxfile.agent.component.env_files.iter().map(|it| &*it.value).collect();
-    assert_eq!((files, boxfile.climb), (vec!["here.env"], 1));
+    assert_eq!(files, ["here.env"]);
     let files = boxfile.agent.component.files;
     let files: Vec<_> = files.iter().map(|it| (&*it.path.value, &*it.to.value, it.mode)).collect();
     let combined = ("../far/conf/far.yaml", "/srv/far.yaml", Some(0o600));

@@ -2,7 +2,63 @@
 
 use insta::assert_snapshot;
 
+use boxfile_spec::{Reach, Source};
+
 use crate::{errors, file_errors, read, shown};
+
+/// Nothing outside is read, nor looked for: messages show lines of what is read.
+#[test]
+fn a_base_file_outside_is_not_read() {
+    let over = |reach: &Reach, path: &str| {
+        let text = format!("extends {path:?}\nbox b\nagent {{ image \"oci:i\"; }}\n");
+        let source = Source::new("Boxfile", text);
+        let never = |path: &str| panic!("{path} is read");
+        shown(&boxfile_spec::read_within(source, None, reach, never))
+    };
+    let why = "the checkout is /src, which has `.git`; `--checkout DIR` names a larger one";
+    let reach = |up| Reach { up, why: why.to_owned() };
+    assert_snapshot!(over(&reach(Some(1)), "../../etc/shadow"), @r#"
+    error: a base file must be inside the checkout
+      --> Boxfile:1:9
+       |
+     1 | extends "../../etc/shadow"
+       |         ^^^^^^^^^^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place in the checkout, and name it from there; the checkout is /src, which has `.git`; `--checkout DIR` names a larger one
+    "#);
+    assert_snapshot!(over(&reach(Some(1)), "../a/../../b"), @r#"
+    error: a base file must be inside the checkout
+      --> Boxfile:1:9
+       |
+     1 | extends "../a/../../b"
+       |         ^^^^^^^^^^^^^^ `..` after another name leads anywhere
+       |
+       = help: copy it to a place in the checkout, and name it from there
+    "#);
+    assert_snapshot!(over(&reach(None), "base"), @r#"
+    error: a base file must be inside the checkout
+      --> Boxfile:1:9
+       |
+     1 | extends "base"
+       |         ^^^^^^ there is no checkout here
+       |
+       = help: the checkout is /src, which has `.git`; `--checkout DIR` names a larger one
+    "#);
+}
+
+#[test]
+fn a_share_proposes_what_lies_below() {
+    for (host, label) in [
+        ("", "an empty path"),
+        ("/srv", "an absolute path"),
+        ("..", "`..` leads out of it"),
+        ("../x", "`..` leads out of it"),
+        ("a/../b", "`..` leads out of it"),
+    ] {
+        let said = file_errors(&format!("share \"s\" guest=\"/s\" host=\"{host}\""));
+        assert!(said.contains(label) || host.is_empty() && said.contains("empty"), "{said}");
+    }
+}
 
 #[test]
 fn skills_env_files_and_programs_lie_in_the_checkout() {
@@ -30,7 +86,7 @@ skills dir="../skills""#), @r#"
       --> Boxfile:5:16
        |
      5 | skill "c" path="c/../c"
-       |                ^^^^^^^^ `..` leads out of it
+       |                ^^^^^^^^ `..` after another name leads anywhere
        |
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
 
@@ -60,7 +116,7 @@ skills dir="../skills""#), @r#"
        = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`
     "#);
     assert_snapshot!(file_errors(r#"share "data" guest="/data" host="/srv/data""#), @r#"
-    error: the directory of a share must be inside the checkout
+    error: a share proposes a directory below the one where the box is launched
       --> Boxfile:3:33
        |
      3 | share "data" guest="/data" host="/srv/data"
@@ -71,7 +127,7 @@ skills dir="../skills""#), @r#"
 }
 
 #[test]
-fn a_base_widens_the_checkout_by_its_own_directory_and_no_more() {
+fn the_checkout_reaches_up_so_far_and_no_farther() {
     let base =
         "agent { image \"oci:i\"; }\nskill \"a\" path=\"skills/a\"\nskill \"b\" path=\"../b\"\n";
     let document = read(

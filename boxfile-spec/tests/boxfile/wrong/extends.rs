@@ -12,12 +12,12 @@ fn show(files: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_base_that_cannot_be_read() {
-    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"../base.Boxfile\"\n")]), @r#"
-    error: cannot extend `../base.Boxfile`: there is no such file
+    assert_snapshot!(show(&[("Boxfile", "box b\nextends \"base.Boxfile\"\n")]), @r#"
+    error: cannot extend `base.Boxfile`: there is no such file
       --> Boxfile:2:9
        |
-     2 | extends "../base.Boxfile"
-       |         ^^^^^^^^^^^^^^^^^ named here
+     2 | extends "base.Boxfile"
+       |         ^^^^^^^^^^^^^^ named here
        |
        = help: name a file of the checkout, relative to the directory of this one
     "#);

@@ -1,0 +1,119 @@
+//! The checkout that a Boxfile belongs to: the directory beyond which none of its paths lead.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use boxfile_spec::Reach;
+use host_fs::FileError;
+use host_fs::kernel;
+use host_fs::upward::{REPOSITORIES, Repository, Search};
+
+/// A checkout, and why it is this directory.
+#[derive(Debug, Clone)]
+pub struct Checkout {
+    /// The directory, without links; `None` if even the Boxfile's own is none.
+    pub directory: Option<PathBuf>,
+    /// The same, as seen from the Boxfile.
+    pub(super) reach: Reach,
+}
+
+/// Why a directory cannot be the checkout of a Boxfile.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckoutError {
+    /// The directory cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The Boxfile is elsewhere.
+    #[error("the Boxfile is in {}, which is not in {}", .0.display(), .1.display())]
+    Elsewhere(PathBuf, PathBuf),
+}
+
+impl Checkout {
+    /// Returns the directory of a Boxfile.
+    pub fn own(base: &Path) -> Self {
+        Self { directory: Some(base.to_owned()), reach: Reach::default() }
+    }
+
+    /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`.
+    ///
+    /// # Errors
+    /// [`CheckoutError`].
+    pub fn named(directory: &Path, base: &Path) -> Result<Self, CheckoutError> {
+        let failed = |error| FileError::of("use as the checkout", directory)(error);
+        let (real, start) = (real(directory).map_err(failed)?, real(base).map_err(failed)?);
+        if !real.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()).into());
+        }
+        if let Some(place) = kernel::around(&real).map_err(failed)? {
+            return Err(failed(kernel::no_files(&place)).into());
+        }
+        let Some(up) = depth(&start, &real) else {
+            return Err(CheckoutError::Elsewhere(start, real));
+        };
+        let why = format!("the checkout is {}, as `--checkout` says", real.display());
+        Ok(Self { directory: Some(real), reach: Reach { up: Some(up), why } })
+    }
+
+    /// Finds the checkout of a Boxfile, whose directory is `base`: the repository that it lies in, else that directory.
+    /// Neither is `/`, somebody's home or the kernel's. A Boxfile whose directory cannot be found has none.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn find(base: &Path, search: &Search) -> Result<Self, CheckoutError> {
+        let failed = |error| FileError::of("find the checkout of", base)(error);
+        let Ok(start) = real(base) else {
+            return Ok(Self { directory: None, reach: Reach { up: None, why: String::new() } });
+        };
+        let kernels = kernel::around(&start).map_err(failed)?.is_some();
+        if kernels || search.is_home(&start) {
+            let what = if kernels { "the kernel's" } else { "a home directory, or `/`" };
+            let why = format!(
+                "the Boxfile lies in {}, which is {what}: put it into a directory with what it \
+                 names, or name the checkout with `--checkout DIR`",
+                start.display()
+            );
+            return Ok(Self { directory: None, reach: Reach { up: None, why } });
+        }
+        let found = search.repository(&start);
+        let why = why(&found);
+        let directory = match found {
+            Repository::At(directory, _) => directory,
+            Repository::Unused(..) | Repository::None => start.clone(),
+        };
+        let up = depth(&start, &directory);
+        Ok(Self { directory: Some(directory), reach: Reach { up, why } })
+    }
+}
+
+/// Says why the checkout reaches no farther, and what to do about it.
+fn why(found: &Repository) -> String {
+    match found {
+        Repository::At(directory, name) => format!(
+            "the checkout is {}, which has `{name}`; `--checkout DIR` names a larger one",
+            directory.display()
+        ),
+        Repository::Unused(directory, name, reason) => {
+            let directory = directory.display();
+            format!(
+                "the checkout is the Boxfile's directory: {directory} has `{name}`, but {reason}; \
+                 if it is the checkout, add `--checkout {}`",
+                box_image::text::shell_path(directory.to_string())
+            )
+        }
+        Repository::None => format!(
+            "the checkout is the Boxfile's directory, as none above it has {}; `--checkout DIR` \
+             names a larger one",
+            REPOSITORIES.map(|it| format!("`{it}`")).join(", ")
+        ),
+    }
+}
+
+/// Returns how many directories a directory is below another one, both without links.
+fn depth(inner: &Path, outer: &Path) -> Option<usize> {
+    Some(inner.strip_prefix(outer).ok()?.iter().count())
+}
+
+/// Returns a path without links; the empty one is the current directory.
+fn real(path: &Path) -> io::Result<PathBuf> {
+    if path == Path::new("") { Path::new(".") } else { path }.canonicalize()
+}

@@ -1,0 +1,174 @@
+//! The directories above one: where something is looked for that nobody named.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::trust::{Stranger, Trusted};
+
+/// What a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
+/// Jujutsu and of Mercurial. Nothing in it is checked in.
+pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
+
+/// Where a search ends, and whose files it finds.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The home directories, without links: nothing above them is looked at.
+    pub homes: Vec<PathBuf>,
+    /// Who may have put there what is found.
+    pub trusted: Trusted,
+}
+
+/// Where the repository is in which a directory lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repository {
+    /// This directory has one of [`REPOSITORIES`], the name.
+    At(PathBuf, &'static str),
+    /// This directory has it, too, and is not used, for this reason.
+    Unused(PathBuf, &'static str, String),
+    /// There is none up to where the search ends.
+    None,
+}
+
+impl Search {
+    /// Returns the directories above one without links, the nearest first: those of the same file system, up to a home
+    /// directory or `/`.
+    pub fn above<'p>(&self, start: &'p Path) -> impl Iterator<Item = &'p Path> {
+        let device = |path: &Path| fs::metadata(path).ok().map(|it| it.dev());
+        let own = device(start);
+        let pairs = start.ancestors().zip(start.ancestors().skip(1));
+        let searched = pairs.take_while(move |(below, directory)| {
+            !self.is_home(below) && own.is_some() && device(directory) == own
+        });
+        searched.map(|(_, directory)| directory)
+    }
+
+    /// Returns whether a directory without links is somebody's home, or `/`: what lies in it belongs to no one checkout.
+    pub fn is_home(&self, directory: &Path) -> bool {
+        directory == Path::new("/") || self.homes.iter().any(|home| home == directory)
+    }
+
+    /// Finds the nearest directory, from one without links upward, that is a repository's uppermost. One above
+    /// counts only if all directories up to it belong to whom is trusted, and if it is nobody's home.
+    pub fn repository(&self, start: &Path) -> Repository {
+        let Some((found, name)) = std::iter::once(start)
+            .chain(self.above(start))
+            .find_map(|directory| Some((directory, mark(directory)?)))
+        else {
+            return Repository::None;
+        };
+        let is_home = self.is_home(found).then(|| "it is a home directory".to_owned());
+        match is_home.or_else(|| self.stranger(start, found, name)) {
+            Some(reason) => Repository::Unused(found.to_owned(), name, reason),
+            None => Repository::At(found.to_owned(), name),
+        }
+    }
+
+    /// Says who else could have made a repository of a directory above `start`, or could put things in between.
+    fn stranger(&self, start: &Path, found: &Path, name: &str) -> Option<String> {
+        if start == found {
+            return None;
+        }
+        let between = start.ancestors().take_while(|it| *it != found);
+        let mut places = between.map(Path::to_owned).chain([found.join(name)]);
+        places.find_map(|place| match self.trusted.stranger(&place) {
+            Ok(stranger) => Some(reason(stranger?)),
+            Err(error) => Some(error.to_string()),
+        })
+    }
+}
+
+fn reason(stranger: Stranger) -> String {
+    match stranger {
+        Stranger::Owner(uid) => {
+            format!("it, or a directory in it, belongs to another user (uid {uid})")
+        }
+        stranger => stranger.to_string(),
+    }
+}
+
+/// Returns the name by which a directory is known as a repository's uppermost.
+fn mark(directory: &Path) -> Option<&'static str> {
+    REPOSITORIES.into_iter().find(|name| directory.join(name).symlink_metadata().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// The directory `a/b/c`, and a search that trusts this user.
+    fn scene() -> (tempfile::TempDir, PathBuf, Search) {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        fs::create_dir_all(real.join("a/b/c")).unwrap();
+        (root, real, Search { homes: Vec::new(), trusted: Trusted::this_user() })
+    }
+
+    #[test]
+    fn the_nearest_repository_counts() {
+        let (_root, at, search) = scene();
+        assert_eq!(search.repository(&at.join("a/b/c")), Repository::None);
+        for (name, place) in [(".git", "a"), (".hg", "a/b"), (".jj", "a/b/c")] {
+            fs::create_dir(at.join(place).join(name)).unwrap();
+            let found = Repository::At(at.join(place), name);
+            assert_eq!(search.repository(&at.join("a/b/c")), found);
+        }
+        fs::write(at.join("a/b/c/.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(search.repository(&at.join("a/b/c")), Repository::At(at.join("a/b/c"), ".git"));
+        assert_eq!(search.repository(&at.join("a")), Repository::At(at.join("a"), ".git"));
+    }
+
+    #[test]
+    fn the_search_ends_at_a_home_which_is_no_repository() {
+        let (_root, at, mut search) = scene();
+        search.homes = vec![at.join("a")];
+        let above: Vec<_> = search.above(&at.join("a/b/c")).map(Path::to_owned).collect();
+        assert_eq!(above, [at.join("a/b"), at.join("a")]);
+        assert_eq!(search.above(&at.join("a")).count(), 0);
+        fs::create_dir(at.join(".git")).unwrap();
+        assert_eq!(search.repository(&at.join("a/b")), Repository::None);
+        fs::create_dir(at.join("a/.git")).unwrap();
+        for start in ["a", "a/b"] {
+            let Repository::Unused(_, _, why) = search.repository(&at.join(start)) else {
+                panic!()
+            };
+            assert_eq!(why, "it is a home directory");
+        }
+    }
+
+    #[test]
+    fn another_file_system_is_not_searched() {
+        let (_root, _at, search) = scene();
+        let proc = Path::new("/proc/self");
+        assert_ne!(fs::metadata("/").unwrap().dev(), fs::metadata(proc).unwrap().dev());
+        assert_eq!(search.above(Path::new("/proc")).count(), 0);
+        assert_eq!(search.above(Path::new("/none/such")).count(), 0);
+    }
+
+    #[test]
+    fn a_repository_that_others_could_have_made_is_not_used() {
+        let (_root, at, search) = scene();
+        fs::create_dir(at.join("a/.git")).unwrap();
+        let set = |path: &str, mode| {
+            fs::set_permissions(at.join(path), Permissions::from_mode(mode)).unwrap();
+        };
+        for path in ["a/.git", "a", "a/b", "a/b/c"] {
+            set(path, 0o777);
+            let found = search.repository(&at.join("a/b/c"));
+            let Repository::Unused(place, ".git", why) = found else { panic!("{path}: {found:?}") };
+            assert_eq!(place, at.join("a"));
+            assert!(why.starts_with("everybody can write to "), "{why}");
+            set(path, 0o755);
+        }
+        assert_eq!(search.repository(&at.join("a/b/c")), Repository::At(at.join("a"), ".git"));
+        let nobody = Trusted { users: vec![u32::MAX - 1], groups: Vec::new() };
+        let search = Search { homes: Vec::new(), trusted: nobody };
+        let Repository::Unused(_, _, why) = search.repository(&at.join("a/b")) else { panic!() };
+        assert!(why.contains("belongs to another user (uid "), "{why}");
+        let own = search.repository(&at.join("a"));
+        assert_eq!(own, Repository::At(at.join("a"), ".git"), "its own directory is its own");
+    }
+}
