@@ -1,15 +1,16 @@
 //! The client for registries: its configuration, credentials, certificates, a proxy.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use box_image::ErrorCode;
-use boxfile_spec::{Diagnostic, Source, Sources, Span};
+use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
 use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::read::{Links, ReadError, read_file};
 use host_fs::{FileError, absolute_path};
-use oci_registry::{ConfigError, Options, Registry, RegistryConfig};
+use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
 use super::locate::{config_home, path};
@@ -29,9 +30,20 @@ pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registr
         config_file,
         auth_files: auth_files(),
         helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
+        notices: (!as_json).then(notices),
         network: network(as_json),
         ..Options::default()
     }))
+}
+
+/// Returns notices for a person: each once, however many images ask.
+fn notices() -> Notices {
+    let told = Mutex::new(BTreeSet::new());
+    Notices::new(move |why| {
+        if told.lock().is_ok_and(|mut told| told.insert(why.to_owned())) {
+            terminal::note(&format!("note: credentials were passed over: {}", shown(why)));
+        }
+    })
 }
 
 /// Returns how this command uses the network.

@@ -102,7 +102,7 @@ error_codes! {
     DownloadFailed "download-failed" "A server refused a download, or the download broke off",
     RegistryUnauthorized "registry-unauthorized" "The registry wants credentials, or refuses them",
     RegistryInvalid "registry-invalid" "The registry's response is not what the protocol allows",
-    RegistryConfig "registry-config" "registries.toml or a file of credentials cannot be used",
+    RegistryConfig "registry-config" "registries.toml cannot be used",
 
     StoreInvalid "store-invalid" "The directory is not a store of this version, or another user can change it",
     StoreDamaged "store-damaged" "The store lacks a blob, or holds a damaged one",

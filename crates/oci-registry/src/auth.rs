@@ -8,7 +8,7 @@ use download::http::RemoteUrl;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::challenge::{self, Challenge};
-use crate::credentials::{self, Credentials, Login};
+use crate::credentials::{self, Credentials, Search};
 use crate::error::RegistryError;
 use crate::server::Server;
 use crate::token::{self, basic, bearer};
@@ -18,14 +18,14 @@ use crate::token::{self, basic, bearer};
 pub(crate) struct State {
     /// The `Authorization` header of each request.
     pub(crate) authorization: Option<HeaderValue>,
-    /// The login, if there is one, once it was looked for.
-    login: Option<Option<Login>>,
+    /// The credentials, once they were looked for.
+    search: Option<Search>,
 }
 
 impl State {
-    /// Returns the login for the server, if there is one.
-    pub(crate) fn login(&self) -> Option<&Login> {
-        self.login.as_ref()?.as_ref()
+    /// Returns what looking for credentials gave; nothing before that.
+    pub(crate) fn search(&self) -> Search {
+        self.search.clone().unwrap_or_default()
     }
 }
 
@@ -37,26 +37,51 @@ pub(crate) fn renew(
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
     let challenge = challenge::read(headers).map_err(|why| unknown(server, why))?;
-    let login = match state.login.take() {
-        Some(known) => known,
-        None => credentials::find(&server.options, &server.repository)?,
-    };
-    let login = state.login.insert(login).as_ref();
-    let authorization = match (&challenge, login.map(|it| &it.credentials)) {
+    let search = state.search.get_or_insert_with(|| {
+        let found = credentials::find(&server.options, &server.repository);
+        found.passed_over.iter().for_each(|why| server.options.notice(why));
+        found
+    });
+    let authorization = match (&challenge, search.login.as_ref().map(|it| &it.credentials)) {
         (_, Some(Credentials::Token(token))) => bearer(token),
         (Challenge::Basic, Some(Credentials::Password { user, password })) => basic(user, password),
-        (Challenge::Basic, _) => return Err(server.unauthorized(what, None)),
+        (Challenge::Basic, _) => None,
         (Challenge::Bearer { realm, service }, _) => {
             let realm = trusted(server, realm)?;
-            Some(token::fetch(server, what, &realm, service.as_deref(), login)?)
+            Some(granted(server, what, &realm, service.as_deref(), search)?)
         }
     };
     // A header that was refused, or that cannot be sent, is of no use.
     if authorization.is_none() || authorization == state.authorization {
-        return Err(server.unauthorized(what, login));
+        return Err(server.unauthorized(what, search));
     }
     state.authorization = authorization;
     Ok(())
+}
+
+/// Returns a token for the login. Where that is refused, as after a password has expired, it returns
+/// a token that everybody gets, if there is one: public images need no login.
+fn granted(
+    server: &Server,
+    what: &str,
+    realm: &RemoteUrl,
+    service: Option<&str>,
+    search: &mut Search,
+) -> Result<HeaderValue, RegistryError> {
+    // To ask more often with a refused password could lock the account.
+    let login = search.login.as_ref().filter(|_| !search.is_refused);
+    let credentials = login.map(|it| &it.credentials);
+    let refused = match (token::fetch(server, realm, service, credentials)?, login) {
+        (Some(token), _) => return Ok(token),
+        (None, Some(login)) => format!("{} refuses {login}", realm.host()),
+        (None, None) => return Err(server.unauthorized(what, search)),
+    };
+    let Ok(Some(token)) = token::fetch(server, realm, service, None) else {
+        return Err(server.unauthorized(what, search));
+    };
+    search.is_refused = true;
+    server.options.notice(&refused);
+    Ok(token)
 }
 
 fn unknown(server: &Server, why: &'static str) -> RegistryError {

@@ -30,19 +30,28 @@ struct Scheme {
 /// the place of the tokens only.
 pub(super) fn read(headers: &HeaderMap) -> Result<Challenge, &'static str> {
     let mut schemes = Vec::new();
+    // A header of another scheme may have a form of its own (`Negotiate TOKEN==`).
+    let mut malformed = false;
+    if !headers.contains_key(WWW_AUTHENTICATE) {
+        return Err("it does not say how, as a proxy or a login page in its place would not");
+    }
     for value in headers.get_all(WWW_AUTHENTICATE).iter().take(MOST) {
         let text = value.to_str().map_err(|_| "it is not ASCII")?;
         if text.len() > LONGEST {
             return Err("it is too long");
         }
-        schemes.extend(parse(text).ok_or("it is malformed")?);
+        match parse(text) {
+            Some(found) => schemes.extend(found),
+            None => malformed = true,
+        }
     }
     if let Some(bearer) = schemes.iter_mut().find(|it| it.name == "bearer") {
         let realm = bearer.params.remove("realm").ok_or("it names no realm")?;
         return Ok(Challenge::Bearer { realm, service: bearer.params.remove("service") });
     }
     let basic = schemes.iter().any(|it| it.name == "basic");
-    basic.then_some(Challenge::Basic).ok_or("it is neither Bearer nor Basic")
+    let other = if malformed { "it is malformed" } else { "it is neither Bearer nor Basic" };
+    basic.then_some(Challenge::Basic).ok_or(other)
 }
 
 /// Reads one header: `SCHEME NAME=VALUE, NAME="VALUE", SCHEME …`.
@@ -137,11 +146,21 @@ mod tests {
     }
 
     #[test]
+    fn a_header_of_another_scheme_does_not_hide_the_rest() {
+        for other in ["Negotiate YIIK==", "NTLM TlRMTVNTUAAC=", "Custom <x>"] {
+            assert_eq!(of(&[other, "Basic realm=x"]), Ok(Challenge::Basic), "{other}");
+            let realm = r#"Bearer realm="https://a.example.org""#;
+            assert_eq!(of(&[realm, other]), bearer("https://a.example.org", None), "{other}");
+        }
+    }
+
+    #[test]
     fn the_rest_is_refused() {
         for bad in ["", "Digest realm=x", "Negotiate"] {
             assert_eq!(of(&[bad]), Err("it is neither Bearer nor Basic"), "{bad}");
         }
-        assert_eq!(of(&[]), Err("it is neither Bearer nor Basic"));
+        let why = "it does not say how, as a proxy or a login page in its place would not";
+        assert_eq!(of(&[]), Err(why));
         assert_eq!(of(&["Bearer service=x"]), Err("it names no realm"));
         for bad in [
             "realm=x",

@@ -29,12 +29,19 @@ pub enum RegistryError {
     #[error("{host} wants its tokens to be fetched over http, which is not encrypted")]
     PlainRealm { host: String },
     /// The registry wants credentials, or refuses `credentials`: whose they are, and where they come
-    /// from. Many registries answer the same for an image that does not exist.
+    /// from. Many registries answer the same for an image that does not exist. `passed_over` are files of
+    /// credentials and helpers that could not be used, each with the reason.
     #[error(
-        "{host} {} for {what}, or does not have it",
-        credentials.as_ref().map_or("wants credentials".to_owned(), |it| format!("refuses {it}"))
+        "{host} {} for {what}, or does not have it{}",
+        credentials.as_ref().map_or("wants credentials".to_owned(), |it| format!("refuses {it}")),
+        passed_over.iter().map(|it| format!("; {it}")).collect::<String>()
     )]
-    Unauthorized { what: String, host: String, credentials: Option<String> },
+    Unauthorized {
+        what: String,
+        host: String,
+        credentials: Option<String>,
+        passed_over: Vec<String>,
+    },
     /// The registry has no such repository, manifest or blob. `tag` is the tag that was requested.
     #[error("registry {host} has no {what}")]
     NotFound { what: String, host: String, tag: Option<String> },
@@ -42,10 +49,10 @@ pub enum RegistryError {
     /// unknown way, or has no token. What it has is not repeated.
     #[error("{what}: {why}")]
     Response { what: String, why: &'static str },
-    /// A file of credentials cannot be used, or a credential helper does not work. Nothing of what
-    /// they say is repeated: `from` names the file or the helper, with what it does not give.
-    #[error("{from}: {why}")]
-    Credentials { from: String, why: String },
+    /// The answer is a page for a browser, or other text that no registry sends: a proxy, a filter or
+    /// a login page answers in the registry's place, or the host is no registry.
+    #[error("the answer for {what} is {found}, which no registry sends")]
+    NotARegistry { what: String, host: String, found: &'static str },
     /// Neither the mirrors nor the registry itself could help.
     #[error("mirror {}; registry {host}", mirrors.join("; mirror "))]
     AfterMirrors { mirrors: Vec<String>, host: String, source: Box<Self> },
@@ -62,7 +69,7 @@ impl RegistryError {
     pub(crate) const fn is_local(&self) -> bool {
         match self {
             Self::Download(error) => error.is_local(),
-            Self::Name { .. } | Self::Credentials { .. } => true,
+            Self::Name { .. } => true,
             _ => false,
         }
     }

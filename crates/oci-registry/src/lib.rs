@@ -8,6 +8,7 @@
 //! name         text                    → Repository, Reference
 //! config       registries.toml         → mirrors, plain http, trusted realms
 //! credentials  repository              → password or token, from files and helpers
+//! page         a response              → whether a registry can have sent it
 //! challenge    WWW-Authenticate        → Basic, or Bearer and its realm
 //! server       –                         Options, and one repository on one server
 //! refusal      response                → an error
@@ -44,6 +45,7 @@ mod credentials;
 mod error;
 mod manifest;
 mod name;
+mod page;
 mod refusal;
 mod server;
 mod session;
@@ -58,4 +60,4 @@ pub use manifest::{
     DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_SCHEMA_1_TYPES, MANIFEST_LIMIT, Manifest,
 };
 pub use name::{Reference, Repository, Tag};
-pub use server::Options;
+pub use server::{Notices, Options};

@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::error::RegistryError;
 use crate::name::Reference;
+use crate::page;
 use crate::refusal;
 use crate::server::Resource;
 use crate::session::Session;
@@ -25,6 +26,9 @@ pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 ];
+/// Media types that servers of plain files give to any document: the document's own type then counts.
+const GENERIC_TYPES: [&str; 4] =
+    ["application/json", "application/octet-stream", "binary/octet-stream", "text/plain"];
 /// The media types that are requested.
 const MEDIA_TYPES: [&str; 4] =
     [OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE];
@@ -70,6 +74,7 @@ fn attempt(
     let limit = if Guard::Limit.catches(true) { MANIFEST_LIMIT } else { u64::MAX };
     let policy = &server.options.network.policy;
     let bytes = Body::new(what, response, policy, deadline).read_whole(limit)?;
+    page::check_page(server, what, &bytes)?;
     let digest = Digest::of(&bytes);
     let asked = match reference {
         Reference::Digest(digest) => Some(*digest),
@@ -81,6 +86,7 @@ fn attempt(
             return Err(DownloadError::WrongDigest { what, expected, found }.into());
         }
     }
+    page::check_document(server, what, &bytes)?;
     Ok(Manifest { bytes, media_type: media_type(&headers, what)?, digest })
 }
 
@@ -100,12 +106,15 @@ fn named_digest(headers: &HeaderMap, what: &str) -> Result<Option<Digest>, Regis
     Err(RegistryError::response(what, why))
 }
 
-/// Returns the media type that the registry names, without its parameters. An unknown one is not
-/// repeated in messages: it could be anything.
+/// Returns the media type that the registry names, without its parameters; `None` for one that every document can
+/// have. An unknown one is not repeated in messages: it could be anything.
 fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, RegistryError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let named = value.to_str().unwrap_or_default();
     let named = named.split(';').next().unwrap_or(named).trim();
+    if GENERIC_TYPES.iter().any(|it| named.eq_ignore_ascii_case(it)) {
+        return Ok(None);
+    }
     let why = "its media type is not that of a manifest or an index";
     let mut known = MEDIA_TYPES.into_iter().chain(DOCKER_SCHEMA_1_TYPES);
     known.find(|known| *known == named).map(Some).ok_or_else(|| RegistryError::response(what, why))

@@ -1,5 +1,6 @@
 //! One repository on one server, and how registries are asked.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use download::NetworkOptions;
 use download::http::{Client, RemoteUrl};
 
 use crate::config::{Host, RegistryConfig};
-use crate::credentials::Login;
+use crate::credentials::Search;
 use crate::error::RegistryError;
 use crate::name::{Reference, Repository};
 
@@ -27,6 +28,8 @@ pub struct Options {
     pub helper_path: Vec<PathBuf>,
     /// How long to wait for such a program, which may ask a person.
     pub helper_patience: Duration,
+    /// Is told of credentials that could not be used.
+    pub notices: Option<Notices>,
     /// How many blobs are fetched at once.
     pub parallel: usize,
     /// How the network is used.
@@ -42,8 +45,37 @@ impl Default for Options {
             auth_files: Vec::new(),
             helper_path: Vec::new(),
             helper_patience: Duration::from_secs(60),
+            notices: None,
             parallel: 4,
             network: NetworkOptions::default(),
+        }
+    }
+}
+
+/// A function that is told, in one statement without a full stop, why credentials were passed over: a broken file
+/// of credentials does not keep a registry that is open to everybody from being asked. No statement has a secret.
+#[derive(Clone)]
+pub struct Notices(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Notices {
+    /// Returns notices that go to a function. It may be called from several threads, and more than once with the
+    /// same statement.
+    pub fn new(tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for Notices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Notices").finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// Tells why credentials were passed over.
+    pub(crate) fn notice(&self, statement: &str) {
+        if let Some(Notices(tell)) = &self.notices {
+            tell(statement);
         }
     }
 }
@@ -72,10 +104,12 @@ impl Server {
         self.base.join(&path).map_err(|_| RegistryError::Name { text: path, why })
     }
 
-    /// Returns the error of a server that does not accept a login, or has been given none.
-    pub(crate) fn unauthorized(&self, what: &str, login: Option<&Login>) -> RegistryError {
+    /// Returns the error of a server that does not accept the login that was found, or has been given none.
+    pub(crate) fn unauthorized(&self, what: &str, search: &Search) -> RegistryError {
         let (what, host) = (what.to_owned(), self.repository.host().to_owned());
-        RegistryError::Unauthorized { what, host, credentials: login.map(ToString::to_string) }
+        let credentials = search.login.as_ref().map(ToString::to_string);
+        let passed_over = search.passed_over.clone();
+        RegistryError::Unauthorized { what, host, credentials, passed_over }
     }
 }
 

@@ -9,6 +9,7 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 
 use crate::auth::{self, State};
 use crate::error::RegistryError;
+use crate::page;
 use crate::server::{Resource, Server};
 
 /// The attempts at a mirror, after which another server is asked.
@@ -45,19 +46,32 @@ impl Session {
         let sent = self.state().authorization.clone();
         let response = self.send_with(resource, headers, sent.clone())?;
         if !asks_for_credentials(&response) {
-            return Ok(response);
+            return self.found(what, response);
         }
-        let (renewed, login) = {
+        let renewed = {
             // One thread asks for the token; the others wait for it here.
             let mut state = self.state();
             if state.authorization == sent {
                 auth::renew(&self.server, &mut state, what, response.response.headers())?;
             }
-            (state.authorization.clone(), state.login().cloned())
+            state.authorization.clone()
         };
         let response = self.send_with(resource, headers, renewed)?;
         if asks_for_credentials(&response) {
-            return Err(self.server.unauthorized(what, login.as_ref()));
+            return Err(self.server.unauthorized(what, &self.state().search()));
+        }
+        self.found(what, response)
+    }
+
+    /// Checks that a response is not "no such image" only because the credentials for it were refused.
+    fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
+        let status = response.response.status();
+        let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);
+        if is_hidden && response.same_origin {
+            let search = self.state().search();
+            if search.is_refused {
+                return Err(self.server.unauthorized(what, &search));
+            }
         }
         Ok(response)
     }
@@ -78,10 +92,13 @@ impl Session {
             }
             error => error.into(),
         })?;
-        let encoding = response.response.headers().get(CONTENT_ENCODING);
-        if response.response.status().is_success() && encoding.is_some_and(|it| it != "identity") {
-            let why = "it is compressed, which was not asked for";
-            return Err(RegistryError::response(what, why));
+        let headers = response.response.headers();
+        if response.response.status().is_success() {
+            if headers.get(CONTENT_ENCODING).is_some_and(|it| it != "identity") {
+                let why = "it is compressed, which was not asked for";
+                return Err(RegistryError::response(what, why));
+            }
+            page::check_headers(&self.server, what, headers)?;
         }
         Ok(response)
     }

@@ -12,8 +12,9 @@ use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
 
-use crate::credentials::{Credentials, Login, Secret};
+use crate::credentials::{Credentials, Secret};
 use crate::error::RegistryError;
+use crate::page;
 use crate::refusal;
 use crate::server::Server;
 
@@ -31,18 +32,18 @@ struct Granted {
     access_token: Option<Secret>,
 }
 
-/// Fetches a token for reading the server's repository, and returns the header that has it.
+/// Fetches a token for reading the server's repository, and returns the header that has it; `None` where the
+/// credentials, or their lack, are refused.
 pub(crate) fn fetch(
     server: &Server,
-    what: &str,
     realm: &RemoteUrl,
     service: Option<&str>,
-    login: Option<&Login>,
-) -> Result<HeaderValue, RegistryError> {
-    let response = request(server, realm, service, login.map(|it| &it.credentials))?;
+    credentials: Option<&Credentials>,
+) -> Result<Option<HeaderValue>, RegistryError> {
+    let response = request(server, realm, service, credentials)?;
     match response.response.status() {
-        StatusCode::OK => read(server, realm, response),
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(server.unauthorized(what, login)),
+        StatusCode::OK => read(server, realm, response).map(Some),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(None),
         status if status.is_redirection() => Err(useless(server, realm, "it redirects")),
         _ => {
             let what = format!("a token for {}", server.repository);
@@ -86,7 +87,9 @@ fn read(
     let what = format!("the token for {}", server.repository);
     let policy = &server.options.network.policy;
     let deadline = Attempts::new(policy).deadline(0);
+    page::check_headers(server, &what, response.response.headers())?;
     let text = Body::new(&what, response, policy, deadline).read_whole(LIMIT)?;
+    page::check_page(server, &what, &text)?;
     let granted = serde_json::from_slice::<Granted>(&text)
         .map_err(|_| useless(server, realm, "its answer is malformed"))?;
     let token = granted.token.or(granted.access_token);

@@ -108,9 +108,23 @@ impl Explain for RegistryError {
                 let lines = in_config(config_file.as_deref(), host, &setting);
                 help(RegistryUnauthorized, format!("if you trust it with your password, {lines}"))
             }
-            Self::Unauthorized { host, .. } => help(
+            Self::Unauthorized { host, passed_over, .. } if passed_over.is_empty() => help(
                 RegistryUnauthorized,
                 format!("check the name of the image, or log in: docker login {host}"),
+            ),
+            Self::Unauthorized { host, .. } => help(
+                RegistryUnauthorized,
+                format!(
+                    "check the name of the image. Or correct that file (a line `credsStore` whose helper is \
+                     gone can be removed), and log in: docker login {host}"
+                ),
+            ),
+            Self::NotARegistry { host, .. } => help(
+                RegistryInvalid,
+                format!(
+                    "a proxy, a filter of the network or a login page may answer for {host}: \
+                     `curl -i https://{host}/v2/` shows what does. Or another host was meant"
+                ),
             ),
             Self::NotFound { tag: Some(tag), .. } if tag == DEFAULT_TAG => help(
                 ImageNotFound,
@@ -119,7 +133,6 @@ impl Explain for RegistryError {
             Self::NotFound { .. } => ImageNotFound.into(),
             Self::Name { .. } => BoxfileInvalid.into(),
             Self::PlainRealm { .. } => ServerUntrusted.into(),
-            Self::Credentials { .. } => RegistryConfig.into(),
             _ => RegistryInvalid.into(),
         }
     }

@@ -10,25 +10,20 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_image::docker_name::registry_host;
-use download::DownloadError;
-use host_fs::read::{Links, ReadError, read_file};
+use host_fs::read::{Links, read_file};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
-use crate::error::RegistryError;
 use crate::name::Repository;
 
 /// The most bytes that such a file may have.
 const LIMIT: u64 = 1 << 20;
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct AuthFile {
-    #[serde(default)]
-    auths: BTreeMap<String, Entry>,
-    #[serde(default)]
-    cred_helpers: BTreeMap<String, String>,
-    #[serde(default)]
+    auths: Option<BTreeMap<String, Option<Entry>>>,
+    cred_helpers: Option<BTreeMap<String, Option<String>>>,
     creds_store: Option<String>,
 }
 
@@ -52,21 +47,30 @@ pub(super) enum Found {
 
 impl AuthFile {
     /// Reads a file; `None` if it does not exist.
-    pub(super) fn read(path: &Path) -> Result<Option<Self>, RegistryError> {
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(super) fn read(path: &Path) -> Result<Option<Self>, String> {
         match read_file(path, Links::Follow, LIMIT) {
             Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),
             Err(error) if error.is_absent() => Ok(None),
-            Err(ReadError::TooLong { limit, .. }) => {
-                let what = path.display().to_string();
-                Err(DownloadError::TooLarge { what, limit }.into())
-            }
             Err(error) => Err(bad(path, &error.to_string())),
         }
     }
 
-    /// Reads the text of a file. Errors name only a place, as the text around it may be a password.
+    /// Reads the text of a file; one without text has no settings. Errors name only a place, as the text
+    /// around it may be a password.
     fn parse(text: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(text).map_err(|error| {
+        if [&b"\xff\xfe"[..], b"\xfe\xff"].iter().any(|mark| text.starts_with(mark)) {
+            return Err("it is in UTF-16; save it as UTF-8".to_owned());
+        }
+        // What editors and shells of Windows put in front.
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        if text.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let read = serde_json::from_slice::<Option<Self>>(text).map(Option::unwrap_or_default);
+        read.map_err(|error| {
             let (line, column) = (error.line(), error.column());
             format!("line {line}, column {column} is not as docker or podman write it")
         })
@@ -74,28 +78,33 @@ impl AuthFile {
 
     /// Returns where the credentials for a repository are: a helper for this registry, then the file
     /// itself with the longest key that fits, then the helper for all registries.
-    pub(super) fn find(
-        &self,
-        path: &Path,
-        repository: &Repository,
-    ) -> Result<Option<Found>, RegistryError> {
+    ///
+    /// # Errors
+    /// Why an entry for the repository cannot be used.
+    pub(super) fn find(&self, repository: &Repository) -> Result<Option<Found>, String> {
         let host = repository.host();
-        let mut helpers = self.cred_helpers.iter();
-        if let Some((_, name)) = helpers.find(|(key, _)| normal(key) == host) {
+        let is_given = |name: &&String| !name.is_empty();
+        let mut helpers = self.cred_helpers.iter().flatten();
+        if let Some((_, name)) = helpers.find(|(key, _)| normal(key) == host)
+            && let Some(name) = name.as_ref().filter(is_given)
+        {
             return Ok(Some(Found::Helper(name.clone())));
         }
         let full = format!("{host}/{}", repository.name());
         let mut key = full.as_str();
         loop {
-            for (_, entry) in self.auths.iter().filter(|(it, _)| normal(it) == key) {
-                let credentials = entry.credentials().map_err(|why| bad(path, &why));
-                if let Some(credentials) = credentials? {
+            for (_, entry) in self.auths.iter().flatten().filter(|(it, _)| normal(it) == key) {
+                let credentials = entry.as_ref().map(Entry::credentials).transpose()?.flatten();
+                if let Some(credentials) = credentials {
                     return Ok(Some(Found::Here(credentials)));
                 }
             }
             match key.rsplit_once('/') {
                 Some((shorter, _)) => key = shorter,
-                None => return Ok(self.creds_store.clone().map(Found::Helper)),
+                None => {
+                    let helper = self.creds_store.as_ref().filter(is_given);
+                    return Ok(helper.cloned().map(Found::Helper));
+                }
             }
         }
     }
@@ -112,8 +121,7 @@ impl Entry {
             return Ok(Some(Credentials::Token(token.clone())));
         }
         if let Some(auth) = self.auth.as_ref().filter(full) {
-            let why = "an `auth` is not USER:PASSWORD in base64";
-            return decode(auth).map(Some).ok_or_else(|| why.to_owned());
+            return decode(auth).map(Some).map_err(str::to_owned);
         }
         Ok(match (&self.username, self.password.as_ref().filter(full)) {
             (Some(user), Some(password)) if !user.is_empty() => {
@@ -124,15 +132,22 @@ impl Entry {
     }
 }
 
-/// Reads `USER:PASSWORD` in base64. Some programs fill it up with NULs.
-fn decode(auth: &Secret) -> Option<Credentials> {
-    let bytes = BASE64_STANDARD.decode(auth.expose()).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    let (user, password) = text.trim_end_matches('\0').split_once(':')?;
+/// Reads `USER:PASSWORD` in base64. Some programs fill it up with NULs; `base64` breaks its lines, which Go's
+/// reader passes over.
+fn decode(auth: &Secret) -> Result<Credentials, &'static str> {
+    const OTHER: &str = "an `auth` is not USER:PASSWORD in base64";
+    let unbroken: String = auth.expose().chars().filter(|it| !matches!(it, '\r' | '\n')).collect();
+    let bytes = BASE64_STANDARD.decode(unbroken).map_err(|_| OTHER)?;
+    let text = String::from_utf8(bytes).map_err(|_| OTHER)?;
+    let text = text.trim_end_matches('\0');
+    if text.ends_with('\n') {
+        return Err("an `auth` ends with a line end, as `echo` without -n writes it");
+    }
     // A name or password with control characters cannot be meant.
-    let plain = !text.trim_end_matches('\0').chars().any(char::is_control);
-    (plain && !user.is_empty())
-        .then(|| Credentials::Password { user: user.to_owned(), password: Secret::new(password) })
+    let plain = !text.chars().any(char::is_control);
+    let (user, password) = text.split_once(':').ok_or(OTHER)?;
+    let (is_usable, password) = (plain && !user.is_empty(), Secret::new(password));
+    is_usable.then(|| Credentials::Password { user: user.to_owned(), password }).ok_or(OTHER)
 }
 
 /// Returns the registry, perhaps with a namespace, that a key means. Older programs write URLs, of
@@ -145,18 +160,18 @@ fn normal(key: &str) -> String {
     registry_host(host).unwrap_or_default() + name
 }
 
-pub(super) fn bad(path: &Path, why: &str) -> RegistryError {
-    let from = format!("the credentials in {} cannot be used", path.display());
-    RegistryError::Credentials { from, why: why.to_owned() }
+/// Returns why a file cannot be used.
+pub(super) fn bad(path: &Path, why: &str) -> String {
+    format!("the credentials in {} cannot be used: {why}", path.display())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn find(text: &str, host: &str, name: &str) -> Result<Option<Found>, RegistryError> {
+    fn find(text: &str, host: &str, name: &str) -> Result<Option<Found>, String> {
         let file = AuthFile::parse(text.as_bytes()).unwrap();
-        file.find(Path::new("auth.json"), &Repository::new(host, name).unwrap())
+        file.find(&Repository::new(host, name).unwrap())
     }
 
     fn user(text: &str, host: &str, name: &str) -> Option<String> {
@@ -210,7 +225,7 @@ mod tests {
     fn every_kind_of_entry_is_read() {
         let here = |entry: &str| {
             let text = format!("{{\"auths\": {{\"a.example.org\": {entry}}}}}");
-            find(&text, "a.example.org", "app").map_err(|it| it.to_string())
+            find(&text, "a.example.org", "app")
         };
         let password = |password: &str| {
             let (user, password) = ("me".to_owned(), Secret::new(password));
@@ -226,11 +241,13 @@ mod tests {
         for empty in ["{}", r#"{"auth": ""}"#, r#"{"username": "me"}"#, r#"{"email": "x"}"#] {
             assert_eq!(here(empty), Ok(None), "{empty}");
         }
+        assert_eq!(here(r#"{"auth": "bWU6\nYTpi\r\n"}"#), password("a:b"), "lines of `base64`");
         for bad in ["!", "bWU=", "OnBhc3M=", "bWU6YQpi", "/////w=="] {
             let said = here(&format!("{{\"auth\": {bad:?}}}")).unwrap_err();
-            let why = "an `auth` is not USER:PASSWORD in base64";
-            assert_eq!(said, format!("the credentials in auth.json cannot be used: {why}"));
+            assert_eq!(said, "an `auth` is not USER:PASSWORD in base64");
         }
+        let said = here(r#"{"auth": "bWU6YQo="}"#).unwrap_err();
+        assert_eq!(said, "an `auth` ends with a line end, as `echo` without -n writes it");
     }
 
     #[test]
@@ -248,7 +265,9 @@ mod tests {
 
     #[test]
     fn the_error_of_a_malformed_file_does_not_repeat_its_text() {
-        for bad in ["", "[1]", r#"{"auths": "canary"}"#, r#"{"auths": {"a": {"auth": canary}}}"#] {
+        for bad in
+            ["{", "[\"canary\"]", r#"{"auths": "canary"}"#, r#"{"auths": {"a": {"auth": canary}}}"#]
+        {
             let said = AuthFile::parse(bad.as_bytes()).unwrap_err();
             assert!(said.starts_with("line ") && !said.contains("canary"), "{said}");
         }
@@ -262,9 +281,23 @@ mod tests {
         let large = dir.path().join("large.json");
         std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
         let said = AuthFile::read(&large).unwrap_err().to_string();
-        assert!(
-            said.ends_with("large.json is larger than the 1048576 bytes that it may have"),
-            "{said}"
-        );
+        let end =
+            "large.json cannot be used: it has 1048577 bytes, and at most 1048576 are allowed";
+        assert!(said.ends_with(end), "{said}");
+    }
+
+    #[test]
+    fn a_file_without_settings_is_read() {
+        for text in ["", " \n", "\u{feff}", "\u{feff}{}\r\n", "null"] {
+            assert_eq!(find(text, "a.example.org", "x"), Ok(None), "{text:?}");
+        }
+        let nulls = r#"{"auths": null, "credHelpers": null, "credsStore": null}"#;
+        let empty = r#"{"auths": {"a.example.org": null, "b": {"auth": null}},
+                        "credHelpers": {"a.example.org": ""}, "credsStore": ""}"#;
+        for text in [nulls, empty] {
+            assert_eq!(find(text, "a.example.org", "x"), Ok(None));
+        }
+        let utf16 = AuthFile::parse(b"\xff\xfe{\0}\0").unwrap_err();
+        assert_eq!(utf16, "it is in UTF-16; save it as UTF-8");
     }
 }

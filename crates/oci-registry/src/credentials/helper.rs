@@ -15,7 +15,6 @@ use box_image::docker_name::{HUB, HUB_INDEX};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
-use crate::error::RegistryError;
 use crate::server::Options;
 
 /// The most bytes of a helper's output.
@@ -32,9 +31,10 @@ struct Answer {
     secret: Secret,
 }
 
-/// Returns whether a text may follow `docker-credential-`: nothing that leads to another directory.
+/// Returns whether a text may follow `docker-credential-`: nothing that leads to another directory. Docker
+/// Desktop writes `desktop.exe` in a Linux of Windows.
 pub(super) fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(inner)
 }
 
@@ -44,20 +44,20 @@ pub(super) fn program(name: &str) -> String {
 }
 
 /// Asks a helper for a registry's credentials.
+///
+/// # Errors
+/// Why it gives none, as the end of a sentence: `which …`. Nothing of its output is repeated.
 pub(super) fn ask(
     options: &Options,
     name: &str,
     host: &str,
-) -> Result<Option<Credentials>, RegistryError> {
+) -> Result<Option<Credentials>, String> {
     let program = program(name);
-    let failed = |why: String| {
-        let from = format!("{program} returned no credentials for {host}");
-        RegistryError::Credentials { from, why }
-    };
+    let failed = |why: String| format!("which returned no credentials for {host}: {why}");
     // A relative directory could be anybody's checkout.
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
-    let path = found.find(|path| path.is_file()).ok_or_else(|| failed("not installed".into()))?;
+    let path = found.find(|path| path.is_file()).ok_or("which is not installed")?;
     let server = match host {
         // As docker spells it where it asks a helper.
         HUB => format!("https://{HUB_INDEX}/v1/"),
@@ -150,7 +150,7 @@ mod tests {
             }),
             ..Options::default()
         };
-        ask(&options, "test", host).map_err(|error| error.to_string())
+        ask(&options, "test", host)
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn errors_of_a_helper_do_not_repeat_its_output() {
         let said = |script| asked(script, "a.example.org").unwrap_err();
-        let prefix = "docker-credential-test returned no credentials for a.example.org: ";
+        let prefix = "which returned no credentials for a.example.org: ";
         for (script, why) in [
             (
                 "echo canary; echo canary >&2; exit 1",
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn only_a_plain_name_is_run() {
-        for name in ["osxkeychain", "ecr-login", "x9"] {
+        for name in ["osxkeychain", "ecr-login", "x9", "desktop.exe", "Desktop", "a_b", ".."] {
             assert!(is_name(name), "{name}");
         }
-        for name in ["", "a/b", "..", "a b", "A", "a.b", "a\0", "é", &"a".repeat(65)] {
+        for name in ["", "a/b", "../a", "a b", "a\0", "é", &"a".repeat(65)] {
             assert!(!is_name(name), "{name}");
         }
         let dir = tempfile::tempdir().unwrap();
@@ -210,8 +210,8 @@ mod tests {
         assert!(relative.join("docker-credential-here").is_file());
         let options = Options { helper_path: vec![relative], ..Options::default() };
         for name in ["here", "none"] {
-            let error = ask(&options, name, "a.example.org").unwrap_err().to_string();
-            assert!(error.ends_with("not installed"), "{error}");
+            let error = ask(&options, name, "a.example.org").unwrap_err();
+            assert_eq!(error, "which is not installed");
         }
     }
 }

@@ -7,10 +7,10 @@ mod file;
 mod helper;
 
 use std::fmt;
+use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::RegistryError;
 use crate::name::Repository;
 use crate::server::Options;
 use file::{AuthFile, Found};
@@ -65,36 +65,97 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Returns the credentials for a repository, if there are any.
-pub(super) fn find(
-    options: &Options,
-    repository: &Repository,
-) -> Result<Option<Login>, RegistryError> {
+/// What looking for credentials gave.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Search {
+    pub(super) login: Option<Login>,
+    /// Whether the login was refused, and the registry is asked without it.
+    pub(super) is_refused: bool,
+    /// The files and helpers that could not be used, each with the reason: statements without a secret.
+    pub(super) passed_over: Vec<String>,
+}
+
+/// Looks for the credentials for a repository. What cannot be used is passed over: the registry may need no
+/// credentials, and says so itself if it does.
+pub(super) fn find(options: &Options, repository: &Repository) -> Search {
+    let mut search = Search::default();
     for path in &options.auth_files {
-        let Some(file) = AuthFile::read(path)? else { continue };
-        let found = match file.find(path, repository)? {
-            None => None,
-            Some(Found::Here(credentials)) => Some((credentials, path.display().to_string())),
-            Some(Found::Helper(name)) if helper::is_name(&name) => {
-                let given = helper::ask(options, &name, repository.host())?;
-                given.map(|credentials| (credentials, helper::program(&name)))
+        match look_into(options, path, repository) {
+            Ok(None) => {}
+            Ok(login) => {
+                search.login = login;
+                break;
             }
-            Some(Found::Helper(_)) => {
-                let why =
-                    "it names a credential helper that is not lower-case letters, digits and `-`";
-                return Err(file::bad(path, why));
-            }
-        };
-        if let Some((credentials, from)) = found {
-            return Ok(Some(Login { credentials, from }));
+            Err(why) => search.passed_over.push(why),
         }
     }
-    Ok(None)
+    search
+}
+
+/// Looks for credentials in a file, and asks the helper that it names.
+///
+/// # Errors
+/// Why the file or the helper cannot be used.
+fn look_into(
+    options: &Options,
+    path: &Path,
+    repository: &Repository,
+) -> Result<Option<Login>, String> {
+    let Some(file) = AuthFile::read(path)? else { return Ok(None) };
+    match file.find(repository).map_err(|why| file::bad(path, &why))? {
+        None => Ok(None),
+        Some(Found::Here(credentials)) => {
+            Ok(Some(Login { credentials, from: path.display().to_string() }))
+        }
+        Some(Found::Helper(name)) if helper::is_name(&name) => {
+            let from = helper::program(&name);
+            let given = helper::ask(options, &name, repository.host())
+                .map_err(|why| format!("{} names {from}, {why}", path.display()))?;
+            Ok(given.map(|credentials| Login { credentials, from }))
+        }
+        Some(Found::Helper(_)) => {
+            let why = "it names a credential helper whose name is more than letters, digits, `-`, `_` and `.`";
+            Err(file::bad(path, why))
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_used_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let auth = r#"{"auths": {"a.example.org": {"username": "me", "password": "p"}}}"#;
+        let auth_files = vec![
+            dir.path().to_owned(),
+            write("broken.json", "{canary"),
+            write("gone.json", r#"{"credsStore": "gone"}"#),
+            write("path.json", r#"{"credsStore": "a/b"}"#),
+            write("right.json", auth),
+        ];
+        let options = Options { auth_files, ..Options::default() };
+        let at = |host| find(&options, &Repository::new(host, "x").unwrap());
+        let found = at("a.example.org");
+        let from = found.login.unwrap().to_string();
+        assert!(from.starts_with("the password of \"me\" from ") && from.ends_with("right.json"));
+        let base = format!("{}/", dir.path().display());
+        let said =
+            found.passed_over.join("\n").replace(&base, "").replace(&base[..base.len() - 1], "DIR");
+        insta::assert_snapshot!(said, @r"
+        the credentials in DIR cannot be used: it is not a regular file
+        the credentials in broken.json cannot be used: line 1, column 2 is not as docker or podman write it
+        gone.json names docker-credential-gone, which is not installed
+        the credentials in path.json cannot be used: it names a credential helper whose name is more than letters, digits, `-`, `_` and `.`
+        ");
+        assert!(at("b.example.org").login.is_none(), "nothing is there for it");
+    }
 
     #[test]
     fn a_secret_is_never_shown() {

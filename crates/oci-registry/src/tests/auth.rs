@@ -4,7 +4,7 @@ use serde_json::json;
 use test_server::{Request, Server};
 
 use super::harness::{fails, is, succeeds};
-use super::stage::{Plan, unauthorized};
+use super::stage::{Plan, not_found, unauthorized};
 use super::*;
 
 /// Starts somebody's server for tokens, which takes what it gets and gives a right one.
@@ -124,6 +124,32 @@ cases! {
         let sent = requests.iter().filter(|it| it.header("authorization").is_some());
         sent.count() == 1 && is!(outcome, RegistryError::Unauthorized { credentials: Some(_), .. })
     };
+    an_old_password_for_what_everybody_may_read: {
+        Plan::new().deed(|path, _, request| (path == "/token").then(|| {
+            let has_login = request.header("authorization").is_some();
+            if has_login { unauthorized("Basic realm=\"reg\"") } else { gives(TOKEN) }
+        }))
+    } => |outcome, stage| {
+        // The refused password is sent once, whatever is asked for later.
+        let requests = stage.registry.requests();
+        let tokens = requests.iter().filter(|it| it.path().starts_with("/token"));
+        outcome.is_ok() && tokens.filter(|it| it.header("authorization").is_some()).count() == 1
+    };
+    an_old_password_for_what_is_hidden: {
+        Plan::new().deed(|path, _, request| match path {
+            "/token" if request.header("authorization").is_some() => {
+                Some(unauthorized("Basic realm=\"reg\""))
+            }
+            "/token" => Some(gives(TOKEN)),
+            _ => Some(not_found()),
+        })
+    } => fails!(RegistryError::Unauthorized { credentials: Some(_), .. });
+    no_login_and_no_word_of_how: {
+        let plain = || reply("401 Unauthorized", &["Content-Length: 0"], b"");
+        Plan { open: true, ..Plan::new() }.at("/v2/app/manifests/v1", move |_| Some(plain()))
+    } => fails!(RegistryError::Response { what, .. } if what.contains("asks for credentials"));
+    a_page_in_the_place_of_a_token: token(|_| Some(file(b"<html>canary-token</html>")))
+        => fails!(RegistryError::NotARegistry { found: "an HTML page", .. });
     no_password: auth(json!({})) => fails!(RegistryError::Unauthorized { credentials: None, .. });
     no_password_without_tokens: {
         Plan { challenge: Some("Basic realm=\"reg\"".into()), ..auth(json!({})) }

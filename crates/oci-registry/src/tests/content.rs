@@ -39,6 +39,19 @@ fn tagged(answer: impl Fn(&[u8]) -> Reply + Send + Sync + 'static) -> Plan {
     Plan::new().at("/v2/app/manifests/v1", move |_| Some(answer(&bytes)))
 }
 
+/// Answers with a text that is no manifest, without saying what it is.
+fn page(text: &'static str) -> Plan {
+    tagged(move |_| reply("200 OK", &[&length(text.len())], text.as_bytes()))
+}
+
+/// Answers with the manifest under another media type.
+fn typed(media_type: &'static str) -> Plan {
+    tagged(move |bytes| {
+        let kind = format!("Content-Type: {media_type}");
+        reply("200 OK", &[&kind, &length(bytes.len())], bytes)
+    })
+}
+
 /// Answers with the manifest, whose digest a header gives.
 fn named(digest: &'static str) -> Plan {
     tagged(move |bytes| {
@@ -147,8 +160,21 @@ cases! {
     a_type_that_repeats_the_token: {
         tagged(|bytes| with("Content-Type: canary-token", bytes))
     } => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
-    a_type_that_no_manifest_has: tagged(|bytes| with("Content-Type: text/html", bytes))
+    a_type_that_no_manifest_has: typed("image/png")
         => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
+    a_type_of_any_document: typed("application/json; charset=utf-8") => succeeds;
+    a_type_of_any_file: typed("application/octet-stream") => succeeds;
+    a_type_of_any_text: typed("text/plain") => succeeds;
+    a_type_of_a_page: typed("text/html; charset=utf-8")
+        => fails!(RegistryError::NotARegistry { found: "an HTML page", .. });
+    a_page_without_a_type: page("\u{feff}\n<!DOCTYPE html><title>Blocked</title>")
+        => fails!(RegistryError::NotARegistry { found: "an HTML page", .. });
+    a_text_in_the_place_of_a_manifest: page("Access denied")
+        => fails!(RegistryError::NotARegistry { found: "not JSON", .. });
+    nothing_in_the_place_of_a_manifest: page("")
+        => fails!(RegistryError::NotARegistry { found: "empty", .. });
+    a_page_in_the_place_of_a_layer: layer(|_| with("Content-Type: text/html", b"<html>"))
+        => fails!(RegistryError::NotARegistry { found: "an HTML page", .. });
     no_type: tagged(file) => succeeds;
     no_header_with_a_digest: tagged(document_of_an_image) => succeeds;
     a_layer_with_an_upper_case_digest: layer_named(UPPER) => refused_digest;
