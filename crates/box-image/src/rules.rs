@@ -150,6 +150,23 @@ pub fn is_tag(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.bytes().all(inner) && !text.starts_with(['.', '-'])
 }
 
+/// Returns whether `text` may name an image of a layout (OCI image-spec, annotations.md,
+/// `org.opencontainers.image.ref.name`): a tag, or a whole reference, such as `registry.example.org/team/app:1`.
+pub fn is_layout_name(text: &str) -> bool {
+    let part = |part: &str| {
+        let bytes = part.as_bytes();
+        let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+        let separates = |byte: u8| b"-._:@+".contains(&byte);
+        let two = |pair: &[u8]| separates(pair[0]) && separates(pair[1]);
+        ends(bytes.first())
+            && ends(bytes.last())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || separates(*byte))
+            && !bytes.windows(2).any(|pair| two(pair) && pair != b"--")
+            && !part.contains("---")
+    };
+    is_tag(text) || (text.len() <= 512 && text.split('/').all(part))
+}
+
 /// Returns whether `text` may name a repository of a registry (OCI distribution-spec, "Pulling
 /// manifests"): between slashes, parts that begin and end with a lower-case letter or a digit, so
 /// that none is `..`.
@@ -390,6 +407,25 @@ mod tests {
     fn tags_and_repositories() {
         assert!(is_tag("v1.0_b-2") && !is_tag("") && !is_tag(".v") && !is_tag("a/b"));
         assert!(!is_tag(&"x".repeat(129)));
+        for name in
+            ["v1", "_v", "registry.example.org/team/b:1", "a--b/c", "h:5000/a@b", &"x".repeat(512)]
+        {
+            assert!(is_layout_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "a/",
+            "/a",
+            "a//b",
+            "a/-b",
+            "a..b/c",
+            "a---b/c",
+            "a b",
+            "a/\u{e9}",
+            &"x".repeat(513),
+        ] {
+            assert!(!is_layout_name(name), "{name}");
+        }
         assert!(is_repository("library/debian") && is_repository("a/b-c_d.e"));
         for bad in ["", "A", "a//b", "/a", "a/", "a-", "-a", "a/..", &"a".repeat(256)] {
             assert!(!is_repository(bad), "{bad}");

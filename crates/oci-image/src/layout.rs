@@ -47,6 +47,12 @@ impl<F: Files> Layout<F> {
     }
 }
 
+/// Returns the tag at the end of a whole reference.
+fn tag_of(name: &str) -> Option<&str> {
+    let (_, last) = name.rsplit_once('/')?;
+    last.split_once(':').map(|(_, tag)| tag)
+}
+
 impl<F: Files> Blobs for Layout<F> {
     fn title(&self) -> String {
         self.files.title()
@@ -67,7 +73,14 @@ impl<F: Files> Place for Layout<F> {
         let Some(wanted) = wanted else { return Ok(all) };
         let names = all.iter().filter_map(|it| tag(it).map(str::to_owned)).collect();
         let count = all.len();
-        let found: Vec<_> = all.into_iter().filter(|it| tag(it) == Some(wanted)).collect();
+        let (mut found, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|it| tag(it) == Some(wanted));
+        if found.is_empty() {
+            // Some programs write whole references, of which the tag is a part.
+            let of_reference =
+                |it: &Descriptor| tag(it).is_some_and(|it| tag_of(it) == Some(wanted));
+            found = others.into_iter().filter(of_reference).collect();
+        }
         if !found.is_empty() {
             return Ok(found);
         }

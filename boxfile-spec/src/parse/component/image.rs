@@ -2,7 +2,7 @@
 //! from.
 
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
-use box_image::rules::{is_repository, is_tag};
+use box_image::rules::{is_layout_name, is_repository, is_tag};
 use box_image::{DEFAULT_TAG, DockerName};
 
 use crate::diagnostic::quote;
@@ -120,9 +120,22 @@ fn split_digest<'v>(value: &Value, text: &'v str) -> Result<(&'v str, Option<Dig
 /// A path, and the tag or name after its colon.
 type Place<T> = Result<(String, Option<T>), Diagnostic>;
 
+/// Reads the path of a layout, and the name of one of its images.
 fn place_and_tag(value: &Value, place: &str, what: &str) -> Place<String> {
     let (path, tag) = split_place(value, place, what)?;
-    Ok((path, tag.map(|tag| checked_tag(value, tag)).transpose()?))
+    match tag {
+        Some(tag) if !is_layout_name(tag) => Err(wrong_layout_name(value, tag)),
+        tag => Ok((path, tag.map(str::to_owned))),
+    }
+}
+
+/// Returns the error of what cannot name an image of a layout.
+fn wrong_layout_name(value: &Value, name: &str) -> Diagnostic {
+    let message = format!("{} does not name an image of a layout", quote(name));
+    error(value, &message, "what follows the colon").with_help(
+        "write the name that the layout's index.json gives the image (`org.opencontainers.image.ref.name`): \
+         a tag such as `v1`, or a reference such as `registry.example.org/team/app:v1`",
+    )
 }
 
 /// Reads the file of a docker archive, and the name of one of its images: a tag, or as docker has it,

@@ -67,6 +67,27 @@ fn attestation(built: &Built) -> Value {
 }
 
 #[test]
+fn whole_references_are_names_too() {
+    let built = Built::new();
+    let named = |name: &str, architecture| {
+        let mut entry = built.image(architecture, Value::Null);
+        entry["annotations"] = json!({ "org.opencontainers.image.ref.name": name });
+        entry
+    };
+    let (one, two) = (named("registry.example.org/team/a:1", "amd64"), named("2", "arm64"));
+    built.finish(json!([one, two]));
+    let access = Access { base: built.directory.path(), registries: None };
+    for text in ["oci:a:registry.example.org/team/a:1", "oci:a:1"] {
+        let image = open(&reference(text), None, Platform::LinuxAmd64, &access).unwrap();
+        assert_eq!(image.manifest, digest_of(&one), "{text}");
+    }
+    for text in ["oci:a:registry.example.org/team/a:2", "oci:a:a", "oci:a:org/team/a"] {
+        let refused = open(&reference(text), None, Platform::LinuxAmd64, &access).unwrap_err();
+        assert!(matches!(refused, SourceError::Choice { is_missing: true, .. }), "{text}");
+    }
+}
+
+#[test]
 fn the_image_for_the_platform_is_taken() {
     for media_type in [OCI_INDEX_TYPE, DOCKER_LIST] {
         let built = Built::new();
