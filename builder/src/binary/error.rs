@@ -39,6 +39,9 @@ pub enum ProgramError {
     /// It is something else.
     #[error("it is {0}")]
     NotAProgram(&'static str),
+    /// It is a file of another system, or one that has to be unpacked first.
+    #[error("it is {0}")]
+    Foreign(&'static str),
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
     WrongMachine { expected: String, found: String },

@@ -45,7 +45,7 @@ const MACHINES: [(u16, &str); 9] = [
 
 /// The first bytes of other files that are taken for binaries.
 const OTHERS: [(&[u8], &str); 5] = [
-    (b"version https://git-lfs", "a Git LFS pointer (run `git lfs pull`)"),
+    (b"\xef\xbb\xbf#!", "a script that begins with a byte order mark; save it without one"),
     (b"\xcf\xfa\xed\xfe", "a macOS program"),
     (b"\xca\xfe\xba\xbe", "a macOS program or a Java class"),
     (b"MZ", "a Windows program"),
@@ -94,12 +94,16 @@ fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, Progr
         return Err(ProgramError::NotAProgram("empty"));
     }
     if let Some(Found::Compressed { what, .. }) = oci_image::compressed(&head) {
-        return Err(ProgramError::NotAProgram(what));
+        return Err(ProgramError::Foreign(what));
+    }
+    if oci_image::is_lfs_pointer(&head) {
+        return Err(ProgramError::Foreign("a Git LFS pointer (run `git lfs pull`)"));
     }
     let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
-    Err(ProgramError::NotAProgram(
-        known.map_or("neither an ELF program nor a script", |(_, it)| it),
-    ))
+    Err(known
+        .map_or(ProgramError::NotAProgram("neither an ELF program nor a script"), |(_, it)| {
+            ProgramError::Foreign(it)
+        }))
 }
 
 /// Reads a script's first line. `cut` says that the file continues after what is given.

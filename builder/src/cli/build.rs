@@ -89,6 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // Now, and not when everything is built.
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
+    loaded.add(resolved.layer_warnings(), &mut warnings);
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
     let before = box_layout::Documents::read(&directory).ok().map(|before| before.digest);

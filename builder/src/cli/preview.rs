@@ -44,6 +44,7 @@ pub(crate) fn preview(
     let preview = resolved.preview().map_err(failed)?;
     stages.end();
     let mut of_boxfile = resolved.image_warnings();
+    of_boxfile.extend(resolved.layer_warnings());
     if let Composition::Merged(report) = &preview.composition {
         let unused = Unused::of(&report.policies);
         of_boxfile.extend(unused.iter().filter_map(|unused| unused.warning(loaded.boxfile())));

@@ -60,7 +60,8 @@ impl Conventions {
             |(name, value): &(&String, &String)| !is_judged(name) && looks_secret(name, value);
         if let Some((name, _)) = conventions.file.iter().find(is_secret) {
             let found = format!("file {base}/.env sets `{name}`, which looks like a secret");
-            return Err(ComposeError::Config { component: flat.component.name(), found });
+            let component = flat.component.name();
+            return Err(ComposeError::Config { component, found, declaration: None });
         }
         Ok(conventions)
     }
@@ -104,7 +105,7 @@ fn variables(
     let Some(content) = content else { return Ok(BTreeMap::new()) };
     let malformed = |what: &str| {
         let found = format!("file {path} is malformed: {what}");
-        ComposeError::Config { component, found }
+        ComposeError::Config { component, found, declaration: None }
     };
     let unreadable = |source| ComposeError::Unreadable { component, file: ".env", source };
     let bytes = packs.read(*content, MAX_DOTENV as u64 + 1).map_err(unreadable)?;

@@ -14,9 +14,9 @@ pub enum ComposeError {
     #[error("the {component} image names no program")]
     NoProgram { component: &'static str },
     /// The image's config has something that a component cannot be started with; `found` begins with
-    /// the noun: `config has …`.
+    /// the noun: `config has …`. `declaration` is that of the Boxfile which takes its place, if there is one.
     #[error("the {component} image's {found}")]
-    Config { component: &'static str, found: String },
+    Config { component: &'static str, found: String, declaration: Option<&'static str> },
     /// A user is not in the image's /etc/passwd or /etc/group.
     #[error("{whose}, but the image's {file} has no such name")]
     UnknownUser {
@@ -38,8 +38,8 @@ pub enum ComposeError {
         near: Option<String>,
         /// The words of a command line that was written as one text, each in quotes.
         words: Option<String>,
-        /// Whether there is such a file, which nobody may execute.
-        lacks_permission: bool,
+        /// Why it cannot be executed.
+        reason: Unrunnable,
         /// Where the Boxfile names the program, or the image that names it.
         span: Span,
     },
@@ -106,6 +106,34 @@ pub enum Obstacle {
     /// The box has a file of its own there, which hides it.
     #[error("the box has its own file there")]
     System,
+}
+
+/// Why a program cannot be executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrunnable {
+    /// It lacks the permission.
+    NotExecutable,
+    /// Something else is in its place.
+    NotAFile,
+    /// Nothing is.
+    Missing,
+    /// The dynamic linker of a C library is not there.
+    NoLoader(CLibrary),
+    /// It is for another processor.
+    OtherMachine,
+    /// Linux does not start such a file.
+    NotAProgram,
+}
+
+box_image::named_enum! {
+    /// A C library that programs are linked with.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum CLibrary {
+        /// That of most distributions.
+        Gnu "the GNU C library",
+        /// That of Alpine.
+        Musl "musl",
+    }
 }
 
 impl ComposeError {

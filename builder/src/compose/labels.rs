@@ -51,8 +51,12 @@ impl<'p> ImageConfig<'p> {
     }
 
     fn unusable(&self, label: &str, found: &str, what: &str) -> ComposeError {
-        let found = format!("label `{label}` is {found:?}, which is {what}");
-        ComposeError::Config { component: self.component.name(), found }
+        self.wrong(format!("label `{label}` is {found:?}, which is {what}"))
+    }
+
+    /// Returns the error of what no declaration can replace.
+    const fn wrong(&self, found: String) -> ComposeError {
+        ComposeError::Config { component: self.component.name(), found, declaration: None }
     }
 
     fn label(&self, name: &str) -> Option<&'p str> {
@@ -61,9 +65,17 @@ impl<'p> ImageConfig<'p> {
 
     /// Returns the program with its first arguments, and the arguments that others may replace. A
     /// label is one text: it is split at white space, and nothing in it is quoted.
+    ///
+    /// An entrypoint that is one empty text is none, as for docker and podman: `ENTRYPOINT [""]` resets that of
+    /// a base image. So is a CMD of empty texts that has no entrypoint.
     pub fn program(&self) -> (Vec<String>, Vec<String>) {
-        let entrypoint = self.process.entrypoint().clone().unwrap_or_default();
-        let cmd = self.process.cmd().clone().unwrap_or_default();
+        let given = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
+        let entrypoint = Some(given(self.process.entrypoint())).filter(|words| *words != [""]);
+        let entrypoint = entrypoint.unwrap_or_default();
+        let cmd = Some(given(self.process.cmd()));
+        let is_program = |words: &Vec<String>| words.iter().any(|word| !word.is_empty());
+        let cmd =
+            cmd.filter(|words| !entrypoint.is_empty() || is_program(words)).unwrap_or_default();
         if !entrypoint.is_empty() || !cmd.is_empty() {
             return (entrypoint, cmd);
         }
@@ -90,7 +102,7 @@ impl<'p> ImageConfig<'p> {
             _ => {
                 let found =
                     format!("config has the stop signal {text:?}, which asks no program to end");
-                Err(ComposeError::Config { component: self.component.name(), found })
+                Err(self.wrong(found))
             }
         }
     }
@@ -123,11 +135,15 @@ impl<'p> ImageConfig<'p> {
             env.insert(name.to_owned(), value.clone());
         }
         for entry in self.process.env().iter().flatten() {
-            let variable = entry.split_once('=').filter(|(name, _)| !name.is_empty());
-            let Some((name, value)) = variable else {
-                let found = format!("config has the environment entry {entry:?} without a `=`");
-                return Err(ComposeError::Config { component: self.component.name(), found });
-            };
+            // `ENV $PORT=8300` makes `=8300` where `PORT` is not set.
+            let (name, value) = match entry.split_once('=') {
+                Some(("", _)) => Err("name in front of the `=`"),
+                Some(variable) => Ok(variable),
+                None => Err("`=`"),
+            }
+            .map_err(|lacks| {
+                self.wrong(format!("config has the environment entry {entry:?} without a {lacks}"))
+            })?;
             env.insert(name.to_owned(), value.to_owned());
         }
         Ok(env)
@@ -178,6 +194,40 @@ mod tests {
         let config = ImageConfig { component: ComponentName::Agent, process: &image };
         assert_eq!(config.program(), (Vec::new(), vec!["/bin/sh".to_owned()]));
         assert_eq!(config.workdir(), Some("/config"));
+    }
+
+    #[test]
+    fn empty_texts_name_no_program() {
+        let words = |words: &[&str]| words.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (entrypoint, cmd, expected) in [
+            (&[""][..], &["/bin/app", "x"][..], (&[][..], &["/bin/app", "x"][..])),
+            (&[""], &[], (&["label"], &[])),
+            (&[], &[""], (&["label"], &[])),
+            (&[""], &["", ""], (&["label"], &[])),
+            (&["/bin/app"], &[""], (&["/bin/app"], &[""])),
+            (&["", "x"], &["y"], (&["", "x"], &["y"])),
+        ] {
+            let mut image = process(&[("a3s.entrypoint", "label")]);
+            image.set_entrypoint(Some(words(entrypoint)));
+            image.set_cmd(Some(words(cmd)));
+            let config = ImageConfig { component: ComponentName::Agent, process: &image };
+            let expected = (words(expected.0), words(expected.1));
+            assert_eq!(config.program(), expected, "{entrypoint:?} {cmd:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_is_no_variable_is_named_with_what_it_lacks() {
+        for (entry, lacks) in
+            [("=8300", "a name in front of the `=`"), ("A", "a `=`"), ("", "a `=`")]
+        {
+            let mut image = Config::default();
+            image.set_env(Some(vec!["OK=1".to_owned(), entry.to_owned()]));
+            let config = ImageConfig { component: ComponentName::Agent, process: &image };
+            let said = config.env().unwrap_err().to_string();
+            let end = format!("config has the environment entry {entry:?} without {lacks}");
+            assert!(said.ends_with(&end), "{said}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use box_image::ComponentName;
 use box_tree::Tree;
 use oci_image::Config;
 
-pub use error::{ComposeError, Obstacle};
+pub use error::{CLibrary, ComposeError, Obstacle, Unrunnable};
 pub use files::{Baked, bake};
 pub use labels::ImageConfig;
 pub use merged::{Merge, MergeReport, merge};

@@ -12,8 +12,8 @@ use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
 use box_tree::{Content, Follow, InodeId, ReadContent, Step, Tree, Walk};
 use boxfile_spec::{Boxfile, Platform, Span, nearest};
 
-use super::{ComponentRoot, ComposeError};
-use crate::binary::{Program, inspect_head};
+use super::{CLibrary, ComponentRoot, ComposeError, Unrunnable};
+use crate::binary::{Program, ProgramError, inspect_head};
 
 /// How often a program is started by another: Linux refuses more (`exec_binprm`).
 const MAX_INTERPRETERS: usize = 5;
@@ -88,39 +88,43 @@ struct Finder<'a> {
     read: &'a mut dyn ReadContent,
 }
 
-/// Why a program cannot be executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    /// It lacks the permission.
-    NotExecutable,
-    /// Something else is in its place.
-    NotAFile,
-    /// Nothing is.
-    Missing,
-}
-
 impl Finder<'_> {
     /// Checks that a program is there and can be executed, and what starts it as well.
     fn check(&mut self, what: &str, program: &str, span: Span) -> Result<(), ComposeError> {
         let mut pending = vec![(format!("{what} runs {program:?}"), program.to_owned())];
         for _ in 0..MAX_INTERPRETERS {
             let Some((who, wanted)) = pending.pop() else { break };
-            let content =
-                self.find(&wanted).map_err(|reason| self.missing(&wanted, &who, reason, span))?;
-            for it in content.map(|it| self.interpreters(it)).transpose()?.unwrap_or_default() {
+            let found = match self.find(&wanted) {
+                Ok(Some(content)) => self.interpreters(content)?,
+                Ok(None) => continue,
+                Err(reason) => Err((reason, self.end_of_message(&wanted, reason))),
+            };
+            for it in found.map_err(|reason| self.missing(&wanted, &who, reason, span))? {
                 pending.push((format!("{wanted:?} is run by {it:?}"), it));
             }
         }
         Ok(())
     }
 
-    fn missing(&self, wanted: &str, who: &str, reason: Reason, span: Span) -> ComposeError {
+    fn missing(
+        &self,
+        wanted: &str,
+        who: &str,
+        (reason, why): (Unrunnable, String),
+        span: Span,
+    ) -> ComposeError {
+        let message = format!("{who}, {why}");
+        let is_there = matches!(reason, Unrunnable::OtherMachine | Unrunnable::NotAProgram);
+        let reason = match (reason, library(wanted)) {
+            (Unrunnable::Missing, Some(library)) => Unrunnable::NoLoader(library),
+            (reason, _) => reason,
+        };
         ComposeError::NoSuchProgram {
             component: self.component.name(),
-            message: format!("{who}, {}", self.end_of_message(wanted, reason)),
-            near: self.near(wanted),
+            message,
+            near: (!is_there).then(|| self.near(wanted)).flatten(),
             words: quoted_words(wanted),
-            lacks_permission: reason == Reason::NotExecutable,
+            reason,
             span,
         }
     }
@@ -129,8 +133,8 @@ impl Finder<'_> {
     ///
     /// # Errors
     /// Why it cannot be executed.
-    fn find(&self, program: &str) -> Result<Option<Content>, Reason> {
-        let mut reason = Reason::Missing;
+    fn find(&self, program: &str) -> Result<Option<Content>, Unrunnable> {
+        let mut reason = Unrunnable::Missing;
         for path in self.candidates(program) {
             match self.follow(path.as_bytes()) {
                 Place::Mounted => return Ok(None),
@@ -139,8 +143,8 @@ impl Finder<'_> {
                     let inode = self.root.inode(id);
                     match inode.content() {
                         Some(content) if inode.meta.mode & 0o111 != 0 => return Ok(Some(*content)),
-                        Some(_) => reason = Reason::NotExecutable,
-                        None => reason = Reason::NotAFile,
+                        Some(_) => reason = Unrunnable::NotExecutable,
+                        None => reason = Unrunnable::NotAFile,
                     }
                 }
             }
@@ -148,14 +152,14 @@ impl Finder<'_> {
         Err(reason)
     }
 
-    fn end_of_message(&self, program: &str, reason: Reason) -> String {
+    fn end_of_message(&self, program: &str, reason: Unrunnable) -> String {
         match reason {
-            Reason::NotExecutable => "which is not executable".to_owned(),
-            Reason::NotAFile => "which is not a file".to_owned(),
-            Reason::Missing if program.contains('/') => {
+            Unrunnable::NotExecutable => "which is not executable".to_owned(),
+            Unrunnable::NotAFile => "which is not a file".to_owned(),
+            _ if program.contains('/') => {
                 format!("which is not in the image of `{}`", self.component.name())
             }
-            Reason::Missing => {
+            _ => {
                 format!("which is in no directory of its PATH: {}", search_path(&self.own.env))
             }
         }
@@ -200,17 +204,22 @@ impl Finder<'_> {
     }
 
     /// Returns the programs that start a program: its dynamic linker, or the interpreter of a script
-    /// and, where that is `env`, also the program that `env` starts.
-    fn interpreters(&mut self, content: Content) -> Result<Vec<String>, ComposeError> {
+    /// and, where that is `env`, also the program that `env` starts; or why Linux does not start it.
+    fn interpreters(
+        &mut self,
+        content: Content,
+    ) -> Result<Result<Vec<String>, (Unrunnable, String)>, ComposeError> {
         let head = self.read.read_head(content, HEAD_MAX).map_err(|source| {
             ComposeError::Unreadable { component: self.component.name(), file: "a program", source }
         })?;
-        // A file that is not a program is not checked.
-        let Ok(Program::By(interpreter)) = inspect_head(&head, self.platform) else {
-            return Ok(Vec::new());
+        let is_whole = content.size <= HEAD_MAX;
+        let interpreter = match inspect_head(&head, self.platform) {
+            Ok(Program::By(interpreter)) => interpreter,
+            Ok(Program::Static) => return Ok(Ok(Vec::new())),
+            Err(error) => return Ok(unrunnable(&error, is_whole).map_or(Ok(Vec::new()), Err)),
         };
         let by_env = by_env(&head, &interpreter);
-        Ok(String::from_utf8(interpreter).into_iter().chain(by_env).collect())
+        Ok(Ok(String::from_utf8(interpreter).into_iter().chain(by_env).collect()))
     }
 
     /// Returns the program that was probably meant: of the same name elsewhere, or of a similar one.
@@ -239,6 +248,27 @@ impl Finder<'_> {
     }
 }
 
+/// Returns why Linux does not start a file with this error. A file whose beginning is not known is not judged, nor is
+/// an ELF file of which more is needed than was read.
+fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, String)> {
+    let reason = match error {
+        ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,
+        ProgramError::Script(_) | ProgramError::Foreign(_) => Unrunnable::NotAProgram,
+        ProgramError::Elf(_) if is_whole => Unrunnable::NotAProgram,
+        ProgramError::Elf(_) | ProgramError::NotAProgram(_) | ProgramError::Read(_) => return None,
+    };
+    Some((reason, format!("which Linux does not start: {error}")))
+}
+
+/// Returns the C library whose dynamic linker has this path.
+fn library(path: &str) -> Option<CLibrary> {
+    match path.rsplit('/').next()? {
+        name if name.starts_with("ld-musl") => Some(CLibrary::Musl),
+        name if name.starts_with("ld-linux") => Some(CLibrary::Gnu),
+        _ => None,
+    }
+}
+
 /// Returns the program that `env` starts, where that is the interpreter of a script and its first
 /// line names one: `#!/usr/bin/env python3`.
 fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
@@ -255,169 +285,4 @@ fn quoted_words(line: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::io::{self, Read, Write};
-
-    use box_image::Layout;
-    use box_tree::{Inode, Leaf, Meta};
-    use boxfile_spec::parse;
-
-    use super::*;
-
-    struct Texts(BTreeMap<Content, &'static str>);
-
-    impl ReadContent for Texts {
-        fn copy_head(
-            &mut self,
-            content: Content,
-            limit: u64,
-            out: &mut dyn Write,
-        ) -> io::Result<()> {
-            io::copy(&mut self.0[&content].as_bytes().take(limit), out).map(drop)
-        }
-    }
-
-    /// An image with a shell, scripts, and a file that is neither.
-    fn image() -> (Tree, Texts) {
-        let (mut tree, mut texts) = (Tree::default(), BTreeMap::new());
-        for (directory, name, mode, text) in [
-            ("bin", "bash", 0o755, "a shell"),
-            ("bin", "env", 0o755, "env"),
-            ("app", "run", 0o755, "#!/bin/bash -e\n"),
-            ("app", "py", 0o755, "#!/usr/bin/python3\n"),
-            ("app", "env-py", 0o755, "#!/bin/env -S python3\n"),
-            ("app", "notes", 0o644, "to do"),
-        ] {
-            let directory = tree.ensure_directory(Tree::ROOT, directory.as_bytes());
-            let content = Content::of(text.as_bytes());
-            let meta = Meta::root_owned(mode);
-            let file = tree.add(Inode::leaf(meta, Leaf::File(content)));
-            tree.link(directory, name.as_bytes(), file);
-            texts.insert(content, text);
-        }
-        let mut link = |directory: &[u8], name: &[u8], target: &[u8]| {
-            let leaf = Leaf::Symlink(target.to_vec());
-            let link = tree.add(Inode::leaf(Meta::root_owned(0o777), leaf));
-            let directory = tree.ensure_directory(Tree::ROOT, directory);
-            tree.link(directory, name, link);
-        };
-        link(b"bin", b"sh", b"bash");
-        link(b"bin", b"loop", b"loop");
-        link(b"app", b"shared", b"../srv/tool");
-        (tree, Texts(texts))
-    }
-
-    /// Checks a box whose agent has these lines, and returns the error with what is near.
-    fn checked(lines: &str) -> Option<(String, Option<String>, Option<String>)> {
-        let (tree, mut texts) = image();
-        let text = format!(
-            "box b\nagent {{\n image \"oci:i\"\n workdir \"/app\"\n {lines}\n}}\nshare s host=\".\" \
-             guest=\"/srv\"\n"
-        );
-        let boxfile = parse(&text).unwrap_or_else(|error| panic!("{error}"));
-        let plan = plan(&boxfile);
-        let components = vec![ComponentName::Agent];
-        let root = ComponentRoot { components, name: "agent", tree: &tree };
-        let missing = check_programs(&root, &boxfile, &plan, Platform::BUILT, &mut texts).unwrap();
-        missing.into_iter().next().map(|error| match error {
-            ComposeError::NoSuchProgram { message, near, words, .. } => (message, near, words),
-            error => panic!("{error}"),
-        })
-    }
-
-    fn plan(boxfile: &Boxfile) -> RunPlan {
-        let image = super::super::FlatImage {
-            component: ComponentName::Agent,
-            process: oci_image::Config::default(),
-            tree: Tree::default(),
-        };
-        let dir = tempfile::tempdir().unwrap();
-        let store = box_cache::Store::open(dir.path()).unwrap();
-        let contents = crate::pack::ContentMap::default();
-        assert_eq!(boxfile.layout, Layout::Split);
-        let mut packs = contents.reader(&store);
-        super::super::plan_of(boxfile, &BTreeMap::new(), Vec::new(), &[image], &mut packs).unwrap()
-    }
-
-    #[test]
-    fn what_the_image_has_is_found() {
-        for lines in [
-            "entrypoint \"/bin/bash\"",
-            "entrypoint \"sh\"",
-            "entrypoint \"./run\"",
-            "entrypoint \"/app/run\"; health exec \"../bin/sh\" \"-c\" \"true\"",
-            "entrypoint \"mine\"; env PATH=\"/nowhere:/srv\"",
-            "entrypoint \"/srv/any\"",
-            "entrypoint \"/app/shared\"",
-            "entrypoint \"/a3s/skills/greet/run\"",
-        ] {
-            assert_eq!(checked(lines), None, "{lines}");
-        }
-    }
-
-    #[test]
-    fn what_the_image_lacks_is_an_error() {
-        let of_agent = "which is not in the image of `agent`";
-        for (lines, message, near) in [
-            (
-                "entrypoint \"/bin/bahs\"",
-                format!("the agent runs \"/bin/bahs\", {of_agent}"),
-                Some("/bin/bash"),
-            ),
-            (
-                "entrypoint \"/usr/bin/bash\"",
-                format!("the agent runs \"/usr/bin/bash\", {of_agent}"),
-                Some("/bin/bash"),
-            ),
-            (
-                "entrypoint \"bahs\"; env PATH=\"/bin\"",
-                "the agent runs \"bahs\", which is in no directory of its PATH: /bin".to_owned(),
-                Some("bash"),
-            ),
-            (
-                "entrypoint \"run\"; env PATH=\".:/bin\"",
-                "the agent runs \"run\", which is in no directory of its PATH: .:/bin".to_owned(),
-                None,
-            ),
-            (
-                "entrypoint \"/app/notes\"",
-                "the agent runs \"/app/notes\", which is not executable".to_owned(),
-                None,
-            ),
-            (
-                "entrypoint \"/app\"",
-                "the agent runs \"/app\", which is not a file".to_owned(),
-                None,
-            ),
-            // The `/run` of init is not that of a component.
-            ("entrypoint \"/run/any\"", format!("the agent runs \"/run/any\", {of_agent}"), None),
-            ("entrypoint \"/bin/loop\"", format!("the agent runs \"/bin/loop\", {of_agent}"), None),
-            (
-                "entrypoint \"/app/py\"",
-                format!("\"/app/py\" is run by \"/usr/bin/python3\", {of_agent}"),
-                None,
-            ),
-            (
-                "entrypoint \"/app/env-py\"; env PATH=\"/bin\"",
-                "\"/app/env-py\" is run by \"python3\", which is in no directory of its PATH: /bin"
-                    .to_owned(),
-                None,
-            ),
-            (
-                "entrypoint sh; health exec \"/nope\"",
-                format!("the health check runs \"/nope\", {of_agent}"),
-                None,
-            ),
-        ] {
-            let (found, suggested, words) = checked(lines).unwrap_or_else(|| panic!("{lines}"));
-            assert_eq!((found, suggested.as_deref(), words), (message, near, None), "{lines}");
-        }
-    }
-
-    #[test]
-    fn a_command_line_in_one_text_is_split() {
-        let (.., words) = checked("entrypoint \"/bin/sh -c 'sleep 9'\"").unwrap();
-        assert_eq!(words.as_deref(), Some("\"/bin/sh\" \"-c\" \"sleep 9\""));
-    }
-}
+mod tests;

@@ -67,6 +67,12 @@ impl Resolved<'_> {
         warnings
     }
 
+    /// Returns the warnings about layers that are compressed in another way than their images say. It looks at the
+    /// blobs that are at hand, and fetches none: after a build, all that were read are.
+    pub fn layer_warnings(&self) -> Vec<Diagnostic> {
+        self.inputs.mislabelled_layers(self.request, self.store)
+    }
+
     /// Returns the warnings about files of the checkout.
     pub fn warnings(&self) -> &[Report] {
         &self.inputs.warnings

@@ -174,7 +174,9 @@ fn unstartable(boxfile: &Boxfile, error: PlanError) -> BuildError {
         }
         error => return error.into(),
     };
-    unfit(boxfile, ComposeError::Config { component: component.name(), found })
+    let declaration = ["workdir", "entrypoint", "user", "port"];
+    let declaration = declaration.into_iter().find(|it| found.split([' ', ':']).next() == Some(it));
+    unfit(boxfile, ComposeError::Config { component: component.name(), found, declaration })
 }
 
 /// Returns the error of what does not fit, at the image or the program that the Boxfile names.

@@ -19,6 +19,9 @@ pub enum SourceError {
     /// The path has something else than the image that was named.
     #[error("{}", not_an_image(path, *expected, *found))]
     NotAnImage { path: PathBuf, expected: Form, found: Found },
+    /// A file of the image is a pointer of Git LFS.
+    #[error("{} is a pointer of Git LFS, not the file itself", .0.display())]
+    LfsPointer(PathBuf),
     /// A file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),

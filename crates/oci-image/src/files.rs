@@ -1,11 +1,15 @@
 //! Files by their names: those of a directory, or of an archive.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use host_fs::FileError;
 use host_fs::read::{Links, open_regular};
 
+use super::archive::is_lfs_pointer;
 use super::error::SourceError;
 use super::place::Opened;
 
@@ -21,6 +25,16 @@ pub(super) trait Files: fmt::Debug + Send + Sync {
     /// # Errors
     /// It is there, but is no file that can be read.
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError>;
+}
+
+/// The most bytes of a pointer (Git LFS, "The Pointer": less than 1024).
+const LFS_POINTER_MAX: u64 = 1024;
+
+/// Returns whether a file is a pointer of Git LFS, in the place of what it should be.
+fn is_pointer(file: &File) -> io::Result<bool> {
+    let mut start = [0; 64];
+    let read = file.read_at(&mut start, 0)?;
+    Ok(is_lfs_pointer(&start[..read]))
 }
 
 /// The files of a directory. The names are ours, or made of digests: none leads out of it.
@@ -42,6 +56,11 @@ impl Files for Directory {
         match open_regular(&path, Links::Follow) {
             Ok(file) => {
                 let size = file.metadata().map_err(FileError::of("read", &path))?.len();
+                if size <= LFS_POINTER_MAX
+                    && is_pointer(&file).map_err(FileError::of("read", &path))?
+                {
+                    return Err(SourceError::LfsPointer(path));
+                }
                 Ok(Some(Opened { reader: Box::new(file), size }))
             }
             Err(error) if error.is_absent() => Ok(None),

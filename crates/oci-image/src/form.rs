@@ -56,6 +56,10 @@ pub enum Found {
     Empty,
     /// A file that is no tar archive.
     NoArchive,
+    /// A file of another kind.
+    Other(&'static str),
+    /// A pointer of Git LFS.
+    LfsPointer,
     /// A copy of skopeo's kind `dir:`.
     SkopeoDirectory,
     /// An archive of an OCI image layout.
@@ -76,6 +80,8 @@ impl fmt::Display for Found {
             Self::Compressed { what, .. } => return write!(f, "it is {what}"),
             Self::Empty => "it is empty",
             Self::NoArchive => "it does not begin like a tar archive",
+            Self::Other(what) => return write!(f, "it is {what}"),
+            Self::LfsPointer => "it is a pointer of Git LFS",
             Self::SkopeoDirectory => "it looks like a skopeo `dir:` directory",
             Self::OciArchive => "it is an archive of an OCI image layout",
             Self::DockerArchive => "`docker save` wrote it",

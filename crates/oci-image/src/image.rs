@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use box_digest::Digest;
 use boxfile_spec::Platform;
-use oci_layer::LayerSource;
+use oci_layer::{Compression, LayerSource, START};
 use oci_registry::Repository;
 use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 
@@ -108,6 +108,43 @@ impl Image {
             Home::Registry(repository) => open_blob(&access.repo(repository)?, blob, LAYER),
         }
         .map(|opened| opened.reader)
+    }
+}
+
+/// A layer that is compressed in another way than its image says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mislabelled {
+    /// The number of the layer; the lowest has 1.
+    pub number: usize,
+    /// How the image labels it.
+    pub label: Compression,
+    /// How its bytes begin.
+    pub found: Compression,
+}
+
+impl Image {
+    /// Returns the layers that are compressed in another way than the image says, as far as their blobs are at hand:
+    /// nothing is fetched.
+    pub fn mislabelled(&self, access: &Access<'_>) -> Vec<Mislabelled> {
+        let layers = (1..).zip(&self.layers);
+        let found = layers.filter_map(|(number, layer)| {
+            let found = Compression::of_start(&self.start(layer, access)?);
+            let label = layer.compression;
+            (found != label && layer.size > 0).then_some(Mislabelled { number, label, found })
+        });
+        found.collect()
+    }
+
+    /// Returns the first bytes of a layer's blob, if that is at hand.
+    fn start(&self, layer: &LayerSource, access: &Access<'_>) -> Option<Vec<u8>> {
+        let blob = Blob { digest: layer.digest, size: layer.size };
+        let reader: Box<dyn Read> = match &self.home {
+            Home::Local(blobs) => open_blob(&**blobs, blob, LAYER).ok()?.reader,
+            Home::Registry(_) => Box::new(access.registries?.store.open_blob(&layer.digest).ok()?),
+        };
+        let mut start = Vec::new();
+        reader.take(START as u64).read_to_end(&mut start).ok()?;
+        Some(start)
     }
 }
 

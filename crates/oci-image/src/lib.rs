@@ -56,13 +56,13 @@ use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;
-pub use archive::compressed;
+pub use archive::{compressed, is_lfs_pointer};
 pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;
 pub use form::{Form, Found};
 use image::Home;
-pub use image::Image;
+pub use image::{Image, Mislabelled};
 use layout::Layout;
 pub use oci_spec::image::Config;
 pub use registry::{Access, Registries, Remote};

@@ -25,9 +25,26 @@ pub(super) fn fits(named: &image::Platform, platform: Platform) -> bool {
         Platform::LinuxAmd64 => "v1",
         Platform::LinuxArm64 => "v8",
     };
-    *named.os() == Os::from(platform.os())
-        && *named.architecture() == Arch::from(platform.architecture())
-        && named.variant().as_deref().is_none_or(|it| it.is_empty() || it == base)
+    let architecture = architecture(&named.architecture().to_string());
+    named.os().to_string().eq_ignore_ascii_case(platform.os())
+        && architecture == platform.architecture()
+        && named.variant().as_deref().map(variant).is_none_or(|it| it.is_empty() || it == base)
+}
+
+/// Returns the name that Go has for an architecture, which images should have, too. Others are spelt as
+/// `uname` has them, or in upper case (containerd's `platforms.Normalize`).
+fn architecture(text: &str) -> String {
+    match &*text.to_ascii_lowercase() {
+        "x86_64" | "x86-64" => "amd64".to_owned(),
+        "aarch64" => "arm64".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Returns a variant with the `v` that some programs leave out.
+fn variant(text: &str) -> String {
+    let text = text.to_ascii_lowercase();
+    if text.starts_with(|first: char| first.is_ascii_digit()) { format!("v{text}") } else { text }
 }
 
 /// Lists platforms for people, each once.
@@ -69,6 +86,11 @@ mod tests {
             ("linux/arm64", false, true),
             ("linux/arm64/v8", false, true),
             ("linux/arm64/v9", false, false),
+            ("linux/arm64/8", false, true),
+            ("linux/x86_64", true, false),
+            ("Linux/AMD64/V1", true, false),
+            ("linux/aarch64/v8", false, true),
+            ("linux/aarch64/v9", false, false),
             ("linux/arm/v7", false, false),
             ("windows/amd64", false, false),
             ("unknown/unknown", false, false),

@@ -8,10 +8,12 @@ use tar::EntryType;
 
 use super::archive::Archive;
 use super::guard::Guard;
+use super::gzip::MAGIC as GZIP_MAGIC;
 use super::metadata::Member;
 use super::path::{Marker, marker, normalize};
 use super::read::{Finished, HashingReader};
 use super::stream::Stream;
+use super::zstd::MAGIC as ZSTD_MAGIC;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
 use crate::error::{malformed, refused, too_large};
 
@@ -26,6 +28,34 @@ pub enum Compression {
     Zstd,
 }
 
+impl Compression {
+    /// Returns how a blob is compressed that begins like this. Nothing but its bytes decides, as in docker, containerd
+    /// and podman: builders and copies label blobs wrongly.
+    pub fn of_start(start: &[u8]) -> Self {
+        // A skippable frame may come first (RFC 8878, section 3.1.2).
+        let is_skippable = matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]);
+        if start.starts_with(&GZIP_MAGIC) {
+            Self::Gzip
+        } else if start.starts_with(&ZSTD_MAGIC) || is_skippable {
+            Self::Zstd
+        } else {
+            Self::None
+        }
+    }
+
+    /// Returns the name of the form, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain tar",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// The first bytes of a blob that [`Compression::of_start`] looks at.
+pub const START: usize = 4;
+
 /// A layer as its image names it.
 #[derive(Debug, Clone)]
 pub struct LayerSource {
@@ -33,7 +63,7 @@ pub struct LayerSource {
     pub digest: Digest,
     /// The blob's size in bytes.
     pub size: u64,
-    /// How it is compressed.
+    /// How its image labels it. Its bytes decide how it is read.
     pub compression: Compression,
     /// sha256 of the uncompressed archive, from the image's config.
     pub diff_id: Digest,
@@ -64,8 +94,7 @@ pub fn decode(
     let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
     std::thread::scope(|scope| {
         let blob = HashingReader::new(blob, source.size);
-        let (stream, unpacking) =
-            Stream::start(scope, blob, source.compression, limits.archive_bytes);
+        let (stream, unpacking) = Stream::start(scope, blob, limits.archive_bytes);
         let (index, plain) = read_archive(source, stream, pack, limits);
         if index.as_ref().is_err_and(|error| matches!(*error.kind, LayerErrorKind::TooLarge { .. }))
         {

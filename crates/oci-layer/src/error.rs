@@ -48,9 +48,9 @@ pub enum LayerErrorKind {
     /// Data after an entry that has none: some readers skip it, some take it for the next entry.
     #[error("only files have content, but this entry, which is not a file, claims {0} bytes of it")]
     UnexpectedData(u64),
-    /// An extended attribute that the guest's file system cannot have.
-    #[error("the extended attribute {0:?} is not supported")]
-    UnsupportedAttribute(String),
+    /// An extended attribute by which overlayfs hides, redirects or replaces entries.
+    #[error("the extended attribute {0:?} is reserved for overlayfs")]
+    OverlayAttribute(String),
     /// The decoded layer could not be written to the store.
     #[error("its content cannot be stored")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),

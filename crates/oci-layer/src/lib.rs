@@ -28,7 +28,7 @@ use box_tree::{Content, Leaf, Meta};
 pub use apply::flatten;
 pub use archive::BLOCK as TAR_BLOCK;
 pub use codec::{DECODER_EPOCH, IndexError};
-pub use decode::{Compression, LayerSource, decode, read_plain};
+pub use decode::{Compression, LayerSource, START, decode, read_plain};
 pub use error::{LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;

@@ -13,6 +13,10 @@ use crate::error::{malformed, refused, too_large, twice};
 
 /// The longest value of an extended attribute, in bytes: the disk image has 16 bits for it.
 const XATTR_VALUE_MAX: usize = 65_535;
+/// Attributes in which overlayfs notes things for itself, and which change nothing of what is read (Linux,
+/// `fs/overlayfs/overlayfs.h`). Rootless podman has left them in layers. The others hide, redirect or replace
+/// entries, and are refused.
+const OVERLAY_NOTES: [&[u8]; 6] = [b"origin", b"impure", b"nlink", b"upper", b"uuid", b"protattr"];
 /// The largest size that a header's octal digits can say, in bytes: 8 GiB less one.
 const OCTAL_MAX: u64 = (1 << 33) - 1;
 /// Linux has 12 bits for the major and 20 for the minor number of a device.
@@ -217,6 +221,9 @@ fn xattrs(
     let mut bytes = 0;
     for (name, value) in records.with_prefix(XATTR) {
         check_xattr_name(name)?;
+        if Guard::UnsupportedAttribute.catches(!is_kept(name)) {
+            continue;
+        }
         bytes += name.len() + value.len();
         for (what, bytes, limit) in [
             ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
@@ -231,15 +238,24 @@ fn xattrs(
 
 fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
     let shown = || String::from_utf8_lossy(name).into_owned();
-    let is_overlay = name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.");
-    Guard::OverlayAttribute.refuse(is_overlay, || {
-        refused(format!("the extended attribute {:?} is reserved for overlayfs", shown()))
-    })?;
+    let is_meant = of_overlay(name).is_some_and(|it| !OVERLAY_NOTES.contains(&it));
+    Guard::OverlayAttribute.refuse(is_meant, || LayerErrorKind::OverlayAttribute(shown()))?;
     if name.is_empty() || name.len() > MAX_XATTR_NAME || name.contains(&0) {
         return Err(malformed("extended attribute's name"));
     }
-    let is_unknown = !is_known_xattr(name);
-    Guard::UnsupportedAttribute.refuse(is_unknown, || LayerErrorKind::UnsupportedAttribute(shown()))
+    Ok(())
+}
+
+/// Returns whether the guest has an attribute. Dropped are, as in every program that unpacks an image on Linux, those
+/// that only another system has (`com.apple.provenance`), and overlayfs's own notes.
+fn is_kept(name: &[u8]) -> bool {
+    is_known_xattr(name) && of_overlay(name).is_none()
+}
+
+/// Returns the name that an attribute has for overlayfs.
+fn of_overlay(name: &[u8]) -> Option<&[u8]> {
+    let prefixes: [&[u8]; 2] = [b"trusted.overlay.", b"user.overlay."];
+    prefixes.into_iter().find_map(|prefix| name.strip_prefix(prefix))
 }
 
 /// Reads a time such as `1700000000.123456789` or `-1.5`: seconds, rounded down, and nanoseconds.
@@ -312,10 +328,11 @@ mod tests {
         for fine in ["user.a", "trusted.a", "security.capability", "system.posix_acl_access"] {
             assert_eq!(read(fine, 65_535).unwrap().len(), 1, "{fine}");
         }
-        for bad in ["com.apple.provenance", "system.nfs4_acl", "user.", "a"] {
-            let error = read(bad, 1).unwrap_err();
-            assert!(matches!(&error, LayerErrorKind::UnsupportedAttribute(name) if name == bad));
-            assert!(error.to_string().contains(bad));
+        for foreign in ["com.apple.provenance", "system.nfs4_acl", "user.", "a"] {
+            assert!(read(foreign, 1).unwrap().is_empty(), "{foreign}");
+        }
+        for note in ["user.overlay.origin", "trusted.overlay.impure", "user.overlay.nlink"] {
+            assert!(read(note, 1).unwrap().is_empty(), "{note}");
         }
         let large = read("user.a", 65_536);
         assert!(matches!(large, Err(LayerErrorKind::TooLarge { limit: 65_535, .. })));

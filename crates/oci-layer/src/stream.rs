@@ -6,7 +6,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use box_digest::{Hasher, Sha256};
 
-use super::decode::Compression;
+use super::decode::{Compression, START};
 use super::gzip::Gzip;
 use super::read::{Finished, HashingReader, hash};
 use super::zstd::Zstd;
@@ -40,7 +40,6 @@ impl Stream {
     pub(super) fn start<'scope, B: Read + Send + 'scope>(
         scope: &'scope Scope<'scope, '_>,
         mut blob: HashingReader<B>,
-        compression: Compression,
         limit: u64,
     ) -> (Self, ScopedJoinHandle<'scope, HashingReader<B>>) {
         let (full, pieces) = sync_channel(PIECES);
@@ -50,7 +49,7 @@ impl Stream {
             drop(spare.send(Vec::with_capacity(PIECE)));
         }
         let unpacking = scope.spawn(move || {
-            unpack(&mut blob, compression, &empty, &full);
+            unpack(&mut blob, &empty, &full);
             blob
         });
         let hasher = Hasher::default();
@@ -110,14 +109,14 @@ impl Read for Stream {
 }
 
 /// Unpacks a blob piece by piece, until it ends or the reader stops.
-fn unpack(
-    blob: &mut impl Read,
-    compression: Compression,
-    empty: &Receiver<Vec<u8>>,
-    full: &SyncSender<Piece>,
-) {
-    let blob = BufReader::with_capacity(PIECE, blob);
-    match compression {
+fn unpack(blob: &mut impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
+    let mut blob = BufReader::with_capacity(PIECE, blob);
+    let mut start = Vec::new();
+    if let Err(error) = blob.by_ref().take(START as u64).read_to_end(&mut start) {
+        return drop(full.send(Err(error)));
+    }
+    let blob = start.as_slice().chain(blob);
+    match Compression::of_start(&start) {
         Compression::None => pump(blob, empty, full),
         Compression::Gzip => pump(Gzip::new(blob), empty, full),
         Compression::Zstd => match Zstd::new(blob) {

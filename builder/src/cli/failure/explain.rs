@@ -14,7 +14,6 @@ use box_inspect::opened;
 use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
-use boxbuild::compose::{ComposeError, Obstacle};
 use boxbuild::project::{LockFileError, ProjectError};
 use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
 use boxfile_spec::lock::REBUILD;
@@ -124,77 +123,6 @@ impl Explain for Cause {
     }
 }
 
-impl Explain for ComposeError {
-    fn explain(&self) -> Explanation {
-        let text = match self {
-            Self::NoProgram { component } => {
-                let text = format!("write `entrypoint \"/path/to/program\"` in `{component}`");
-                return help(ImageUnusable, text);
-            }
-            Self::NoSuchProgram { words: Some(words), .. } => {
-                let text =
-                    format!("each word is a string of its own, as no shell splits them: {words}");
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { near: Some(near), .. } => {
-                let text = format!("did you mean {near:?}? Or add the program to the image");
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { lacks_permission: true, .. } => {
-                let text = "give it execute permission in the image, or `mode=\"0755\"` where the Boxfile adds the `file`";
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { .. } => {
-                let text = "name a program that the image has, or add it to the image";
-                return help(ProgramInvalid, text);
-            }
-            Self::UnknownUser { near: Some(near), .. } => {
-                return help(ImageUnusable, format!("did you mean {near:?}?"));
-            }
-            Self::UnknownUser { .. } => {
-                "name a user that the image has, or one by number, such as \"1000:1000\""
-            }
-            Self::Libc { .. } => {
-                "declare layout \"split\", in which each image keeps its own, or build both images \
-                 on the same base"
-            }
-            Self::Unplaceable { obstacle, .. } => return obstacle.explain(),
-            Self::Hidden { span: None, .. } => "remove it from the image",
-            Self::Hidden { baked: false, .. } => {
-                "choose another place, or remove it from the image"
-            }
-            Self::Hidden { .. } => "choose another place, or remove what is there",
-            Self::WrongType { component, found, .. } => {
-                let other = format!("declare it as {found:?}, or rebuild it with the label");
-                return help(ImageUnusable, format!("{other} {component:?}"));
-            }
-            Self::Config { .. } => "correct it, and rebuild the image",
-            Self::Unreadable { source, .. } => return source.explain(),
-        };
-        help(ImageUnusable, text)
-    }
-}
-
-impl Explain for Obstacle {
-    fn explain(&self) -> Explanation {
-        match self {
-            Self::Directory => help(
-                ImageUnusable,
-                "end `to` with a slash to put a file into that directory, or choose another place",
-            ),
-            Self::Path(_) => help(ImageUnusable, "choose another place, or remove what is there"),
-            Self::Reserved { .. } => help(BoxfileInvalid, "choose another place"),
-            Self::File { .. } | Self::Program { .. } => {
-                help(BoxfileInvalid, "give one of them another place, or remove it")
-            }
-            Self::System => help(
-                BoxfileInvalid,
-                "remove it: the names in a box follow from `hostname`, and it has no resolver",
-            ),
-        }
-    }
-}
-
 impl Explain for FilesError {
     fn explain(&self) -> Explanation {
         let text = match self {
@@ -213,9 +141,10 @@ impl Explain for BinaryError {
         let text = match self {
             Self::Absolute(_) => "write it relative to the Boxfile",
             Self::Outside(_) => "the agent's program is part of the checkout: copy it there",
-            Self::Program { source: ProgramError::NotAProgram(_), .. } => {
-                "name an ELF program for Linux, or a script that starts with \"#!\""
-            }
+            Self::Program {
+                source: ProgramError::NotAProgram(_) | ProgramError::Foreign(_),
+                ..
+            } => "name an ELF program for Linux, or a script that starts with \"#!\"",
             Self::Program { .. } => return ProgramInvalid.into(),
             Self::TooLarge { .. } => return TooLarge.into(),
             Self::File(source) => return source.explain(),
@@ -315,7 +244,10 @@ impl Explain for LayerError {
             LayerErrorKind::NoHeader(_) => "the archive is damaged: build the layer again",
             LayerErrorKind::Sparse => "build the layer without --sparse",
             LayerErrorKind::UnexpectedData(_) => "build the layer again with a current tar program",
-            LayerErrorKind::UnsupportedAttribute(_) => "remove it and build the layer again",
+            LayerErrorKind::OverlayAttribute(_) => {
+                "the layer was made of an overlayfs's own directories: build the image again with a current \
+                 tool, such as `buildah bud --layers=false` or `docker buildx build`"
+            }
             _ => return LayerMalformed.into(),
         };
         help(LayerMalformed, text)

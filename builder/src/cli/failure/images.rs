@@ -11,6 +11,10 @@ use oci_image::{Form, Found, SourceError, Unread};
 use super::Explain;
 use super::explain::help;
 
+/// The help where a checkout has a pointer in the place of a file.
+const FETCH_LFS: &str =
+    "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
+
 impl Explain for SourceError {
     fn explain(&self) -> Explanation {
         let (code, text) = match self {
@@ -34,6 +38,7 @@ impl Explain for SourceError {
             Self::Choice { .. } => {
                 (ImageAmbiguous, "its images have no names: save each in a place of its own")
             }
+            Self::LfsPointer(_) => (ImageMalformed, FETCH_LFS),
             Self::Malformed(_) => {
                 (ImageMalformed, "build the image again with a current tool, or copy it again")
             }
@@ -111,12 +116,18 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
         (Found::Compressed { program, .. }, _) => format!(
             "an archive is read in place: run `{program} {path}`, and name the file that this leaves"
         ),
-        (Found::Lacks(_) | Found::Empty | Found::NoArchive, Form::OciArchive) => {
+        (Found::Other("a Dockerfile"), _) => {
+            "build it, and name the image: docker buildx build --output type=oci,dest=IMAGE.tar . \
+             makes \"oci-archive:IMAGE.tar\""
+                .to_owned()
+        }
+        (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), Form::OciArchive) => {
             format!("make it with `skopeo copy docker://NAME oci-archive:{path}`")
         }
-        (Found::Lacks(_) | Found::Empty | Found::NoArchive, _) => {
+        (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), _) => {
             format!("make it with `docker save NAME -o {path}`")
         }
+        (Found::LfsPointer, _) => FETCH_LFS.to_owned(),
         (Found::OciArchive, _) => format!("write {}", form(Form::OciArchive)),
         (Found::DockerArchive, _) => format!("write {}", form(Form::DockerArchive)),
         (Found::OldDockerArchive, _) => "load it into a newer docker, and save it again".to_owned(),

@@ -1,5 +1,6 @@
 //! A failed command: its errors, as text and as data, and its exit code. Every error ends here.
 
+mod compose;
 mod explain;
 mod images;
 mod network;

@@ -6,7 +6,7 @@ use box_cache::Store;
 use box_digest::Digest;
 use box_image::{ComponentName, HUB, HUB_LIBRARY};
 use boxfile_spec::{Diagnostic, ImageRef, Spanned};
-use oci_image::{Access, Found, Image, Registries, SourceError};
+use oci_image::{Access, Found, Image, Mislabelled, Registries, SourceError};
 
 use crate::pipeline::request::Request;
 use crate::{BuildError, Cause};
@@ -76,6 +76,37 @@ pub(super) fn changed(
         warnings.push(Diagnostic::warning(message, reference.span, label).with_help(help));
     }
     warnings
+}
+
+/// Returns the warnings about layers that are compressed in another way than their images say. Such a box is right;
+/// but some programs refuse the image.
+pub(super) fn mislabelled(
+    request: &Request<'_>,
+    store: &Store,
+    images: &[(ComponentName, Image)],
+) -> Vec<Diagnostic> {
+    let access = access(request, store);
+    let warning = |component: ComponentName, it: &Mislabelled| {
+        let Mislabelled { number, label, found } = it;
+        let message = format!(
+            "layer {number} of the image of `{}` is {}, but its manifest labels it as {}",
+            component.name(),
+            found.name(),
+            label.name()
+        );
+        let help = "it was read by its first bytes; to have other programs read it, too, copy the image with a \
+                    current tool that compresses it again";
+        let span = request.boxfile.root_span(component);
+        Diagnostic::warning(message, span, "named here").with_help(help)
+    };
+    let each = images.iter().flat_map(|(component, image)| {
+        image
+            .mislabelled(&access)
+            .into_iter()
+            .map(|it| warning(*component, &it))
+            .collect::<Vec<_>>()
+    });
+    each.collect()
 }
 
 /// Returns the cause of a failure; of a reference to a registry that is the path of a directory, too,

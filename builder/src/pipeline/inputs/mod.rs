@@ -75,6 +75,15 @@ impl Inputs {
         image::changed(request, store, &self.images)
     }
 
+    /// Returns the warnings about layers with a wrong label.
+    pub(super) fn mislabelled_layers(
+        &self,
+        request: &Request<'_>,
+        store: &Store,
+    ) -> Vec<Diagnostic> {
+        image::mislabelled(request, store, &self.images)
+    }
+
     /// Returns the skills that are a part of the rootfs, sorted by name.
     pub(super) fn baked_skills(&self) -> impl Iterator<Item = &SkillInput> {
         self.skills.iter().filter(|skill| skill.mode == SkillMode::Baked)

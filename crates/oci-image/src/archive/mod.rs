@@ -25,6 +25,19 @@ const COMPRESSED: [(&[u8], &str, &str); 5] = [
     (b"BZh", "a bzip2 file", "bunzip2"),
     (b"PK\x03\x04", "a zip archive", "unzip"),
 ];
+/// How other files begin that are named as archives, and what they are.
+const OTHERS: [(&[u8], &str); 8] = [
+    (b"hsqs", "a squashfs image"),
+    (b"QFI\xfb", "a qcow2 disk image"),
+    (b"\x7fELF", "a program"),
+    (b"<", "a page for a browser, or XML"),
+    (b"{", "a JSON document"),
+    (b"FROM ", "a Dockerfile"),
+    (b"# syntax=", "a Dockerfile"),
+    (b"ARG ", "a Dockerfile"),
+];
+/// How a pointer of Git LFS begins (its specification, "The Pointer").
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 /// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
 const USTAR: std::ops::Range<usize> = 257..262;
 
@@ -94,6 +107,11 @@ pub fn compressed(start: &[u8]) -> Option<Found> {
     Some(Found::Compressed { what, program })
 }
 
+/// Returns whether a file that begins like this is a pointer of Git LFS: the file itself was not checked out.
+pub fn is_lfs_pointer(start: &[u8]) -> bool {
+    start.starts_with(LFS_POINTER)
+}
+
 /// Returns what a file with this first block is, or `None` for a tar archive.
 fn problem(start: &[u8]) -> Option<Found> {
     if start.is_empty() {
@@ -102,7 +120,12 @@ fn problem(start: &[u8]) -> Option<Found> {
     // The end of an archive without members is a block of zeros.
     let is_tar = start.get(USTAR) == Some(b"ustar".as_slice())
         || (start.len() == BLOCK && start.iter().all(|byte| *byte == 0));
-    compressed(start).or_else(|| (!is_tar).then_some(Found::NoArchive))
+    if is_lfs_pointer(start) {
+        return Some(Found::LfsPointer);
+    }
+    let other = || OTHERS.iter().find(|(magic, _)| start.starts_with(magic));
+    let no_archive = || other().map_or(Found::NoArchive, |(_, what)| Found::Other(what));
+    compressed(start).or_else(|| (!is_tar).then(no_archive))
 }
 
 #[cfg(test)]
@@ -123,7 +146,11 @@ mod tests {
             (b"\x28\xb5\x2f\xfd", Found::Compressed { what: "a zstd file", program: "unzstd" }),
             (b"PK\x03\x04", Found::Compressed { what: "a zip archive", program: "unzip" }),
             (b"", Found::Empty),
-            (b"{}", Found::NoArchive),
+            (b"no archive", Found::NoArchive),
+            (b"{}", Found::Other("a JSON document")),
+            (b"hsqs\x01", Found::Other("a squashfs image")),
+            (b"FROM debian\n", Found::Other("a Dockerfile")),
+            (b"version https://git-lfs.github.com/spec/v1\n", Found::LfsPointer),
             (&[0; 100], Found::NoArchive),
         ] {
             assert_eq!(problem(start), Some(found));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use box_digest::Digest;
-use oci_layer::{Compression, GZIP_MAGIC, ZSTD_MAGIC};
+use oci_layer::{Compression, START};
 use oci_spec::image::{Descriptor, ImageConfiguration};
 
 use super::super::archive::Archive;
@@ -43,17 +43,8 @@ fn layer(
     let mut opened = file(archive, name, LAYER)?;
     let failed = || FileError::of("read", archive.at(name));
     let mut start = Vec::new();
-    opened
-        .reader
-        .by_ref()
-        .take(ZSTD_MAGIC.len() as u64)
-        .read_to_end(&mut start)
-        .map_err(failed())?;
-    let compression = match start.as_slice() {
-        start if start == ZSTD_MAGIC => Compression::Zstd,
-        start if start.starts_with(&GZIP_MAGIC) => Compression::Gzip,
-        _ => Compression::None,
-    };
+    opened.reader.by_ref().take(START as u64).read_to_end(&mut start).map_err(failed())?;
+    let compression = Compression::of_start(&start);
     let digest = match (compression, named_digest(name)) {
         (Compression::None, _) => diff_id,
         // The older form names layers by what they are uncompressed.

@@ -45,16 +45,48 @@ fn a_stream_may_have_several_parts_and_nothing_after_them() {
 }
 
 #[test]
-fn a_layer_is_read_as_the_type_that_it_was_named_as() {
+fn a_layer_is_read_by_its_first_bytes_whatever_its_label() {
     let content = layer("name", "content");
-    for (blob, compression) in [
-        (content.bytes(), Compression::Gzip),
-        (content.gzip(), Compression::Zstd),
-        (content.zstd(), Compression::None),
-        (b"".as_slice(), Compression::Gzip),
-        (b"", Compression::Zstd),
+    let skippable = [b"\x5f\x2a\x4d\x18\x01\0\0\0x", content.zstd()].concat();
+    let all = [Compression::None, Compression::Gzip, Compression::Zstd];
+    for label in all {
+        for blob in [content.bytes(), content.gzip(), content.zstd(), &skippable] {
+            assert_eq!(read(blob, label, &content), Ok(2), "{label:?}");
+        }
+        let said = read(b"", label, &content).unwrap_err();
+        assert!(said.contains("but the image's config names"), "{label:?}: {said}");
+    }
+}
+
+#[test]
+fn a_wrong_label_is_named() {
+    use testkit::images::LayoutDir;
+    let directory = tempfile::tempdir().unwrap();
+    let content = layer("name", "content");
+    for (suffix, blob, expected) in [
+        ("", content.gzip(), Some((Compression::None, Compression::Gzip))),
+        ("+gzip", content.bytes(), Some((Compression::Gzip, Compression::None))),
+        ("+gzip", content.zstd(), Some((Compression::Gzip, Compression::Zstd))),
+        ("+zstd", content.zstd(), None),
     ] {
-        let said = read(blob, compression, &content).unwrap_err();
-        assert!(!said.is_empty(), "{compression:?}");
+        let layout = LayoutDir::make(&directory.path().join("a")).unwrap();
+        let put = |kind: &str, bytes: &[u8]| {
+            layout.put(&format!("application/vnd.oci.image.{kind}"), bytes).unwrap()
+        };
+        let config = serde_json::json!({ "architecture": "amd64", "os": "linux", "config": {},
+            "rootfs": { "type": "layers", "diff_ids": [content.diff_id()] } });
+        let config = put("config.v1+json", config.to_string().as_bytes());
+        let layer = put(&format!("layer.v1.tar{suffix}"), blob);
+        let manifest =
+            serde_json::json!({ "schemaVersion": 2, "config": config, "layers": [layer] });
+        let manifest = put("manifest.v1+json", manifest.to_string().as_bytes());
+        layout.finish(&serde_json::json!({ "schemaVersion": 2, "manifests": [manifest] })).unwrap();
+        let image = opened(directory.path(), "oci:a").unwrap();
+        let access = Access { base: directory.path(), registries: None };
+        let found = image.mislabelled(&access);
+        let found = found.iter().map(|it| (it.number, it.label, it.found));
+        assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(expected.map(|(a, b)| (1, a, b))));
+        tree(&image, &access).unwrap();
+        std::fs::remove_dir_all(directory.path().join("a")).unwrap();
     }
 }
