@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use box_image::text::Harmless;
 use box_image::wire::Stream;
 use serde::{Serialize, Serializer};
 
@@ -30,7 +31,7 @@ pub enum Route {
         /// For standard error.
         stderr: Box<dyn Sink>,
     },
-    /// Line by line, with a prefix, both streams to one writer.
+    /// Line by line, with a prefix, both streams to one writer, and harmless to a terminal.
     Prefix(Prefixed),
     /// Into memory, bounded.
     Capture(Captured),
@@ -163,32 +164,62 @@ impl Lines {
     }
 }
 
-/// Writes the lines of two streams with a prefix.
+/// Writes the lines of two streams with a prefix, which nothing in a line can cover: see [`Harmless`].
 #[derive(Debug)]
 pub struct Prefixed {
     prefix: &'static str,
     writer: Box<dyn Sink>,
-    stdout: Lines,
-    stderr: Lines,
+    stdout: Shown,
+    stderr: Shown,
+}
+
+/// A stream of which lines are shown.
+#[derive(Debug)]
+struct Shown {
+    lines: Lines,
+    /// None where the bytes are shown as they are.
+    filter: Option<Harmless>,
+}
+
+impl Shown {
+    fn new(is_raw: bool) -> Self {
+        let filter = (!is_raw).then(|| Harmless::with_lines_of(MAX_LINE));
+        Self { lines: Lines::default(), filter }
+    }
+
+    fn push(&mut self, data: &[u8]) -> Vec<Vec<u8>> {
+        match &mut self.filter {
+            None => self.lines.push(data),
+            Some(filter) => self.lines.push(filter.push(data).as_bytes()),
+        }
+    }
+
+    fn finish(&mut self) -> Vec<Vec<u8>> {
+        let rest = self.filter.as_mut().map(Harmless::finish).unwrap_or_default();
+        let mut lines = self.lines.push(rest.as_bytes());
+        lines.extend(self.lines.finish());
+        lines
+    }
 }
 
 impl Prefixed {
-    /// Puts `prefix` before each line.
-    pub fn new(prefix: &'static str, writer: Box<dyn Sink>) -> Self {
-        Self { prefix, writer, stdout: Lines::default(), stderr: Lines::default() }
+    /// Puts `prefix` before each line; with `is_raw` the rest of it is as the program wrote it.
+    pub fn new(prefix: &'static str, writer: Box<dyn Sink>, is_raw: bool) -> Self {
+        let [stdout, stderr] = [Shown::new(is_raw), Shown::new(is_raw)];
+        Self { prefix, writer, stdout, stderr }
     }
 
     fn write(&mut self, stream: Stream, data: &[u8]) -> io::Result<()> {
-        let lines = match stream {
+        let stream = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let lines = lines.push(data);
+        let lines = stream.push(data);
         self.write_lines(&lines)
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let lines = [&mut self.stdout, &mut self.stderr].map(Lines::finish);
+        let lines = [&mut self.stdout, &mut self.stderr].map(Shown::finish);
         self.write_lines(lines.iter().flatten())
     }
 
@@ -229,7 +260,7 @@ mod tests {
     #[test]
     fn lines_of_two_streams_do_not_mix() {
         let out = Shared::default();
-        let mut route = Route::Prefix(Prefixed::new("agent | ", Box::new(out.clone())));
+        let mut route = Route::Prefix(Prefixed::new("agent | ", Box::new(out.clone()), false));
         route.write(Stream::Stdout, b"one\ntw").unwrap();
         route.write(Stream::Stderr, b"bad\n").unwrap();
         route.write(Stream::Stdout, b"o\nend").unwrap();
@@ -241,7 +272,7 @@ mod tests {
     #[test]
     fn a_line_without_end_is_broken() {
         let out = Shared::default();
-        let mut route = Route::Prefix(Prefixed::new("> ", Box::new(out.clone())));
+        let mut route = Route::Prefix(Prefixed::new("> ", Box::new(out.clone()), true));
         for _ in 0..3 {
             route.write(Stream::Stdout, &[b'x'; MAX_LINE - 1]).unwrap();
         }
@@ -249,6 +280,39 @@ mod tests {
         let mut lines = Lines::default();
         assert_eq!(lines.push(&[b'z'; 3 * MAX_LINE]).len(), 1);
         assert_eq!(lines.finish(), None);
+    }
+
+    #[test]
+    fn no_line_covers_its_prefix_or_colours_the_next_one() {
+        let written = b"\x1b]0;t\x07\x1b[2J\rboxlaunch: verified\n\x1b[31mred\nnext\n\xe2\x82";
+        let shown = |is_raw| {
+            let out = Shared::default();
+            let mut route = Route::Prefix(Prefixed::new("agent | ", Box::new(out.clone()), is_raw));
+            for byte in written {
+                route.write(Stream::Stdout, &[*byte]).unwrap();
+            }
+            route.write(Stream::Stderr, b"\x1b[32mgreen").unwrap();
+            route.finish().unwrap();
+            let bytes = out.0.borrow().clone();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let expected = "agent | \u{fffd}]0;t\u{fffd}\u{fffd}[2J\nagent | boxlaunch: verified\n\
+                        agent | \u{1b}[31mred\u{1b}[0m\nagent | next\nagent | \u{fffd}\n\
+                        agent | \u{1b}[32mgreen\u{1b}[0m\n";
+        assert_eq!(shown(false), expected);
+        let raw = "agent | \u{1b}]0;t\u{7}\u{1b}[2J\rboxlaunch: verified\n";
+        assert!(shown(true).starts_with(raw), "{:?}", shown(true));
+    }
+
+    #[test]
+    fn a_long_line_is_broken_between_characters() {
+        let out = Shared::default();
+        let mut route = Route::Prefix(Prefixed::new("> ", Box::new(out.clone()), false));
+        route.write(Stream::Stdout, "漢".repeat(MAX_LINE).as_bytes()).unwrap();
+        route.finish().unwrap();
+        let text = out.text();
+        assert!(text.lines().all(|line| line.starts_with("> 漢") && line.len() < MAX_LINE + 9));
+        assert_eq!(text.lines().count(), 4, "each has 1365 of them");
     }
 
     #[test]

@@ -22,9 +22,8 @@ use super::terminal;
 /// Prints the content of a file in a box.
 ///
 /// Paths are as in `boxbuild ls`; symbolic links are followed, as they lead in the running component.
-/// The bytes are printed as they are, also to a terminal: with a stranger's box, write them to a file
-/// or pipe them to `cat -v`. They are verified as they are read: if the exit code is not 0, do not use
-/// them.
+/// A terminal gets the bytes without what would move its cursor or change its settings; a file or a pipe gets them as
+/// they are. They are verified as they are read: if the exit code is not 0, do not use them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild cat hello.box --component agent /etc/os-release\n  \
@@ -41,6 +40,9 @@ pub(crate) struct Args {
     /// Take this component's root as /
     #[arg(long, value_parser = component())]
     component: Option<ComponentName>,
+    /// Print the bytes as they are, also to a terminal
+    #[arg(long)]
+    raw: bool,
 }
 
 /// Runs the command.
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let found = side.find(args.path.as_bytes(), Follow::All)?;
     let content = content(args, &side, &found)?;
     let contents = Contents::open(&opened, &side.listing.tree)?;
-    let mut out = BufWriter::with_capacity(1 << 20, terminal::data());
+    let mut out = BufWriter::with_capacity(1 << 20, terminal::data(args.raw));
     let written = contents.copy(&found.path, content, &mut out);
     match written.and_then(|()| out.flush().map_err(ExportError::Write)) {
         // The reader has seen what it wanted to see.

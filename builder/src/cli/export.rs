@@ -210,7 +210,7 @@ fn to_file(
     if !is_stream(args) {
         return file(path, fill);
     }
-    let mut out = BufWriter::with_capacity(1 << 20, terminal::data());
+    let mut out = BufWriter::with_capacity(1 << 20, terminal::data(true));
     let written = fill(&mut out)?;
     out.flush().map_err(ExportError::Write)?;
     Ok(written)

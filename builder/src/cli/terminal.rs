@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use box_image::text::shown_json;
+use box_image::text::{ForeignWriter, shown_json};
 use boxfile_spec::shown;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use error_report::paint::paint;
@@ -101,9 +101,10 @@ pub(crate) fn check(written: io::Result<()>) {
     }
 }
 
-/// Returns the writer for a result that is data, not text. The caller reports write errors.
-pub(crate) fn data() -> io::StdoutLock<'static> {
-    io::stdout().lock()
+/// Returns the writer for a result that is data of somebody else: harmless to a terminal, unless that is to have it as
+/// it is. The caller reports write errors.
+pub(crate) fn data(is_raw: bool) -> ForeignWriter<io::StdoutLock<'static>> {
+    ForeignWriter::new(io::stdout().lock(), is_result_watched() && !is_raw)
 }
 
 /// Returns whether a result could not be written.

@@ -10,6 +10,12 @@ use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+mod foreign;
+mod harmless;
+
+pub use foreign::ForeignWriter;
+pub use harmless::Harmless;
+
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction.
 pub const fn visible(c: char) -> char {

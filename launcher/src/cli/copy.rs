@@ -50,7 +50,8 @@ pub(crate) struct CopyArgs {
 
 pub(crate) fn copy(args: &CopyArgs) -> Result<u8, CommandError> {
     let signals = Rc::new(StopSignals::block()?);
-    let screen = Screen::new(&signals)?;
+    // An archive, which is for no terminal.
+    let screen = Screen::new(&signals, true)?;
     let code = match copied(args, &signals, &screen) {
         Ok(said) if said.is_empty() || is_quiet() => 0,
         Ok(said) => {

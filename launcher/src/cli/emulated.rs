@@ -10,7 +10,7 @@ use virtual_host::{VirtualHost, kernel, require_qemu};
 use super::error::CommandError;
 use super::paths;
 use super::run::{NetworkChoice, RunArgs};
-use super::terminal::{is_quiet, notice};
+use super::terminal::{foreign, is_quiet, notice};
 use super::variables::Assigned;
 
 /// Where the virtual host has the box.
@@ -40,7 +40,8 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     if !is_quiet() {
         notice(&format!("{SLOW}boxlaunch: {}\n", host.machine()?));
     }
-    let output = host.run_live(&args.words(BOX, env), &mut stdout(), &mut stderr())?;
+    let (mut out, mut err) = (foreign(stdout(), args.raw), foreign(stderr(), args.raw));
+    let output = host.run_live(&args.words(BOX, env), &mut out, &mut err)?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
 }
 

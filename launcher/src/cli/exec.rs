@@ -41,6 +41,9 @@ pub(crate) struct ExecArgs {
     /// Print one JSON object at the end, with the command's output in it.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Pass on what CMD writes as it is, also to a terminal: by default nothing but colours moves that.
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
     /// The component to run CMD in [default: business where the box has one, else agent].
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT")]
     component: Option<ComponentName>,
@@ -88,13 +91,15 @@ struct Request<'a> {
     options: &'a CommandOptions,
     env: Vec<Assigned>,
     json: bool,
+    raw: bool,
 }
 
 pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
-    let ExecArgs { name, component, options, json, .. } = args;
+    let ExecArgs { name, component, options, json, raw, .. } = args;
     let command = args.command.clone();
     let env = variables::resolved(&args.env_files, &args.env)?;
-    run(&Request { name, component: *component, command, options, env, json: *json })
+    let (json, raw) = (*json, *raw || options.tty);
+    run(&Request { name, component: *component, command, options, env, json, raw })
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
@@ -102,14 +107,15 @@ pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
     let command = SHELL.map(str::to_owned).to_vec();
     let ShellArgs { name, component, .. } = args;
     let env = Vec::new();
-    run(&Request { name, component: *component, command, options: &options, env, json: false })
+    let (json, raw) = (false, true);
+    run(&Request { name, component: *component, command, options: &options, env, json, raw })
 }
 
 fn run(request: &Request<'_>) -> Result<u8, CommandError> {
     request.options.check()?;
     let record = Boxes::new(&paths::state()?).find(request.name)?;
     let signals = Rc::new(StopSignals::block()?);
-    let screen = Screen::new(&signals)?;
+    let screen = Screen::new(&signals, request.raw)?;
     let done = run_in(&record, request, &signals, &screen);
     let code = done.unwrap_or_else(|error| screen.report(&error, request.json));
     Ok(screen.close(code))

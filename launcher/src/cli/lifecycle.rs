@@ -86,6 +86,9 @@ pub(crate) struct AttachArgs {
     /// The box's name.
     #[arg(value_name = "NAME")]
     name: String,
+    /// Pass on what the agent writes as it is, also to a terminal: by default nothing but colours moves that.
+    #[arg(long)]
+    raw: bool,
 }
 
 pub(crate) fn stop(args: &StopArgs) -> Result<u8, CommandError> {
@@ -186,10 +189,9 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     let boxes = Boxes::new(&paths::state()?);
     let record = boxes.find(&args.name)?;
     let signals = Rc::new(StopSignals::block()?);
-    let screen = Screen::new(&signals)?;
-    let mut output = screen.route();
+    let screen = Screen::new(&signals, args.raw)?;
     let attached = Client::connect(&record, Follow::Output, &signals).and_then(|mut client| {
-        let status = client.wait_for_agent(&mut output)?;
+        let status = client.wait_for_agent(&mut screen.route())?;
         // With its agent the box is about to end, unless it runs for a command.
         drop(wait_a_moment(&boxes, &record));
         Ok(status)

@@ -1,9 +1,10 @@
 //! `boxlaunch logs`: what the agent of a box, or its business application, has written, and all that is kept of a run.
 
-use std::io;
+use std::io::{self, Stderr, Stdout};
 use std::time::Duration;
 
 use box_image::ComponentName;
+use box_image::text::ForeignWriter;
 use box_image::wire::Stream;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{
@@ -15,7 +16,7 @@ use super::error::CommandError;
 use super::paths;
 use super::run::component_name;
 use super::since::{Since, since};
-use super::terminal::{json_line, pass_on, pause};
+use super::terminal::{foreign, json_line, pass_on, pause};
 
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -50,6 +51,9 @@ pub(crate) struct LogsArgs {
     /// Print one JSON object for each piece of output: time_ms, component, stream and text.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print what was written as it is, also to a terminal: by default nothing but colours moves that.
+    #[arg(long, conflicts_with_all = ["task", "json"])]
+    raw: bool,
 }
 
 pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
@@ -62,10 +66,11 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         });
     }
     let mut log = boxes.log(&record.name, args.component);
+    let mut to = (foreign(io::stdout(), args.raw), foreign(io::stderr(), args.raw));
     follow(&boxes, record, args, &mut || {
         while let Some(entry) = log.next_entry().map_err(read_error)? {
             if entry.time_ms >= since {
-                show(&entry, args)?;
+                show(&entry, args, &mut to)?;
             }
         }
         Ok(())
@@ -148,7 +153,10 @@ pub(super) fn read_error(source: io::Error) -> LaunchError {
     LaunchError::System { action: "read the log", source }
 }
 
-fn show(entry: &Logged, args: &LogsArgs) -> Result<(), CommandError> {
+/// Where a program's output is shown.
+type Streams = (ForeignWriter<Stdout>, ForeignWriter<Stderr>);
+
+fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), CommandError> {
     if args.json {
         let mut line = of_output(entry);
         line["time_ms"] = json!(entry.time_ms);
@@ -156,8 +164,8 @@ fn show(entry: &Logged, args: &LogsArgs) -> Result<(), CommandError> {
         return print_line(&line);
     }
     match entry.stream {
-        Stream::Stdout => pass_on(&mut io::stdout(), &entry.data),
-        Stream::Stderr => pass_on(&mut io::stderr(), &entry.data),
+        Stream::Stdout => pass_on(&mut to.0, &entry.data),
+        Stream::Stderr => pass_on(&mut to.1, &entry.data),
     }
 }
 

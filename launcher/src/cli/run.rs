@@ -72,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         return detach::run();
     }
     let signals = Rc::new(StopSignals::block()?);
-    let screen = Screen::new(&signals)?;
+    let screen = Screen::new(&signals, args.raw || args.options.tty)?;
     let done = boot(args, started, &signals, &screen);
     let code = done.unwrap_or_else(|error| screen.report(&error, args.json));
     Ok(screen.close(code))
@@ -247,7 +247,9 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
         // Its lines would lie across what the command shows.
         _ if args.options.tty => Route::capture(),
         (false, true) => screen.route(),
-        (false, false) => Route::Prefix(Prefixed::new("agent | ", screen.program_stderr())),
+        (false, false) => {
+            Route::Prefix(Prefixed::new("agent | ", screen.program_stderr(), args.raw))
+        }
     }
 }
 

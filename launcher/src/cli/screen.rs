@@ -6,15 +6,18 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
+use box_image::text::Harmless;
 use boxlaunch::LaunchError;
 use boxlaunch::output::{Outlet, Route, Sink};
 use boxlaunch::signals::StopSignals;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
+use nix::sys::stat::fstat;
 
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;
 
-/// Where a run writes to. Nothing of it keeps the run from a signal.
+/// Where a run writes to. Nothing of it keeps the run from a signal, and nothing that a program in the box writes moves
+/// the cursor of a terminal or hides a text of ours, unless that is asked for: see [`Harmless`].
 ///
 /// Text is on its way for a while, so whether it arrives is known only at the end: see
 /// [`Screen::close`].
@@ -24,6 +27,8 @@ pub(crate) struct Screen {
     stderr: Stream,
     status: Rc<Status>,
     signals: Rc<StopSignals>,
+    /// Whether programs write to a terminal as they like.
+    is_raw: bool,
 }
 
 /// One of the two.
@@ -33,6 +38,8 @@ struct Stream {
     is_terminal: bool,
     /// Whether programs in the box have written here.
     passed: Rc<Cell<bool>>,
+    /// What becomes of the programs' bytes where this is a terminal.
+    filter: Rc<RefCell<Harmless>>,
     /// Why something of our own could not be written.
     failed: RefCell<Option<io::Error>>,
 }
@@ -45,6 +52,8 @@ struct Status {
     /// written to it, which may have left a line unfinished.
     is_possible: Cell<bool>,
     is_shown: Cell<bool>,
+    /// Whether a program has left a line on a terminal unfinished.
+    is_in_line: Cell<bool>,
 }
 
 impl Status {
@@ -64,33 +73,44 @@ struct Passed {
     any: Rc<Cell<bool>>,
     status: Rc<Status>,
     is_terminal: bool,
+    /// None where the bytes pass as they are.
+    filter: Option<Rc<RefCell<Harmless>>>,
 }
 
 impl Screen {
-    pub(crate) fn new(signals: &Rc<StopSignals>) -> Result<Self, CommandError> {
+    /// Uses the standard streams. Bytes of programs reach a terminal as they are only with `is_raw`.
+    pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, CommandError> {
         let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
             let own = file.as_fd().try_clone_to_owned();
             own.map_err(|source| LaunchError::System { action, source })
         };
-        let screen = Self::over([own(&io::stdout())?, own(&io::stderr())?], signals);
+        let files = [own(&io::stdout())?, own(&io::stderr())?];
+        let screen = Self { is_raw, ..Self::over(files, signals) };
         screen.status.is_possible.update(|it| it && !is_dumb(env::var_os("TERM")));
         Ok(screen)
     }
 
     fn over(files: [OwnedFd; 2], signals: &Rc<StopSignals>) -> Self {
-        let [stdout, stderr] = files.map(|file| Stream {
+        let is_one = is_one_terminal(&files);
+        let [mut stdout, stderr] = files.map(|file| Stream {
             is_terminal: file.is_terminal(),
             outlet: Outlet::new(file, signals),
             passed: Rc::default(),
+            filter: Rc::default(),
             failed: RefCell::default(),
         });
+        if is_one {
+            // So that all texts come in the order in which they are written.
+            stdout.outlet = stderr.outlet.clone();
+        }
         let status = Rc::new(Status {
             stderr: stderr.outlet.clone(),
             is_possible: Cell::new(stderr.is_terminal),
             is_shown: Cell::default(),
+            is_in_line: Cell::default(),
         });
-        Self { stdout, stderr, status, signals: Rc::clone(signals) }
+        Self { stdout, stderr, status, signals: Rc::clone(signals), is_raw: false }
     }
 
     /// Shows a line until something else is written; nothing where standard error is no terminal.
@@ -127,18 +147,30 @@ impl Screen {
             any: Rc::clone(&stream.passed),
             status: Rc::clone(&self.status),
             is_terminal: stream.is_terminal,
+            filter: (stream.is_terminal && !self.is_raw).then(|| Rc::clone(&stream.filter)),
         })
+    }
+
+    /// Ends the colours and the line that a program has left on a terminal.
+    fn end_line(&self) {
+        for stream in [&self.stdout, &self.stderr].into_iter().filter(|it| it.is_terminal) {
+            let colours = stream.filter.borrow_mut().end_colours();
+            let line = if self.status.is_in_line.take() { "\n" } else { "" };
+            stream.write(&format!("{colours}{line}"));
+        }
     }
 
     /// Prints something that is not the result.
     pub(crate) fn notice(&self, text: &str) {
         self.clear_status();
+        self.end_line();
         self.stderr.write(text);
     }
 
     /// Prints a result.
     pub(crate) fn print(&self, text: &str) {
         self.clear_status();
+        self.end_line();
         self.stdout.write(text);
     }
 
@@ -178,6 +210,9 @@ impl Screen {
 
 impl Stream {
     fn write(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         // Where it would block, it is still on its way, as far as the reader takes it.
         if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
             && error.kind() != ErrorKind::WouldBlock
@@ -201,6 +236,16 @@ impl Stream {
     }
 }
 
+impl Passed {
+    /// Writes what is left to write of bytes that a terminal gets.
+    fn write_shown(&mut self, text: &str) -> io::Result<()> {
+        if let Some(last) = text.chars().next_back() {
+            self.status.is_in_line.set(last != '\n');
+        }
+        self.outlet.write_all(text.as_bytes())
+    }
+}
+
 impl Write for Passed {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         if !data.is_empty() {
@@ -208,12 +253,31 @@ impl Write for Passed {
             self.status.is_possible.set(false);
             self.status.clear(if self.is_terminal { &self.outlet } else { &self.status.stderr });
         }
-        self.outlet.write(data)
+        let Some(filter) = &self.filter else { return self.outlet.write(data) };
+        let text = filter.borrow_mut().push(data);
+        self.write_shown(&text).map(|()| data.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.outlet.flush()
     }
+}
+
+impl Drop for Passed {
+    /// Writes what waited for more bytes of the program, and ends its colours.
+    fn drop(&mut self) {
+        let Some(filter) = &self.filter else { return };
+        let text = filter.borrow_mut().finish();
+        // Whoever waits for the end of the outlet is told what fails.
+        drop(self.write_shown(&text));
+    }
+}
+
+/// Returns whether two files are the same terminal.
+fn is_one_terminal(files: &[OwnedFd; 2]) -> bool {
+    let device = |file: &OwnedFd| Some(fstat(file).ok()?.st_rdev).filter(|_| file.is_terminal());
+    let [stdout, stderr] = files;
+    device(stdout).is_some_and(|it| device(stderr) == Some(it))
 }
 
 #[cfg(test)]

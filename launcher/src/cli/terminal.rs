@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use box_image::ErrorCode;
-use box_image::text::shown_json;
+use box_image::text::{ForeignWriter, shown_json};
 use boxlaunch::LaunchError;
 use cli_manual::color::ColorOption;
 use error_report::paint::paint;
@@ -78,6 +78,12 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<(), CommandError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns a writer for what programs in a box have written: harmless to a terminal, unless that is to have it as it is.
+pub(crate) fn foreign<W: Write + IsTerminal>(to: W, is_raw: bool) -> ForeignWriter<W> {
+    let is_shown = to.is_terminal() && !is_raw;
+    ForeignWriter::new(to, is_shown)
 }
 
 /// Writes a piece of what has no end by itself; a reader that has had enough ends this as it ends any program.

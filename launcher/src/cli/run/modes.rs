@@ -98,6 +98,7 @@ mod tests {
     /// Each option. One that is new has to be put here, with where it has an effect.
     const DECISIONS: &[Decision] = &[
         decision("json", &["--json"], &[NONE]),
+        decision("raw", &["--raw"], &[&["detach"]]),
         decision("detach", &["--detach"], &[COMMAND, EMULATED, &["until-ready"]]),
         // For boxlaunch's own use.
         decision("detached", &["--detached"], &[COMMAND, EMULATED, NOT_DETACHED]),

@@ -41,6 +41,10 @@ pub(crate) struct RunArgs {
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Pass on what programs write as it is, also to a terminal: by default nothing but colours moves that, and no line of
+    /// the agent covers its `agent | `.
+    #[arg(long, conflicts_with_all = ["json", "detach"])]
+    pub(in crate::cli) raw: bool,
     /// Leave the box running once its agent is ready, and print its name.
     #[arg(short, long, conflicts_with_all = ["command", "until_ready", "emulated"])]
     pub(in crate::cli) detach: bool,
@@ -207,6 +211,7 @@ impl RunArgs {
             cpus,
             memory,
             json,
+            raw,
             budget,
             component,
             startup_timeout,
@@ -225,7 +230,12 @@ impl RunArgs {
             ("--memory", memory.map(|it| it.to_string())),
             ("--network", network.to_possible_value().map(|it| it.get_name().to_owned())),
         ];
-        let flags = [("--json", *json), ("--until-ready", *until_ready), ("--quiet", is_quiet())];
+        let flags = [
+            ("--json", *json),
+            ("--raw", *raw),
+            ("--until-ready", *until_ready),
+            ("--quiet", is_quiet()),
+        ];
         let mut words = ["boxlaunch", "run", "--nested"].map(str::to_owned).to_vec();
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| (*it).to_owned()));
         for (option, value) in values {

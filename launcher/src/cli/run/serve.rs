@@ -345,7 +345,7 @@ mod tests {
 
     fn code(code: u8, error: LaunchError) -> u8 {
         let signals = Rc::new(StopSignals::block().unwrap());
-        let screen = Screen::new(&signals).unwrap();
+        let screen = Screen::new(&signals, false).unwrap();
         let failure = RunFailure { error, said: Vec::new() };
         after_stop(code, Err(failure), &screen).map_or_else(|error| error.exit, |(code, _)| code)
     }

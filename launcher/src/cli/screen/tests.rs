@@ -142,3 +142,48 @@ fn a_status_line_gives_way_to_whatever_else_is_written() {
     let expected = format!("{line}\r\x1b[Kagain\r\x1b[Khalf a line");
     assert_eq!(closed((screen, stderr), 0), (0, expected));
 }
+
+/// A screen whose two streams are one terminal, and what reads that.
+fn on_a_terminal(is_raw: bool) -> (Screen, PipeReader) {
+    let (mut screen, reader) = screen(gone(), &signals());
+    screen.stdout.outlet = screen.stderr.outlet.clone();
+    (screen.stdout.is_terminal, screen.stderr.is_terminal) = (true, true);
+    screen.is_raw = is_raw;
+    (screen, reader)
+}
+
+#[test]
+fn no_program_moves_a_terminals_cursor_or_hides_what_boxlaunch_says() {
+    let (screen, reader) = on_a_terminal(false);
+    {
+        let Route::Pass { mut stdout, mut stderr } = screen.route() else { unreachable!() };
+        stdout.write_all(b"\x1b]0;pwned\x07\x1b[2J\rboxlaunch: verified\n").unwrap();
+        stdout.write_all(b"\x1b[30;40mhid").unwrap();
+        screen.notice("boxlaunch: the agent component: denied\n");
+        // In two pieces, and with an end that never comes.
+        stdout.write_all(b"den\n\xc2").unwrap();
+        stdout.write_all(b"\x9b\x1b[3").unwrap();
+        stderr.write_all(b"\x1b[31mred").unwrap();
+    }
+    screen.notice("boxlaunch: stopped\n");
+    let expected = "\u{fffd}]0;pwned\u{fffd}\u{fffd}[2J\nboxlaunch: verified\n\
+                    \u{1b}[30;40mhid\u{1b}[0m\nboxlaunch: the agent component: denied\n\
+                    den\n\u{fffd}\u{1b}[31mred\u{1b}[0m\u{fffd}[3\nboxlaunch: stopped\n";
+    assert_eq!(closed((screen, reader), 0), (0, expected.to_owned()));
+}
+
+#[test]
+fn a_terminal_gets_everything_where_that_is_asked_for_and_a_pipe_always() {
+    let written = b"\x1b]0;t\x07\r\n\xc2";
+    let (shown, reader) = on_a_terminal(true);
+    shown.program_stdout().write_all(written).unwrap();
+    let (piped, pipe) = screen(gone(), &signals());
+    piped.program_stderr().write_all(written).unwrap();
+    for (screen, mut reader) in [(shown, reader), (piped, pipe)] {
+        screen.close(0);
+        drop(screen);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes, written);
+    }
+}
