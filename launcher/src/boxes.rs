@@ -24,7 +24,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use box_image::plan::PLAN_MAX;
 use box_image::task::{MAX_RESULT, RESULT};
@@ -52,6 +52,8 @@ const LOCKS: &str = ".locks";
 pub const MAX_ENDED: usize = 100;
 /// A record takes less, in bytes: there is a part of the plan in it.
 const MAX_RECORD: u64 = (1 << 20) + PLAN_MAX;
+/// How much time there is between two records of a box that only its guest changes.
+const NOTES: Duration = Duration::from_secs(1);
 /// How often a free name is looked for.
 const TRIES: usize = 64;
 
@@ -281,6 +283,10 @@ pub struct Entry {
     lock: PathBuf,
     /// The state of the box.
     pub record: Record,
+    /// When the record was last written.
+    written: Instant,
+    /// Whether it has changed since.
+    is_behind: bool,
     _locked: File,
 }
 
@@ -292,7 +298,8 @@ impl Entry {
         let made = DirBuilder::new().mode(0o700).create(&directory);
         made.map_err(LaunchError::file("make", &directory))?;
         write(&directory, &record)?;
-        Ok(Self { directory, lock, record, _locked: locked })
+        let (written, is_behind) = (Instant::now(), false);
+        Ok(Self { directory, lock, record, written, is_behind, _locked: locked })
     }
 
     /// Returns where the output of the components' own programs is kept, and what a plan declares of the rest.
@@ -309,6 +316,32 @@ impl Entry {
     /// When it cannot be written.
     pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), LaunchError> {
         change(&mut self.record);
+        self.write(Instant::now())
+    }
+
+    /// Changes the record as the guest has it: it is written now, or where that was done less than a second ago, with
+    /// [`Self::write_due`]. Where that fails, the record on the disk lacks the change until the next one.
+    pub(crate) fn note(&mut self, change: impl FnOnce(&mut Record), now: Instant) {
+        change(&mut self.record);
+        self.is_behind = true;
+        self.write_due(now);
+    }
+
+    /// Returns when [`Self::write_due`] is to be called, if something waits to be written.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.is_behind.then(|| self.written + NOTES)
+    }
+
+    /// Writes what has waited for a second.
+    pub(crate) fn write_due(&mut self, now: Instant) {
+        if self.due().is_some_and(|due| due <= now) {
+            // Whoever cannot write it now can do so the next time, or at the end.
+            drop(self.write(now));
+        }
+    }
+
+    fn write(&mut self, now: Instant) -> Result<(), LaunchError> {
+        (self.written, self.is_behind) = (now, false);
         write(&self.directory, &self.record)
     }
 

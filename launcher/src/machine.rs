@@ -252,7 +252,7 @@ impl Machine {
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
             // Events, which are kept. The channel lets no greeting through, and no command runs yet.
             other => {
-                self.logs.keep(other);
+                self.logs.keep(other, Instant::now());
                 Ok(())
             }
         }
@@ -287,7 +287,7 @@ impl Machine {
     /// Keeps the agent's output, and passes it on.
     fn agent_wrote(&mut self, wrote: &Output, output: &mut Route) -> io::Result<()> {
         self.agent_spoke |= !wrote.data.is_empty();
-        self.logs.write(wrote);
+        self.logs.write(wrote, Instant::now());
         output.write(wrote.stream, &wrote.data)?;
         let passed = self.agent_window.passed(wrote.cost());
         passed.into_iter().for_each(|bytes| self.grant(wrote.id, bytes));
@@ -318,7 +318,7 @@ impl Machine {
             match message {
                 // The error at hand matters more than one of writing this.
                 GuestMessage::Output(wrote) => drop(self.agent_wrote(&wrote, output)),
-                other => self.logs.keep(other),
+                other => self.logs.keep(other, Instant::now()),
             }
         }
     }

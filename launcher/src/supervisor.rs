@@ -210,7 +210,8 @@ impl Supervisor {
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
-        let error = error.or(self.log_failure());
+        let incomplete = self.log_failure();
+        let error = error.or(incomplete);
         let Self { machine, entry, mut clients, .. } = self;
         drop(entry.end(status, error));
         let said = vec![machine.console_end()];
@@ -233,7 +234,14 @@ impl Supervisor {
         }
     }
 
-    fn log_failure(&self) -> Option<String> {
+    /// Writes what of record and logs had to wait.
+    fn write_due(&mut self, now: Instant) {
+        self.entry.write_due(now);
+        self.machine.logs.write_due(now);
+    }
+
+    fn log_failure(&mut self) -> Option<String> {
+        self.machine.logs.finish();
         self.machine.logs.failed().map(|error| format!("its log is not complete: {error}"))
     }
 
@@ -252,6 +260,10 @@ impl Supervisor {
                 }
                 now_ns = self.wall_clock.next() => {
                     self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
+                    CONTINUE
+                }
+                () = due(self.entry.due(), self.machine.logs.due()) => {
+                    self.write_due(Instant::now());
                     CONTINUE
                 }
             };
@@ -296,7 +308,7 @@ impl Supervisor {
             }
             GuestMessage::TaskResult(part) => self.take_result(&part)?,
             event @ (GuestMessage::Event(_) | GuestMessage::Trajectory(_)) => {
-                self.machine.logs.keep(event);
+                self.machine.logs.keep(event, Instant::now());
             }
             GuestMessage::Credit(credit) => {
                 if let Some(client) = self.programs.granted_input(credit) {
@@ -341,8 +353,7 @@ impl Supervisor {
     /// Notes that a component had too little memory.
     fn note_oom(&mut self, component: ComponentName, exit: Exited) {
         if exit.oom_killed && !self.entry.record.oom_killed.contains(&component) {
-            // Where that fails, the record lacks it.
-            drop(self.entry.update(|record| record.oom_killed.push(component)));
+            self.entry.note(|record| record.oom_killed.push(component), Instant::now());
         }
     }
 
@@ -354,8 +365,7 @@ impl Supervisor {
         }
         let status = Some(exit.status);
         if self.entry.record.business_status != status {
-            // Where that fails, the record lacks it.
-            drop(self.entry.update(|record| record.business_status = status));
+            self.entry.note(|record| record.business_status = status, Instant::now());
         }
         // Nothing waits for such a message to be read, so that there may be any number of them.
         if !self.clients.are_behind() {
@@ -367,7 +377,7 @@ impl Supervisor {
     /// all that it has written.
     fn pass_on(&mut self, output: Output) {
         if matches!(output.id, AGENT | BUSINESS) {
-            self.machine.logs.write(&output);
+            self.machine.logs.write(&output, Instant::now());
         }
         let (grant, owner) =
             (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));
@@ -490,6 +500,14 @@ impl Supervisor {
         // Where init is gone already, the machine is about to end, too.
         self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
         CONTINUE
+    }
+}
+
+/// Waits for the earlier of two times; for ever where there is none.
+async fn due(record: Option<Instant>, logs: Option<Instant>) {
+    match record.into_iter().chain(logs).min() {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,22 +3,29 @@
 //! bounded size.
 //!
 //! Each entry is the time in milliseconds since 1970 as eight bytes, little-endian, and then the frame in which init sent
-//! it. When a file is full, it takes the place of the older one.
+//! it. When a file is full, it takes the place of the older one. What components write and what init says has a rate, too:
+//! see [`rate`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
-use box_image::wire::{BUSINESS_ID, Frames, GuestMessage, MAX_OUTPUT, Output, Stream, Trajectory};
+use box_image::wire::{
+    AGENT_ID, BUSINESS_ID, Frames, GuestMessage, MAX_OUTPUT, Output, Stream, Trajectory,
+};
 use box_image::{ComponentName, LogsPlan};
 use egress_proxy::Decision;
 
 use super::{inode, since_epoch};
 use crate::LaunchError;
 use crate::control::CHUNK;
+use rate::{Held, Rate};
+
+mod rate;
 
 /// The size of a file from which on the next entry goes to another, in bytes.
 pub(super) const MAX_FILE: u64 = 4 << 20;
@@ -62,7 +69,7 @@ impl NetworkLog {
         let output = Output { id: 0, stream: Stream::Stdout, data };
         // Nobody panics while holding it.
         let message = GuestMessage::Output(output);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message, Instant::now());
     }
 }
 
@@ -70,14 +77,15 @@ impl Logs {
     /// Makes the logs in a directory.
     pub(super) fn create(directory: &Path, declared: LogsPlan) -> Result<Self, LaunchError> {
         let path = current(directory, ComponentName::Agent);
-        let file = Some(new_file(&path).map_err(LaunchError::file("make", &path))?);
-        let log = |path, file| Log { path, file, size: 0, failed: None };
-        let later = |name: &str| log(directory.join(name), None);
+        let file = new_file(&path).map_err(LaunchError::file("make", &path))?;
+        let now = Instant::now();
+        let later = |name: &str| Log::new(directory.join(name));
         Ok(Self {
-            agent: log(path, file),
-            business: log(current(directory, ComponentName::Business), None),
+            agent: Log::new(path).within(now).with(file),
+            business: Log::new(current(directory, ComponentName::Business)).within(now),
+            // The filter bounds how many decisions come.
             network: NetworkLog(Arc::new(Mutex::new(later(NETWORK)))),
-            events: later(EVENTS),
+            events: later(EVENTS).within(now),
             trajectories: later(TRAJECTORIES),
             trajectories_left: MAX_TRAJECTORIES + MAX_PARTS * PART_COST,
             files_left: MAX_TRAJECTORY_FILES,
@@ -89,7 +97,11 @@ impl Logs {
     /// Returns logs that keep nothing.
     #[cfg(test)]
     pub(crate) fn nowhere() -> Self {
-        let log = || Log { path: PathBuf::new(), file: None, size: 0, failed: Some(String::new()) };
+        let log = || {
+            let mut log = Log::new(PathBuf::new());
+            log.failed = Some(String::new());
+            log
+        };
         let network = NetworkLog(Arc::new(Mutex::new(log())));
         let (events, trajectories) = (log(), log());
         Self {
@@ -111,23 +123,40 @@ impl Logs {
     }
 
     /// Keeps an output of the agent or of the business application's own program.
-    pub(crate) fn write(&mut self, output: &Output) {
+    pub(crate) fn write(&mut self, output: &Output, now: Instant) {
         let is_business = u32::from(output.id) == BUSINESS_ID;
         let log = if is_business { &mut self.business } else { &mut self.agent };
-        log.write(&GuestMessage::Output(output.clone()));
+        log.write(&GuestMessage::Output(output.clone()), now);
+    }
+
+    /// Returns when [`Self::write_due`] is to be called, if something waits to be written.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        [&self.agent, &self.business, &self.events].into_iter().filter_map(|it| it.held.due()).min()
+    }
+
+    /// Writes what has waited, as far as there is room for it.
+    pub(crate) fn write_due(&mut self, now: Instant) {
+        [&mut self.agent, &mut self.business, &mut self.events]
+            .into_iter()
+            .for_each(|it| it.write_held(now));
+    }
+
+    /// Writes all that has waited: nothing more comes.
+    pub(crate) fn finish(&mut self) {
+        [&mut self.agent, &mut self.business, &mut self.events].into_iter().for_each(Log::finish);
     }
 
     /// Keeps an event of the run or a part of a trajectory, if its box is to have any.
-    pub(crate) fn keep(&mut self, message: GuestMessage) {
+    pub(crate) fn keep(&mut self, message: GuestMessage, now: Instant) {
         match message {
-            GuestMessage::Event(_) if self.declared.events => self.events.write(&message),
-            GuestMessage::Trajectory(part) if self.declared.atif => self.trajectory(part),
+            GuestMessage::Event(_) if self.declared.events => self.events.write(&message, now),
+            GuestMessage::Trajectory(part) if self.declared.atif => self.trajectory(part, now),
             _ => {}
         }
     }
 
     /// Keeps a part of a trajectory, as long as there are not more than a box has.
-    fn trajectory(&mut self, part: Trajectory) {
+    fn trajectory(&mut self, part: Trajectory, now: Instant) {
         if self.last_file.as_ref() != Some(&part.name) {
             let Some(left) = self.files_left.checked_sub(1) else { return };
             (self.files_left, self.last_file) = (left, Some(part.name.clone()));
@@ -135,7 +164,7 @@ impl Logs {
         let left = self.trajectories_left.checked_sub(part.data.len() + PART_COST);
         if let Some(left) = left {
             self.trajectories_left = left;
-            self.trajectories.write(&GuestMessage::Trajectory(part));
+            self.trajectories.write(&GuestMessage::Trajectory(part), now);
         }
     }
 
@@ -165,34 +194,112 @@ struct Log {
     file: Option<File>,
     size: u64,
     failed: Option<String>,
+    /// How fast it may grow.
+    rate: Option<Rate>,
+    held: Held,
 }
 
 impl Log {
-    /// Keeps a message. A disk that is full ends the log, but not the agent.
-    fn write(&mut self, message: &GuestMessage) {
-        if self.failed.is_none()
-            && let Err(error) = self.append(message)
-        {
-            (self.file, self.failed) = (None, Some(error.to_string()));
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None, size: 0, failed: None, rate: None, held: Held::default() }
+    }
+
+    /// Gives the log a rate.
+    fn within(mut self, now: Instant) -> Self {
+        self.rate = Some(Rate::new(now));
+        self
+    }
+
+    /// Gives the log its file.
+    fn with(mut self, file: File) -> Self {
+        self.file = Some(file);
+        self
+    }
+
+    /// Keeps a message, at once where there is room. A disk that is full ends the log, but not the agent.
+    fn write(&mut self, message: &GuestMessage, now: Instant) {
+        if self.failed.is_some() {
+            return;
+        }
+        match entry_of(message) {
+            Ok(entry) => {
+                self.held.push(entry, now);
+                self.write_held(now);
+            }
+            Err(error) => self.fail(&error),
         }
     }
 
-    fn append(&mut self, message: &GuestMessage) -> io::Result<()> {
+    /// Writes what is held, where there is room.
+    fn write_held(&mut self, now: Instant) {
+        let size = self.held.size();
+        if self.rate.as_mut().is_none_or(|rate| rate.take(size, now)) {
+            self.finish();
+        } else {
+            self.held.postpone(now);
+        }
+    }
+
+    /// Writes all that is held.
+    fn finish(&mut self) {
+        let (note, entries) = self.held.take();
+        let note = note.map(|text| {
+            let id = u8::try_from(AGENT_ID).unwrap_or_default();
+            let output = Output { id, stream: Stream::Stderr, data: text.into_bytes() };
+            entry_of(&GuestMessage::Output(output))
+        });
+        for entry in note.into_iter().chain(entries.into_iter().map(Ok)) {
+            if self.failed.is_none()
+                && let Err(error) = entry.and_then(|entry| self.append(&entry))
+            {
+                self.fail(&error);
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        (self.file, self.failed) = (None, Some(error.to_string()));
+    }
+
+    fn append(&mut self, entry: &[u8]) -> io::Result<()> {
         if self.size >= MAX_FILE {
-            fs::rename(&self.path, older(&self.path))?;
-            (self.file, self.size) = (None, 0);
+            self.rotate()?;
         }
         let mut file = match self.file.take() {
             Some(file) => file,
             None => new_file(&self.path)?,
         };
-        let mut entry = since_epoch().to_le_bytes().to_vec();
-        message.write(&mut entry)?;
         self.size += entry.len() as u64;
-        file.write_all(&entry)?;
+        file.write_all(entry)?;
         self.file = Some(file);
         Ok(())
     }
+
+    /// Puts the full file in the place of the older one. That is removed before: ext4 writes a file that is renamed over
+    /// another to the disk at once (`auto_da_alloc` in ext4(5)), which nobody needs of a log.
+    fn rotate(&mut self) -> io::Result<()> {
+        let older = older(&self.path);
+        match fs::remove_file(&older) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => fs::rename(&self.path, older)?,
+        }
+        (self.file, self.size) = (None, 0);
+        Ok(())
+    }
+}
+
+impl Drop for Log {
+    /// Keeps the last words of a box that was never served.
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Returns an entry with the time of now.
+fn entry_of(message: &GuestMessage) -> io::Result<Vec<u8>> {
+    let mut entry = since_epoch().to_le_bytes().to_vec();
+    message.write(&mut entry)?;
+    Ok(entry)
 }
 
 fn new_file(path: &Path) -> io::Result<File> {

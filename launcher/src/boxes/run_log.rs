@@ -127,7 +127,11 @@ fn output(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 }
 
 fn event(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
-    let GuestMessage::Event(event) = message else { return Err(something_else()) };
+    let event = match message {
+        GuestMessage::Event(event) => event,
+        // The note that some were left out.
+        message => return output(time_ms, message),
+    };
     Ok(RunEntry { time_ms, component: event.component, what: Happened::Event(event) })
 }
 
@@ -138,6 +142,8 @@ fn connection(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use box_image::LogsPlan;
     use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
     use box_image::wire::{MAX_OUTPUT, Stream, Trajectory};
@@ -158,14 +164,14 @@ mod tests {
         let mut log = RunLog::new(dir.path());
         assert!(log.next_entry().unwrap().is_none());
         let pause = || std::thread::sleep(std::time::Duration::from_millis(2));
-        logs.keep(GuestMessage::Event(GuestEvent::new(
-            ComponentName::Agent,
-            GuestEventKind::Start,
-        )));
+        logs.keep(
+            GuestMessage::Event(GuestEvent::new(ComponentName::Agent, GuestEventKind::Start)),
+            Instant::now(),
+        );
         pause();
-        logs.write(&output(255, "b"));
+        logs.write(&output(255, "b"), Instant::now());
         pause();
-        logs.write(&output(0, "a"));
+        logs.write(&output(0, "a"), Instant::now());
         let mut seen = Vec::new();
         while let Some(entry) = log.next_entry().unwrap() {
             let what = match entry.what {
@@ -181,7 +187,7 @@ mod tests {
             (ComponentName::Agent, "a"),
         ];
         assert_eq!(seen, expected.map(|(name, what)| (name, what.to_owned())));
-        logs.write(&output(0, "later"));
+        logs.write(&output(0, "later"), Instant::now());
         assert!(log.next_entry().unwrap().is_some(), "as it is followed");
     }
 
@@ -200,15 +206,16 @@ mod tests {
         let mut logs = Logs::create(dir.path(), ALL).unwrap();
         let part = |name: &str, data: &[u8]| Trajectory { name: name.into(), data: data.into() };
         for it in [part("a", b"1"), part("a", b"2"), part("b", b"3"), part("a", b"4")] {
-            logs.keep(GuestMessage::Trajectory(it));
+            logs.keep(GuestMessage::Trajectory(it), Instant::now());
         }
         let kept = RunLog::new(dir.path()).trajectories().unwrap();
         let kept: Vec<_> = kept.into_iter().map(|it| (it.name, it.data)).collect();
         let expected = [("a", b"12".to_vec()), ("b", b"3".to_vec()), ("a", b"4".to_vec())];
         assert_eq!(kept, expected.map(|(name, data)| (name.to_owned(), data)));
         let sent = MAX_TRAJECTORIES / MAX_OUTPUT;
-        (0..sent).for_each(|_| logs.keep(GuestMessage::Trajectory(part("c", &[0; MAX_OUTPUT]))));
-        (0..1000).for_each(|_| logs.keep(GuestMessage::Trajectory(part("d", b""))));
+        let mut keep = |it| logs.keep(GuestMessage::Trajectory(it), Instant::now());
+        (0..sent).for_each(|_| keep(part("c", &[0; MAX_OUTPUT])));
+        (0..1000).for_each(|_| keep(part("d", b"")));
         let kept = RunLog::new(dir.path()).trajectories().unwrap();
         let bytes: usize = kept.iter().map(|it| it.data.len()).sum();
         assert_eq!(bytes, MAX_TRAJECTORIES + 4, "all that a box can have");
@@ -217,7 +224,9 @@ mod tests {
             files.map(|it| it.unwrap().metadata().unwrap().len()).sum::<u64>()
         };
         let before = size();
-        (0..9).for_each(|_| logs.keep(GuestMessage::Trajectory(part("e", &[0; MAX_OUTPUT]))));
+        (0..9).for_each(|_| {
+            logs.keep(GuestMessage::Trajectory(part("e", &[0; MAX_OUTPUT])), Instant::now());
+        });
         assert_eq!(size(), before);
         assert!(logs.failed().is_none());
     }
@@ -229,11 +238,15 @@ mod tests {
             let mut logs = Logs::create(dir.path(), declared).unwrap();
             for number in 0..1000 {
                 let name = number.to_string();
-                logs.keep(GuestMessage::Trajectory(Trajectory { name, data: b"1".into() }));
-                logs.keep(GuestMessage::Event(GuestEvent::new(
-                    ComponentName::Agent,
-                    GuestEventKind::Start,
-                )));
+                let part = Trajectory { name, data: b"1".into() };
+                logs.keep(GuestMessage::Trajectory(part), Instant::now());
+                logs.keep(
+                    GuestMessage::Event(GuestEvent::new(
+                        ComponentName::Agent,
+                        GuestEventKind::Start,
+                    )),
+                    Instant::now(),
+                );
             }
             let mut log = RunLog::new(dir.path());
             let events = std::iter::from_fn(|| log.next_entry().unwrap()).count();

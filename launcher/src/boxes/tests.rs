@@ -141,18 +141,19 @@ fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
     let mut log = made.create("one").unwrap().logs(None).unwrap();
     let mut reader = made.boxes().log("one", ComponentName::Agent);
     assert_eq!(reader.next_entry().unwrap(), None);
-    log.write(&output(b"a\xff\n"));
-    log.write(&Output { stream: Stream::Stderr, ..output(b"b") });
+    let now = Instant::now();
+    log.write(&output(b"a\xff\n"), now);
+    log.write(&Output { stream: Stream::Stderr, ..output(b"b") }, now);
     let first = reader.next_entry().unwrap().unwrap();
     assert_eq!((first.stream, first.data.as_slice()), (Stream::Stdout, &b"a\xff\n"[..]));
     assert!(first.time_ms > 1_700_000_000_000);
     assert_eq!(reader.next_entry().unwrap().unwrap().stream, Stream::Stderr);
     assert_eq!(reader.next_entry().unwrap(), None);
-    log.write(&output(b"c"));
+    log.write(&output(b"c"), now);
     assert_eq!(reader.next_entry().unwrap().unwrap().data, b"c");
     let mut other = made.boxes().log("one", ComponentName::Business);
     assert_eq!(other.next_entry().unwrap(), None, "not made yet");
-    log.write(&Output { id: 255, ..output(b"d") });
+    log.write(&Output { id: 255, ..output(b"d") }, now);
     assert_eq!(other.next_entry().unwrap().unwrap().data, b"d");
     assert_eq!(reader.next_entry().unwrap(), None);
 }
@@ -165,9 +166,11 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
         (entry.logs(None).unwrap(), made.boxes().log("one", ComponentName::Agent));
     let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
     let count = 3 * usize::try_from(log::MAX_FILE).unwrap() / piece.len();
-    let mut followed = 0;
-    for _ in 0..count {
-        log.write(&output(&piece));
+    let (mut followed, start) = (0, Instant::now());
+    for number in 0..count {
+        // A tenth of a second for each, so that there is room for all.
+        let now = start + Duration::from_millis(100) * u32::try_from(number).unwrap();
+        log.write(&output(&piece), now);
         followed += std::iter::from_fn(|| follower.next_entry().unwrap()).count();
     }
     assert_eq!(followed, count);
@@ -249,4 +252,64 @@ fn of_a_flood_of_denials_some_are_kept_and_of_connections_all() {
     assert_eq!(allowed.len(), 1000);
     assert!((100..1000).contains(&denials.len()), "{}", denials.len());
     assert_eq!(denied.try_recv().unwrap(), denial);
+}
+
+/// Returns the text of the agent's log of the box `one`, and how many bytes its entries and their notes account for.
+fn logged(boxes: &Boxes) -> Vec<Logged> {
+    let mut log = boxes.log("one", ComponentName::Agent);
+    std::iter::from_fn(|| log.next_entry().unwrap()).collect()
+}
+
+#[test]
+fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
+    let made = Fixture::new();
+    let mut log = made.create("one").unwrap().logs(None).unwrap();
+    let (start, piece) = (Instant::now(), vec![b'x'; box_image::wire::MAX_OUTPUT]);
+    let written = |boxes: &Boxes| logged(boxes).iter().map(|it| it.data.len()).sum::<usize>();
+    // 64 MiB in a moment, as `yes` would: what fits into the files stays.
+    for _ in 0..(64 << 20) / piece.len() {
+        log.write(&output(&piece), start);
+    }
+    log.write(&output(b"last words\n"), start);
+    assert!(written(&made.boxes()) <= 8 << 20);
+    assert!(!logged(&made.boxes()).iter().any(|it| it.data == b"last words\n"), "no room yet");
+    let due = log.due().unwrap();
+    assert_eq!(due, start + Duration::from_secs(1));
+    log.write_due(due);
+    assert_eq!(log.due(), None);
+    let entries = logged(&made.boxes());
+    assert_eq!(entries.last().unwrap().data, b"last words\n");
+    let notes = entries.iter().filter(|it| it.stream == Stream::Stderr);
+    let notes: Vec<_> = notes.map(|it| str::from_utf8(&it.data).unwrap()).collect();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.starts_with("\n[boxlaunch: 55.") && note.ends_with(" in a second]\n"), "{note}");
+    // In the end there is room for what is left.
+    (0..20).for_each(|_| log.write(&output(&piece), due));
+    log.write(&output(b"bye"), due);
+    drop(log);
+    assert_eq!(logged(&made.boxes()).last().unwrap().data, b"bye");
+}
+
+#[test]
+fn what_a_guest_changes_is_written_once_in_a_second_and_in_the_end() {
+    let made = Fixture::new();
+    let mut entry = made.create("one").unwrap();
+    let status = || made.boxes().find("one").unwrap().business_status;
+    let start = Instant::now() + Duration::from_secs(2);
+    entry.note(|record| record.business_status = Some(1), start);
+    assert_eq!((status(), entry.due()), (Some(1), None));
+    for number in 2..100 {
+        let now = start + Duration::from_millis(number);
+        entry.note(|record| record.business_status = u8::try_from(number).ok(), now);
+    }
+    assert_eq!(status(), Some(1));
+    let due = entry.due().unwrap();
+    assert_eq!(due, start + Duration::from_secs(1));
+    entry.write_due(due - Duration::from_millis(1));
+    assert_eq!(status(), Some(1));
+    entry.write_due(due);
+    assert_eq!((status(), entry.due()), (Some(99), None));
+    entry.note(|record| record.business_status = Some(7), due);
+    entry.end(None, None).unwrap();
+    assert_eq!(status(), Some(7));
 }
