@@ -48,6 +48,8 @@ pub struct Client<'a> {
     deadline: Option<Instant>,
     /// The agent's exit status, once it has ended.
     pub agent_status: Option<u8>,
+    /// Whether the agent has failed, and the kernel has ended something in its component for lack of memory.
+    pub agent_lacked_memory: bool,
     business: Option<BusinessEnds<'a>>,
     denials: Option<Denials<'a>>,
 }
@@ -61,8 +63,8 @@ impl fmt::Debug for Denials<'_> {
     }
 }
 
-/// Gets the box's name and the exit status whenever the business application's own program has ended.
-struct BusinessEnds<'a>(&'a dyn Fn(&str, u8));
+/// Gets the box's name and how it has ended whenever the business application's own program has ended.
+struct BusinessEnds<'a>(&'a dyn Fn(&str, Exited));
 
 impl fmt::Debug for BusinessEnds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,6 +121,7 @@ impl<'a> Client<'a> {
             tty: None,
             deadline: None,
             agent_status: None,
+            agent_lacked_memory: false,
             business: None,
             denials: None,
         };
@@ -129,9 +132,9 @@ impl<'a> Client<'a> {
         Ok(client)
     }
 
-    /// Tells `told` the box's name and the exit status whenever the business application's own program has ended.
+    /// Tells `told` the box's name and how it has ended whenever the business application's own program has.
     #[must_use]
-    pub fn on_business_end(self, told: &'a dyn Fn(&str, u8)) -> Self {
+    pub fn on_business_end(self, told: &'a dyn Fn(&str, Exited)) -> Self {
         Self { business: Some(BusinessEnds(told)), ..self }
     }
 
@@ -345,10 +348,11 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
                 self.agent_status = Some(exit.code());
+                self.agent_lacked_memory = exit.oom_killed && exit.status != 0;
                 Ok(())
             }
             GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {
-                self.business.iter().for_each(|it| (it.0)(&self.name, exit.status));
+                self.business.iter().for_each(|it| (it.0)(&self.name, exit));
                 Ok(())
             }
             GuestMessage::Denied(Denied { component, what }) => {

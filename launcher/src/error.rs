@@ -140,6 +140,8 @@ pub enum LaunchError {
         argv: String,
         /// Whether it has written nothing.
         was_silent: bool,
+        /// Whether the kernel has ended something in its component for lack of memory.
+        lacked_memory: bool,
     },
     /// The agent was not ready in time.
     #[error("the agent was not ready after {seconds} s{}", because(why.as_deref()))]

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use box_image::secrets::mask_words;
 use box_image::text::shown;
 use box_image::wire::{
-    AGENT_ID, Connect, Credit, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, Secret,
-    Timing, Window,
+    AGENT_ID, Connect, Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output,
+    Secret, Timing, Window,
 };
 use box_image::{NetworkMode, Vm as Size};
 use box_layout::OpenBox;
@@ -248,7 +248,7 @@ impl Machine {
             GuestMessage::Output(wrote) => {
                 self.agent_wrote(&wrote, output).map_err(|error| not_written(error, signals))
             }
-            GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit.status)),
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit)),
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
             // Events, which are kept. The channel lets no greeting through, and no command runs yet.
             other => {
@@ -258,10 +258,12 @@ impl Machine {
         }
     }
 
-    fn agent_ended(&self, status: u8) -> LaunchError {
-        let mut argv = self.agent_argv.clone();
+    fn agent_ended(&self, exit: Exited) -> LaunchError {
+        let (mut argv, status) = (self.agent_argv.clone(), exit.status);
         mask_words(&mut argv);
-        LaunchError::AgentEnded { status, argv: argv.join(" "), was_silent: !self.agent_spoke }
+        let lacked_memory = exit.oom_killed && status != 0;
+        let (argv, was_silent) = (argv.join(" "), !self.agent_spoke);
+        LaunchError::AgentEnded { status, argv, was_silent, lacked_memory }
     }
 
     /// Returns the socket that leads to the agent's port.

@@ -121,6 +121,16 @@ impl CommandReport {
         Self { component, argv, status, oom_killed, timed_out, duration_ms, output, code }
     }
 
+    /// Returns whether the command has failed, and the kernel has ended something in its component for lack of memory.
+    pub const fn lacked_memory(&self) -> bool {
+        self.oom_killed && self.status != 0
+    }
+
+    /// Returns the component in which it ran.
+    pub const fn component(&self) -> ComponentName {
+        self.component
+    }
+
     /// Returns the exit code of a run with this command, as [`Exited::code`] has it.
     pub const fn code(&self) -> u8 {
         self.code
@@ -248,7 +258,7 @@ mod tests {
         let exit = Exited { id: 1, status: 3, oom_killed: true, timed_out: false };
         let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
         let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
-        assert_eq!(command.code(), 3);
+        assert!(command.code() == 3 && command.lacked_memory());
         let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
         let facts = facts(RECEIPT, TAKEN);
         let mut report = run_report(digest, &config, &facts, &output, Some(socket));

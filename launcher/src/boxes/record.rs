@@ -1,5 +1,6 @@
 //! The record of a box.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
@@ -71,6 +72,9 @@ pub struct Record {
     /// The variables that its components were given at launch. What looks like a secret is masked.
     #[serde(default)]
     pub env: Vec<GivenVariable>,
+    /// How much memory each of its components may take, in bytes.
+    #[serde(default)]
+    pub memory_limits: BTreeMap<ComponentName, u64>,
     /// The directories of the host that it sees.
     #[serde(default)]
     pub shares: Vec<Shown>,
@@ -140,6 +144,10 @@ impl Record {
             business_status: None,
             oom_killed: Vec::new(),
             env: Vec::new(),
+            memory_limits: plan
+                .components()
+                .map(|(name, it)| (name, it.limits.memory_bytes))
+                .collect(),
             shares: Vec::new(),
             volumes: Vec::new(),
             network: plan.network.clone(),

@@ -15,6 +15,7 @@ use boxlaunch::signals::StopSignals;
 
 use super::command::{CommandOptions, component};
 use super::error::CommandError;
+use super::memory::out_of_memory;
 use super::paths;
 use super::run::component_name;
 use super::screen::Screen;
@@ -141,6 +142,9 @@ fn run_in(
     let report = CommandReport::new(component, argv, exit, started.elapsed(), &output);
     if request.json {
         screen.print(&json_line(&report)?);
+    } else if report.lacked_memory() {
+        let limit = record.memory_limits.get(&component).copied();
+        screen.notice(&out_of_memory(component, limit));
     }
     Ok(report.code())
 }

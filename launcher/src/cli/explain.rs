@@ -168,6 +168,9 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
+        LaunchError::AgentEnded { lacked_memory: true, .. } => {
+            "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile"
+        }
         LaunchError::AgentEnded { status, was_silent, .. } => ended_help(*status, *was_silent),
         LaunchError::Volume(error) => return volume_help(error),
         LaunchError::Agent(error) => agent_help(error),

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_image::wire::Follow;
-use box_image::{exit, signals};
+use box_image::{ComponentName, exit, signals};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
@@ -15,6 +15,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::error::{CommandError, signal_code};
+use super::memory::out_of_memory;
 use super::paths;
 use super::run::seconds;
 use super::screen::Screen;
@@ -192,6 +193,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     let screen = Screen::new(&signals, args.raw)?;
     let attached = Client::connect(&record, Follow::Output, &signals).and_then(|mut client| {
         let status = client.wait_for_agent(&mut screen.route())?;
+        if client.agent_lacked_memory {
+            let limit = record.memory_limits.get(&ComponentName::Agent).copied();
+            screen.notice(&out_of_memory(ComponentName::Agent, limit));
+        }
         // With its agent the box is about to end, unless it runs for a command.
         drop(wait_a_moment(&boxes, &record));
         Ok(status)

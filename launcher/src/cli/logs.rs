@@ -13,10 +13,11 @@ use boxlaunch::boxes::{
 use serde_json::{Value, json};
 
 use super::error::CommandError;
+use super::memory::out_of_memory;
 use super::paths;
 use super::run::component_name;
 use super::since::{Since, since};
-use super::terminal::{foreign, json_line, pass_on, pause};
+use super::terminal::{foreign, json_line, notice, pass_on, pause};
 
 /// How often a log that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -62,12 +63,13 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     let since = args.since.map_or(0, |since| since.time_ms(since_epoch()));
     if args.task {
         return show_run(boxes.run_log(&record.name), since, |each| {
-            follow(&boxes, record, args, each)
+            follow(&boxes, record, args, each).map(drop)
         });
     }
-    let mut log = boxes.log(&record.name, args.component);
+    let name = record.name.clone();
+    let mut log = boxes.log(&name, args.component);
     let mut to = (foreign(io::stdout(), args.raw), foreign(io::stderr(), args.raw));
-    follow(&boxes, record, args, &mut || {
+    let last = follow(&boxes, record, args, &mut || {
         while let Some(entry) = log.next_entry().map_err(read_error)? {
             if entry.time_ms >= since {
                 show(&entry, args, &mut to)?;
@@ -75,21 +77,25 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         }
         Ok(())
     })?;
+    drop(to);
+    if last.oom_killed.contains(&args.component) && !args.json {
+        notice(&out_of_memory(args.component, last.memory_limits.get(&args.component).copied()));
+    }
     Ok(0)
 }
 
-/// Calls `each` to show what there is, once or until the box has ended.
+/// Calls `each` to show what there is, once or until the box has ended; returns the last record that was found.
 fn follow(
     boxes: &Boxes,
     mut record: Record,
     args: &LogsArgs,
     each: &mut dyn FnMut() -> Result<(), CommandError>,
-) -> Result<(), CommandError> {
+) -> Result<Record, CommandError> {
     loop {
         let has_ended = record.state == State::Ended;
         each()?;
         if !args.follow || has_ended {
-            return Ok(());
+            return Ok(record);
         }
         pause(LOOK)?;
         record = match boxes.find(&args.name) {

@@ -16,6 +16,7 @@ mod inspect;
 mod lifecycle;
 mod list;
 mod logs;
+mod memory;
 mod network;
 mod notify;
 mod paths;

@@ -41,7 +41,7 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, secrets, shares, task};
+use super::{detach, emulated, memory, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -97,7 +97,9 @@ fn boot(
     boxes::check_owner(&state)?;
     args.check_scratch(opened.plan(), &state)?;
     let notices = shares::linked(args).into_iter().chain(shares::movable(&shares));
-    notices.for_each(|it| screen.notice(&it));
+    let larger = memory::larger_machine(opened.plan(), args.memory);
+    let larger = larger.filter(|_| !args.json && !is_quiet());
+    notices.chain(larger).for_each(|it| screen.notice(&it));
     shares::check_own(&shares, args, &opened.directory, &state)?;
     if !args.json && !is_quiet() {
         shares::notices(&shares).for_each(|it| screen.notice(&it));

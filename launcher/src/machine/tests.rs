@@ -88,15 +88,18 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
     let runtime = runtime();
     let _entered = runtime.enter();
     let mut machine = machine(&made);
-    let silent = machine.agent_ended(0);
+    let exit = Exited { id: 0, status: 0, oom_killed: false, timed_out: false };
+    let silent = machine.agent_ended(exit);
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";
     assert_eq!(silent.to_string(), message);
     assert!(matches!(silent, LaunchError::AgentEnded { was_silent: true, .. }));
     machine.agent_argv.push("--password=hunter2".to_owned());
-    assert!(machine.agent_ended(0).to_string().contains("(/agent --fast --password=****)"));
+    assert!(machine.agent_ended(exit).to_string().contains("(/agent --fast --password=****)"));
     machine.agent_wrote(&output(1), &mut Route::Nowhere).unwrap();
-    let LaunchError::AgentEnded { was_silent, .. } = machine.agent_ended(0) else { panic!() };
-    assert!(!was_silent);
+    let killed = Exited { status: 137, oom_killed: true, ..exit };
+    let ended = machine.agent_ended(killed);
+    let LaunchError::AgentEnded { was_silent, lacked_memory, .. } = ended else { panic!() };
+    assert!(!was_silent && lacked_memory);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod inspect;
 mod output;
 mod refusal;
 mod skills;
+mod terminal;
 mod verify;
 mod volume;
 

@@ -60,7 +60,7 @@ pub(crate) struct RunArgs {
     /// The number of virtual CPUs [default: the box's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
     cpus: Option<u8>,
-    /// The memory of the machine in MiB [default: the box's].
+    /// The memory of the machine in MiB; its components take no more than their limits in the Boxfile [default: the box's].
     #[arg(long, value_name = "MIB", value_parser = machine_memory())]
     pub(in crate::cli) memory: Option<u32>,
     /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use box_image::text::shown;
-use box_image::wire::Follow;
+use box_image::wire::{Exited, Follow};
 use box_image::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
@@ -22,6 +22,7 @@ use serde_json::json;
 
 use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
+use crate::cli::memory::out_of_memory;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
 use crate::cli::variables::Assigned;
@@ -92,7 +93,7 @@ impl Run<'_> {
         }
         let box_of = (record.name.as_str(), started.machine.protocol());
         let (stream, thread) = started.serve_beside(entry, terms)?;
-        let business_ended = |name: &str, status: u8| self.say_business_ended(name, status);
+        let business_ended = |name: &str, exit: Exited| self.say_business_ended(name, exit);
         let client = Client::new(stream, box_of, Follow::Output, self.signals)?;
         let denied = |component: ComponentName, what: &str| self.say_denied(component, what);
         let mut client = client.on_business_end(&business_ended).on_denial(&denied);
@@ -122,6 +123,7 @@ impl Run<'_> {
         };
         let (code, ended) = after_stop(ending.code(), stopped, self.screen)?;
         let is_agents = matches!(ending, Ending::Agent(_));
+        self.say_memory(&client, &ending);
         self.report((&record, &facts, ended.as_ref()), &agent_output, ending)?;
         // A command's status is the run's, whatever becomes of the agent.
         Ok(if is_agents { self.judged(code, ended.as_ref()) } else { code })
@@ -216,11 +218,34 @@ impl Run<'_> {
         record.agent_socket.as_deref().filter(|_| !self.args.nested)
     }
 
+    /// Says what has failed for lack of memory, also where little is to be said.
+    fn say_memory(&self, client: &Client<'_>, ending: &Ending) {
+        let command = match ending {
+            Ending::Command(report) if report.lacked_memory() => Some(report.component()),
+            _ => None,
+        };
+        let agent = client.agent_lacked_memory.then_some(ComponentName::Agent);
+        let of_agent = agent.filter(|it| Some(*it) != command);
+        command.into_iter().chain(of_agent).for_each(|it| self.say_out_of_memory(it));
+    }
+
+    fn say_out_of_memory(&self, component: ComponentName) {
+        if !self.args.json {
+            let plan = self.opened.plan().component(component);
+            let limit = plan.map(|it| it.limits.memory_bytes);
+            self.screen.notice(&out_of_memory(component, limit));
+        }
+    }
+
     /// Says that the business application's own program has ended, and where its words are.
-    fn say_business_ended(&self, name: &str, status: u8) {
+    fn say_business_ended(&self, name: &str, exit: Exited) {
+        let status = exit.status;
         // A terminal is the command's alone.
         if self.args.json || is_quiet() || self.args.options.tty {
             return;
+        }
+        if exit.oom_killed && status != 0 {
+            self.say_out_of_memory(ComponentName::Business);
         }
         let restart = self.opened.plan().business.as_ref().map(|it| it.restart);
         let is_restarted = restart.is_some_and(|it| it.applies(status));

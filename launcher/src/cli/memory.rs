@@ -1,0 +1,69 @@
+//! What is said of a component that had too little memory.
+
+use box_image::text::readable;
+use box_image::{ComponentName, RunPlan};
+
+/// Says that processes of a component were ended for lack of memory, how much it may take, and how it gets more.
+pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> String {
+    let name = component.name();
+    let (may, more) = match limit {
+        Some(limit) => (format!(", which may take {}", readable(limit)), declared(limit)),
+        // An earlier boxlaunch has not noted it.
+        None => (String::new(), "…".to_owned()),
+    };
+    format!(
+        "boxlaunch: out of memory: the kernel has ended a process of the {name} component{may}; \
+         `limits memory=\"{more}\"` in `{name}` of its Boxfile gives it more, and --memory does not\n"
+    )
+}
+
+/// Writes twice a limit as a Boxfile has it.
+fn declared(limit: u64) -> String {
+    let mib = limit.div_ceil(1 << 20).saturating_mul(2);
+    if mib.is_multiple_of(1 << 10) { format!("{}GiB", mib >> 10) } else { format!("{mib}MiB") }
+}
+
+/// Says that a machine which is larger than its box asks for gives its components no more memory.
+pub(super) fn larger_machine(plan: &RunPlan, memory_mib: Option<u32>) -> Option<String> {
+    memory_mib.filter(|it| *it > plan.vm.memory_mib)?;
+    let limit = |(name, component): (ComponentName, &box_image::ComponentPlan)| {
+        format!("{} {}", name.name(), readable(component.limits.memory_bytes))
+    };
+    let limits: Vec<_> = plan.components().map(limit).collect();
+    let limits = limits.join(", ");
+    Some(format!(
+        "boxlaunch: --memory makes the machine larger, and not what its components may take (`limits memory`): {limits}\n"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::test_box::config;
+
+    #[test]
+    fn what_was_too_little_is_named_with_the_line_that_gives_more() {
+        insta::assert_snapshot!(out_of_memory(ComponentName::Agent, Some(1 << 30)), @r#"boxlaunch: out of memory: the kernel has ended a process of the agent component, which may take 1.0 GiB; `limits memory="2GiB"` in `agent` of its Boxfile gives it more, and --memory does not"#);
+        for (limit, more) in
+            [(64 << 20, "128MiB"), (768 << 20, "1536MiB"), (512 << 20, "1GiB"), (1, "2MiB")]
+        {
+            assert_eq!(declared(limit), more);
+        }
+        let unknown = out_of_memory(ComponentName::Business, None);
+        assert!(unknown.contains("of the business component; `limits memory=\"…\"`"), "{unknown}");
+    }
+
+    #[test]
+    fn a_larger_machine_gives_components_no_more() {
+        let plan = config().plan;
+        let own = plan.vm.memory_mib;
+        for memory in [None, Some(own), Some(own - 1)] {
+            assert_eq!(larger_machine(&plan, memory), None);
+        }
+        let notice = larger_machine(&plan, Some(own + 1)).unwrap();
+        for (name, component) in plan.components() {
+            let limit = format!("{} {}", name.name(), readable(component.limits.memory_bytes));
+            assert!(notice.contains(&limit), "{notice}");
+        }
+    }
+}
