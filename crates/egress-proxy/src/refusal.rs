@@ -18,7 +18,7 @@ pub enum Refusal {
     /// The rules do not allow it.
     #[error(transparent)]
     Rules(#[from] Denial),
-    /// The client's first message at port 443 is not the one that it has to be.
+    /// The client's first message is not one of TLS at port 443, or asks for another server than the client has named.
     #[error(transparent)]
     Hello(#[from] HelloError),
     /// The client's request is one that a proxy does not carry, or that two readers could read in two ways.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use egress_rules::hello::{self, HelloError};
-use egress_rules::{Rules, Target};
+use egress_rules::{Host, Rules, Target};
 use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional_with_sizes,
 };
@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::timeout;
 
 use crate::attempt::Attempt;
+use crate::first::FirstBytes;
 use crate::limits::ByteRate;
 use crate::meter::{Count, Metered};
 use crate::own::check_address;
@@ -81,9 +82,11 @@ impl Upstream {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let Self { stream, mut watch } = self;
-        let name = Filter::is_tls(settings, &watch.target).then(|| watch.target.clone());
+        let target = &watch.target;
+        let name = matches!(target.host, Host::Name(_)).then(|| target.clone());
+        let is_tls = Filter::is_tls(settings, target);
         let result = tokio::select! {
-            result = carry(settings, name, client, stream) => result,
+            result = carry(settings, (name, is_tls), client, stream) => result,
             why = watch.denied() => Err(why),
         };
         if let Err(why) = result {
@@ -94,7 +97,7 @@ impl Upstream {
 
 async fn carry<C, S>(
     settings: &Settings,
-    name: Option<Target>,
+    (name, is_tls): (Option<Target>, bool),
     mut client: C,
     mut server: S,
 ) -> Result<(), Refusal>
@@ -102,16 +105,17 @@ where
     C: AsyncRead + AsyncWrite + Unpin,
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    if let Some(name) = name {
-        let hello = timeout(settings.hello, first_message(&mut client, &name)).await;
+    if let Some(name) = name.as_ref().filter(|_| is_tls) {
+        let hello = timeout(settings.hello, first_message(&mut client, name)).await;
         let hello = hello.map_err(|_| Refusal::Timeout("the client's first message"))??;
         if server.write_all(&hello).await.is_err() {
             return Ok(());
         }
     }
+    let mut client = FirstBytes::new(client, name.filter(|_| !is_tls));
     // An end that breaks off ends the connection as one that closes does.
     let _ended = copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await;
-    Ok(())
+    client.refused().map_or(Ok(()), |why| Err(why.into()))
 }
 
 /// Reads the first message of a client of TLS, and checks that it asks for the name.

@@ -30,6 +30,10 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
+/// The prefix of translators that have no prefix of a provider (RFC 6052, section 2.1): what is sent there goes to the address of
+/// IPv4 in its last bits. A host that has IPv6 alone finds names of IPv4 there (DNS64, RFC 6147).
+const TRANSLATED: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+
 const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, EMBEDDED),
@@ -60,6 +64,9 @@ const EMBEDDED: &str = "another spelling of an IPv4 address";
 /// Returns what an address is for, where it is not that of a host of the internet.
 pub fn special(address: IpAddr) -> Option<&'static str> {
     let has = |network: IpAddr, bits| has_prefix(address, network, bits);
+    if has(TRANSLATED.0.into(), TRANSLATED.1) {
+        return embedded(address).and_then(|inner| special(inner.into()));
+    }
     match address {
         IpAddr::V4(_) => V4.iter().find(|it| has(it.0.into(), it.1)).map(|it| it.2),
         IpAddr::V6(_) => {
@@ -116,6 +123,8 @@ mod tests {
             "198.17.255.255",
             "198.20.0.0",
             "223.255.255.255",
+            "64:ff9b::1.1.1.1",
+            "64:ff9b::93.184.216.34",
             "2606:4700::1111",
             "2001:4860:4860::8888",
             "2a00:1450:4001::1",
@@ -151,7 +160,12 @@ mod tests {
             ("::7f00:1", RESERVED),
             ("::ffff:127.0.0.1", EMBEDDED),
             ("::ffff:93.184.216.34", EMBEDDED),
-            ("64:ff9b::7f00:1", EMBEDDED),
+            ("64:ff9b::127.0.0.1", LOOPBACK),
+            ("64:ff9b::10.0.0.1", PRIVATE),
+            ("64:ff9b::169.254.169.254", LINK_LOCAL),
+            ("64:ff9b::168.63.129.16", "a cloud's metadata"),
+            ("64:ff9b::", "this host"),
+            ("64:ff9b::1:0:0", EMBEDDED),
             ("64:ff9b:1::1", EMBEDDED),
             ("100::1", RESERVED),
             ("2001::1", RESERVED),

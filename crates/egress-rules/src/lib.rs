@@ -10,10 +10,12 @@
 //!
 //!    The rules of a box alone lift neither: [`Rules::local`] has what its user has given, and [`Local::wanted`] finds the
 //!    rules for which that has to be asked before the box is started;
-//! 4. [`hello::read`] for what a TLS client says first, whose name has to be the one that was asked for.
+//! 4. [`hello::read`] for what a TLS client says first, whose name has to be the one that was asked for; at a port that is
+//!    not for TLS, [`first::read`] for what a client of TLS or HTTP says first.
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod first;
 pub mod hello;
 mod local;
 mod peer;

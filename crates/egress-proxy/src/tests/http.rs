@@ -248,7 +248,7 @@ async fn each_of_many_requests_is_checked() {
 
 #[tokio::test]
 async fn what_is_in_a_tunnel_is_for_its_server() {
-    for inner in ["CONNECT 127.0.0.2:{port} HTTP/1.1\r\n\r\n", HIDDEN] {
+    for inner in ["CONNECT 127.0.0.2:{port} HTTP/1.1\r\n\r\n", "CONNECT 127.0.0.2:{port}\r\n\r\n"] {
         let world = Setup::default().start().await;
         let inner = world.text(inner);
         let mut client = world.tunnel(GOOD).await;
@@ -264,6 +264,13 @@ async fn what_is_in_a_tunnel_is_for_its_server() {
         assert_eq!(String::from_utf8(answer).unwrap(), expected);
         world.reached_no_decoy(&inner);
     }
+    // Nobody gets a request for another server.
+    let world = Setup::default().start().await;
+    let mut client = world.tunnel(GOOD).await;
+    client.write_all(world.text(HIDDEN).as_bytes()).await.unwrap();
+    assert_eq!(rest(&mut client).await, "");
+    world.reached_no_decoy(HIDDEN);
+    assert_eq!(world.server.got(), "");
 }
 
 #[tokio::test]

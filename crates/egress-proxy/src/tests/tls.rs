@@ -93,6 +93,55 @@ async fn nothing_of_others_is_sent_on() {
 }
 
 #[tokio::test]
+async fn at_another_port_nobody_asks_for_another_server() {
+    const OTHER_NAME: &str = "the client asks for another server than it has named";
+    let get = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    for bytes in [hello(&[OTHER]), hello(&["evil.example"]), hello(&[]), get(OTHER)] {
+        let world = Setup::default().start().await;
+        for client in [&mut world.tunnel(GOOD).await, &mut direct(&world, GOOD)] {
+            let _ended = client.write_all(&bytes).await;
+            assert_eq!(rest(client).await, "");
+        }
+        assert_eq!(world.server.got(), "");
+        for decision in world.decisions(2).await {
+            let Verdict::Denied { reason, allow: None } = decision.verdict else {
+                panic!("{decision:?}");
+            };
+            assert_eq!(reason, OTHER_NAME);
+        }
+    }
+    let world = Setup::default().start().await;
+    for bytes in [hello(&[GOOD]), get(GOOD), b"SSH-2.0-x\r\n".to_vec(), b"G".repeat(5000)] {
+        echoes(&mut world.tunnel(GOOD).await, &bytes).await;
+        echoes(&mut direct(&world, GOOD), &bytes).await;
+    }
+    // An address has no name to ask for.
+    echoes(&mut direct(&world, "127.0.0.1"), &hello(&[OTHER])).await;
+    // Byte by byte, and with an end in the middle.
+    let mut client = world.tunnel(GOOD).await;
+    for byte in get(GOOD) {
+        client.write_all(&[byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut back = vec![0; get(GOOD).len()];
+    timeout(LONG, client.read_exact(&mut back)).await.expect("an echo").unwrap();
+    assert_eq!(back, get(GOOD));
+    let mut client = world.tunnel(GOOD).await;
+    client.write_all(b"GET").await.unwrap();
+    client.shutdown().await.unwrap();
+    assert_eq!(rest(&mut client).await, "GET");
+}
+
+#[tokio::test]
+async fn a_server_may_speak_first_at_another_port() {
+    let world = Setup::that(Does::Flood(b"220 hello\r\n".to_vec())).start().await;
+    let mut client = world.tunnel(GOOD).await;
+    let mut greeting = [0; 11];
+    timeout(LONG, client.read_exact(&mut greeting)).await.expect("a greeting").unwrap();
+    assert_eq!(&greeting, b"220 hello\r\n");
+}
+
+#[tokio::test]
 async fn a_client_has_so_long_for_its_first_message() {
     let world = world().await;
     for bytes in [&hello(&[GOOD])[..30], &[]] {

@@ -15,7 +15,7 @@ fn named(kind: u8, name: &str) -> Vec<u8> {
     [&[kind][..], &list(name.as_bytes())].concat()
 }
 
-fn server(name: &str) -> Vec<u8> {
+pub(crate) fn server(name: &str) -> Vec<u8> {
     extension(SERVER_NAME, &list(&named(HOST_NAME, name)))
 }
 
@@ -36,7 +36,7 @@ fn record(fragment: &[u8]) -> Vec<u8> {
     [&RECORD[..], &[1], &list(fragment)].concat()
 }
 
-fn hello(extensions: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn hello(extensions: &[Vec<u8>]) -> Vec<u8> {
     record(&message_of(extensions, &[]))
 }
 

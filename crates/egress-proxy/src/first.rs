@@ -1,0 +1,102 @@
+//! A client whose first bytes are looked at, whenever they come.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use egress_rules::hello::HelloError;
+use egress_rules::{Target, first};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// How much is read at once, in bytes.
+const PIECE: usize = 4096;
+/// The type of a record of TLS that has a handshake's message in it.
+const HANDSHAKE: u8 = 22;
+
+/// A client that may ask for no other server than it has named. Its server may speak first, as that of SSH does.
+pub(crate) struct FirstBytes<C> {
+    client: C,
+    /// Whom it has named, until its first bytes are judged.
+    target: Option<Target>,
+    /// What has come and is not passed on.
+    begun: Vec<u8>,
+    /// Why it is not served any longer.
+    refused: Option<HelloError>,
+}
+
+impl<C> FirstBytes<C> {
+    /// Looks at a client that has named this target; at nothing where there is none.
+    pub(crate) const fn new(client: C, target: Option<Target>) -> Self {
+        Self { client, target, begun: Vec::new(), refused: None }
+    }
+
+    /// Returns why the client was refused, if it was.
+    pub(crate) const fn refused(&self) -> Option<HelloError> {
+        self.refused
+    }
+}
+
+impl<C: AsyncRead + Unpin> FirstBytes<C> {
+    /// Reads until it is known whom the client wants to talk to.
+    fn poll_judged(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(target) = &self.target {
+            let mut piece = [0; PIECE];
+            let mut piece = ReadBuf::new(&mut piece);
+            ready!(Pin::new(&mut self.client).poll_read(cx, &mut piece))?;
+            let came = piece.filled();
+            if came.is_empty() {
+                self.target = None;
+                if self.begun.first() == Some(&HANDSHAKE) {
+                    // Half a handshake, which says nothing to anybody.
+                    self.begun.clear();
+                }
+                break;
+            }
+            self.begun.extend_from_slice(came);
+            match first::read(&self.begun, target) {
+                Ok(true) => self.target = None,
+                Ok(false) => {}
+                Err(why) => {
+                    self.refused = Some(why);
+                    return Poll::Ready(Err(io::Error::other(why)));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for FirstBytes<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_judged(cx))?;
+        if self.begun.is_empty() {
+            return Pin::new(&mut self.client).poll_read(cx, buf);
+        }
+        let count = self.begun.len().min(buf.remaining());
+        buf.put_slice(&self.begun[..count]);
+        self.begun.drain(..count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for FirstBytes<C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.client).poll_write(cx, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_shutdown(cx)
+    }
+}
