@@ -3,10 +3,12 @@
 
 mod boot;
 mod boxfile;
+mod egress;
 mod image;
 mod layer;
 
 pub use boot::{frames, plan};
 pub use boxfile::boxfile;
+pub use egress::{first_bytes, proxy};
 pub use image::{index, manifest};
 pub use layer::layer;

@@ -15,14 +15,16 @@ use super::Outcome;
 use crate::{cargo, say};
 
 /// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
-const TARGETS: [(&str, &str); 7] = [
+const TARGETS: [(&str, &str); 9] = [
     ("boxfile_kdl", "boxfile.dict"),
     ("boxfile_toml", "boxfile.dict"),
+    ("first_bytes", "egress.dict"),
     ("frames", "boot.dict"),
     ("index", "image.dict"),
     ("layer", "layer.dict"),
     ("manifest", "image.dict"),
     ("plan", "boot.dict"),
+    ("proxy", "egress.dict"),
 ];
 
 /// Counts how often each edge of the program is taken, says which edge belongs to which function,
@@ -39,7 +41,7 @@ const LONGEST: u32 = 8192;
 /// How long one input may take, in seconds.
 const PATIENCE: u32 = 10;
 /// How much memory the fuzzer may take, in MiB.
-const MEMORY: u32 = 2048;
+const MEMORY: u32 = 512;
 
 /// The targets to fuzz, and for how long.
 #[derive(Debug, clap::Args)]
@@ -52,6 +54,11 @@ pub(crate) struct Options {
     /// The targets; all by default.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(TARGETS.map(|it| it.0)))]
     target: Vec<String>,
+}
+
+/// Tries each target for so many seconds.
+pub(crate) fn each(seconds: u32) -> Outcome {
+    run(&Options { seconds, target: Vec::new() })
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {

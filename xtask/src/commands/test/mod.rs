@@ -17,7 +17,7 @@ use std::time::Instant;
 use testkit::{Result, Workspace};
 
 use self::scope::{Checked, Scope};
-use super::{Outcome, cycles, dependencies, setup, words};
+use super::{Outcome, cycles, dependencies, fuzz, setup, words};
 use crate::{cargo, say};
 
 const HELP: &str = "\
@@ -33,6 +33,9 @@ Examples:
   cargo xtask test --quick
   cargo test -p boxfile-spec";
 
+/// How long each target of the fuzzer is tried with all checks, in seconds.
+const FUZZED: u32 = 30;
+
 /// How much is checked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -41,7 +44,7 @@ pub(crate) struct Options {
     /// documentation, all that needs QEMU or Debian images, and tests with very many inputs.
     #[arg(long)]
     quick: bool,
-    /// Also run the tests that are ignored otherwise, because each takes minutes.
+    /// Also run the tests that are ignored otherwise, because each takes minutes, and the fuzzer's targets, half a minute each.
     #[arg(long, conflicts_with = "quick")]
     all: bool,
 }
@@ -79,5 +82,9 @@ fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
         Scope::Quick => setup::for_quick_tests(workspace),
         Scope::Usual | Scope::All => setup::for_tests(workspace),
     })?;
-    lanes::run(workspace, scope)
+    let checked = lanes::run(workspace, scope)?;
+    if scope == Scope::All {
+        fuzz::each(FUZZED)?;
+    }
+    Ok(checked)
 }
