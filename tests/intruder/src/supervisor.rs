@@ -112,6 +112,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         volumes: Vec::new(),
         disks: Vec::new(),
         network: &Given::default(),
+        variables: Vec::new(),
         published: Vec::new(),
         task: None,
         agent_socket: None,

@@ -62,6 +62,7 @@ fn start(
         trust: Trust::Receipts,
         runtime,
         secrets: Vec::new(),
+        variables: Vec::new(),
         shares: Vec::new(),
         volumes: Vec::new(),
         disks: Vec::new(),
