@@ -6,9 +6,11 @@ use std::process::Command;
 use testkit::images::{Compression, Config, Image, Layer};
 use testkit::prerequisites::{Package, packages};
 use testkit::program;
+use testkit::test_box::BoxFiles;
 
 use crate::checkout::{Checkout, Ran, shown};
 use crate::fixture::{built, checkout};
+use crate::schema::assert_fits;
 
 /// Compares, which must find a difference.
 fn differing(checkout: &Checkout, args: &[&str]) -> Ran {
@@ -99,6 +101,66 @@ fn two_boxes() {
     insta::assert_snapshot!(shown(&back.result), @"removed  /roots/agent/data  directory, 2 entries below, agent layer 2 DIG");
     same(&checkout, &["test.box", "new.box", "roots/business"]);
     same(&checkout, &["test.box", "new.box", "--component", "business"]);
+}
+
+/// Builds `new.box` of a Boxfile that allows more.
+fn allowing() -> Checkout {
+    let checkout = built();
+    checkout.edit(
+        "Boxfile",
+        "    health \"tcp\"\n",
+        "    health \"tcp\"\n    capabilities add=\"NET_RAW\"\n    env FEATURE=\"on\" API=\"ghp_0123456789abcdef\"\n",
+    );
+    checkout.edit(
+        "Boxfile",
+        "vm cpus=1",
+        "network \"shared\"\nshare \"data\" guest=\"/data\" component=\"both\"\nvm cpus=2",
+    );
+    checkout.built(&["--output", "new.box"]);
+    checkout
+}
+
+#[test]
+fn what_another_boxfile_allows() {
+    let checkout = allowing();
+    let ran = differing(&checkout, &["test.box", "new.box"]);
+    insta::assert_snapshot!(shown(&ran.result), @"");
+    insta::assert_snapshot!(ran.notes, @"");
+    let back = differing(&checkout, &["new.box", "test.box"]);
+    assert!(back.result.contains("plan     agent capabilities  -NET_RAW\n"), "{}", back.result);
+    same(&checkout, &["test.box", "new.box", "/roots/agent/usr"]);
+    let report = checkout.run(&["diff", "test.box", "new.box", "--json"]).json();
+    assert_fits("diff", &report);
+    let network = serde_json::json!({ "field": "network", "a": "none", "b": "shared" });
+    assert!(report["plan"].as_array().unwrap().contains(&network), "{report}");
+    assert!(!report.to_string().contains("plan.json"), "{report}");
+}
+
+#[test]
+fn a_forged_plan_is_no_difference_that_the_config_explains() {
+    let checkout = allowing();
+    // The config of one box, with the rootfs of the other.
+    let (one, other) = ("test.box", "new.box");
+    let files = BoxFiles::of(&checkout.path(other));
+    let config = BoxFiles::of(&checkout.path(one)).manifest().config;
+    fs::copy(
+        BoxFiles::of(&checkout.path(one)).blob_path(&config.digest),
+        files.blob_path(&config.digest),
+    )
+    .unwrap();
+    let mut forged = files.manifest();
+    let tree = forged.config.clone();
+    forged.config = config;
+    files.seal(&forged);
+    files.edit_config(|config| {
+        let theirs: serde_json::Value =
+            serde_json::from_slice(&fs::read(files.blob_path(&tree.digest)).unwrap()).unwrap();
+        config["tree"] = theirs["tree"].clone();
+        config["plan"]["vm"]["cpus"] = 3.into();
+    });
+    let ran = differing(&checkout, &[one, other]);
+    assert!(ran.result.contains("plan     vm cpus  1 → 3\n"), "{}", ran.result);
+    assert!(ran.result.contains("changed  /boxbuild/plan.json  size\n"), "{}", ran.result);
 }
 
 #[test]

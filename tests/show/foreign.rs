@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use testkit::images::Layer;
+use testkit::prerequisites::{Package, packages};
+use testkit::program;
 use testkit::test_box::BoxFiles;
 use testkit::{Artefacts, Profile, Workspace, damage};
 
@@ -30,6 +32,36 @@ pub(crate) fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
     let mut command = Command::new(program);
     command.args(args).current_dir(checkout.root()).env_clear();
     Ran::of(command.env("BOXLAUNCH_STATE", checkout.path("state")))
+}
+
+#[test]
+fn a_box_that_skopeo_copied_is_the_same_box() {
+    packages(&[Package::Skopeo], &mut |line| println!("{line}")).unwrap();
+    let checkout = built();
+    let digest = |name: &str| checkout.run(&["inspect", name, "--json"]).json()["box"].clone();
+    let built = digest("test.box");
+    for (from, to) in [("test.box", "copy.box"), ("copy.box", "tagged.box:v1")] {
+        let mut skopeo = Command::new("skopeo");
+        let [from, to] = [from, to].map(|it| format!("oci:{}", checkout.path(it).display()));
+        program::run(skopeo.args(["copy", "--quiet", &from, &to])).unwrap();
+    }
+    for name in ["copy.box", "tagged.box"] {
+        assert_eq!(digest(name), built, "{name}");
+        checkout.result(&["verify", name]);
+        assert_eq!(boxlaunch(&checkout, &["verify", name]).code, 0, "{name}");
+        assert!(checkout.run(&["diff", "test.box", name]).notes.contains("no difference"));
+        checkout.built(&["--output", name]);
+    }
+    // A second box in the same layout: skopeo keeps the first.
+    checkout.edit("Boxfile", "vm cpus=1", "vm cpus=2");
+    checkout.built(&["--output", "two.box"]);
+    let [from, to] = ["two.box", "tagged.box"].map(|it| checkout.path(it).display().to_string());
+    let mut skopeo = Command::new("skopeo");
+    let copy = ["copy", "--quiet", &format!("oci:{from}"), &format!("oci:{to}:v2")];
+    program::run(skopeo.args(copy)).unwrap();
+    let refused = boxlaunch(&checkout, &["verify", "tagged.box"]);
+    assert!(first_line(&refused).contains("has 2 boxes: "), "{}", refused.notes);
+    assert!(first_line(&refused).contains("v2 (sha256:"), "{}", refused.notes);
 }
 
 fn first_line(ran: &Ran) -> &str {

@@ -36,6 +36,13 @@ fn a_box_for_people() {
     skill       greet, mode bake
                 Greets.
 
+    may do
+      network        none: nothing
+      agent user     0:0, root of the box
+      agent port     4088, offered to the host
+      business user  0:0, root of the box
+      machine        1 CPU, 256 MiB of memory
+
     agent
       root        /roots/agent
       hostname    agent-host

@@ -1,6 +1,7 @@
 //! `boxbuild plan`: what a build will do.
 
 use box_image::exit;
+use box_image::permissions;
 use box_image::text::readable;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::PolicyUse;
@@ -18,8 +19,8 @@ use super::{conflicts, locking, terminal};
 /// Shows what a build will do, without making a box.
 ///
 /// Reads everything that a build reads, decodes the layers into the store and composes the root: what
-/// each image is, what the store has already, what both images share, and with layout "merged" what
-/// merging does. Where images conflict, the exit code is 1. Neither a box nor the lock is written.
+/// each image is, what the store has already, what both images share, with layout "merged" what
+/// merging does, and what the box may do on its host. Where images conflict, the exit code is 1. Neither a box nor the lock is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild plan                     what `boxbuild build` would do\n  \
@@ -107,6 +108,8 @@ fn text(loaded: &Loaded, platform: Platform, preview: &Preview, lock: &str) -> S
     if let Ok((digest, entries)) = &preview.root {
         lines.push(("rootfs", format!("{entries} entries, {digest}")));
     }
+    let titles = ["may do"].into_iter().chain(std::iter::repeat(""));
+    lines.extend(titles.zip(permissions::lines(&preview.permissions)));
     lines.iter().map(|(title, value)| format!("{title:<9} {value}\n")).collect()
 }
 
@@ -170,5 +173,6 @@ fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[Str
         "composition": composition,
         "tree": root.map(|(digest, _)| digest),
         "entries": root.map(|(_, entries)| entries),
+        "permissions": preview.permissions,
     })
 }

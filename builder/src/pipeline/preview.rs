@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
 use box_image::plan::Unsupported;
-use box_image::{ComponentName, SkillMode};
+use box_image::{ComponentName, Permission, SkillMode};
 use box_tree::listing::Origins;
 use box_tree::{Tree, entries};
 use oci_image::Image;
@@ -38,6 +38,8 @@ pub struct Preview {
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why it cannot be made.
     pub root: Summary,
+    /// What the box may do on its host; empty if the root tree cannot be made.
+    pub permissions: Vec<Permission>,
     /// The settings that boxlaunch of this version does not support; empty if the root tree cannot be made.
     pub unsupported: Vec<Unsupported>,
     /// The names of the origins, by number.
@@ -133,16 +135,17 @@ impl Resolved<'_> {
             PreviewSkill { name: name.clone(), mode: *mode, bytes }
         });
         let (composition, root) = self.retry_damaged(|| compose(self))?;
-        let (root, unsupported) = match root {
+        let (root, permissions, unsupported) = match root {
             Ok(root) => {
                 // The kernel of a known box was read when that was built.
                 if known.is_none() {
                     self.kernel(&root.plan)?;
                 }
                 let entries = entries(&root.tree).count();
-                (Ok((root.tree.digest(), entries)), root.plan.unsupported())
+                let (permissions, unsupported) = (root.plan.permissions(), root.plan.unsupported());
+                (Ok((root.tree.digest(), entries)), permissions, unsupported)
             }
-            Err(unmerged) => (Err(unmerged), Vec::new()),
+            Err(unmerged) => (Err(unmerged), Vec::new(), Vec::new()),
         };
         Ok(Preview {
             images,
@@ -152,6 +155,7 @@ impl Resolved<'_> {
             known,
             composition,
             root,
+            permissions,
             unsupported,
             origins: self.origins(),
         })

@@ -1,5 +1,6 @@
 //! Describes an open box, as data and for people: what both programs' `inspect` shows.
 
+use box_image::permissions;
 use box_image::secrets::{MASK, looks_secret, mask_words};
 use box_image::text::{readable, shown};
 use box_image::{
@@ -8,7 +9,7 @@ use box_image::{
 };
 use serde_json::{Value, json};
 
-use crate::{OpenBox, resources};
+use crate::OpenBox;
 
 impl OpenBox {
     /// Returns the digests, the run plan and the blobs of the box as a JSON object. In the plan, values
@@ -27,6 +28,7 @@ impl OpenBox {
             "kernel_version": self.config.kernel_version,
             "plan": plan,
             "masked": masked,
+            "permissions": self.plan().permissions(),
             "unsupported": self.plan().unsupported(),
             "blobs": self.manifest.layers.iter().map(blob).collect::<Vec<_>>(),
         })
@@ -46,7 +48,7 @@ impl OpenBox {
             format!("budget      {}", plan.budget),
         ];
         lines.extend(plan.skills.iter().flat_map(skill));
-        lines.extend(resources::lines(&plan));
+        lines.extend(may_do(&plan));
         for (name, plan) in plan.components() {
             lines.extend(component(name, plan));
         }
@@ -62,6 +64,13 @@ impl OpenBox {
         }
         lines.iter().map(|line| shown(line) + "\n").collect()
     }
+}
+
+/// Lists what a box with this plan may do, under a title.
+pub fn may_do(plan: &RunPlan) -> Vec<String> {
+    let all = plan.permissions();
+    let lines = permissions::lines(&all).map(|line| format!("  {line}"));
+    [String::new(), "may do".to_owned()].into_iter().chain(lines).collect()
 }
 
 /// Returns the plan with [`MASK`] in place of what looks like a secret, and as JSON objects the variables

@@ -29,6 +29,9 @@ pub enum OpenError {
     /// The layout's index does not name exactly one manifest.
     #[error("{} names {count} manifests, and a box has one", place(path))]
     Manifests { path: PathBuf, count: usize },
+    /// The layout's index names several boxes; holds their tags and digests.
+    #[error("{} has {} boxes: {}", place(path), names.len(), shown(&names.join(", ")))]
+    Boxes { path: PathBuf, names: Vec<String> },
     /// A file cannot be opened or read, or is too long.
     #[error("cannot {action} {}: {error}", place(path))]
     File { action: &'static str, path: PathBuf, error: io::Error },

@@ -17,17 +17,20 @@
 
 mod describe;
 mod error;
+mod index;
 mod open;
 mod read;
-mod resources;
 
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 
+pub use describe::may_do;
 pub use error::OpenError;
-pub use open::{Blob, Documents, OpenBox, names_one_box};
+
+pub use index::names_one_box;
+pub use open::{Blob, Documents, OpenBox};
 
 /// Returns the path of a blob of the box in `directory`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {

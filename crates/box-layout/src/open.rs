@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use box_image::manifest::{
     ARTIFACT_TYPE, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE, LAYOUT_VERSION,
-    OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, READABLE_EPOCHS, ROOTFS_TYPE,
+    OCI_MANIFEST_TYPE, READABLE_EPOCHS, ROOTFS_TYPE,
 };
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
 use box_image::rules::{MAX_INIT, MAX_KERNEL};
-use box_image::{BoxConfig, Descriptor, Index, Manifest, OciLayout, RunPlan};
+use box_image::{BoxConfig, Descriptor, Manifest, OciLayout, RunPlan};
 use erofs_writer::ReadError;
 use host_fs::read::{Links, Section, open_regular};
-use serde_json::Value;
 
 use crate::blob_path;
 use crate::error::{OpenError, place};
+use crate::index;
 use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
 
 /// An open box: its documents are verified, the blobs that boot are open.
@@ -72,7 +72,7 @@ impl Documents {
     /// start could carry out the plan (see [`RunPlan::check`]).
     pub fn read(directory: &Path) -> Result<Self, OpenError> {
         check_layout(directory)?;
-        let named = manifest_descriptor(directory)?;
+        let named = index::find(directory)?;
         let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
         let manifest = parse_manifest(directory, &document)?;
         let config = read_config(directory, &manifest.config)?;
@@ -258,43 +258,6 @@ fn missing(directory: &Path, error: OpenError) -> OpenError {
         ErrorKind::NotADirectory => format!("{path} is not a box: it is not a directory"),
         _ => return error,
     })
-}
-
-/// Finds the one manifest in the index.
-fn manifest_descriptor(directory: &Path) -> Result<Descriptor, OpenError> {
-    let document = Document::unnamed(directory, INDEX_FILE)?;
-    if is_of_images(&document.value()?) {
-        return Err(OpenError::OtherArtifact { path: directory.to_owned(), found: None });
-    }
-    let index: Index = document.parse()?;
-    document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
-    document.expect("mediaType", &index.media_type, OCI_INDEX_TYPE)?;
-    let count = index.manifests.len();
-    let Ok([named]) = <[Descriptor; 1]>::try_from(index.manifests) else {
-        return Err(OpenError::Manifests { path: document.path, count });
-    };
-    document.expect("mediaType of the manifest", &named.media_type, OCI_MANIFEST_TYPE)?;
-    match named.artifact_type {
-        Some(found) if found != ARTIFACT_TYPE => {
-            Err(OpenError::OtherArtifact { path: directory.to_owned(), found: Some(found) })
-        }
-        _ => Ok(named),
-    }
-}
-
-/// Returns `true` for the index of a layout of images: it names no box, and has several manifests or
-/// lacks the media type, which the OCI image-spec does not ask for and every box has.
-fn is_of_images(index: &Value) -> bool {
-    let manifests = index["manifests"].as_array().map_or(&[][..], Vec::as_slice);
-    let names_box = manifests.iter().any(|it| it["artifactType"] == ARTIFACT_TYPE);
-    let several = manifests.len() > 1 || index["mediaType"].is_null();
-    !manifests.is_empty() && !names_box && several
-}
-
-/// Returns `true` if the index of an image layout names one box and nothing else. Of the box itself
-/// nothing is read.
-pub fn names_one_box(directory: &Path) -> bool {
-    manifest_descriptor(directory).is_ok_and(|named| named.artifact_type.is_some())
 }
 
 /// Parses the manifest of a box, and names one of another artifact as what it is.

@@ -21,6 +21,10 @@ impl From<&OpenError> for Explanation {
             OpenError::Manifests { .. } => {
                 (BoxNotFound, "copy the manifest of the box into a layout of its own")
             }
+            OpenError::Boxes { .. } => (
+                BoxNotFound,
+                "copy the one that you mean into a directory of its own: `skopeo copy oci:DIR:TAG oci:ONE.box`",
+            ),
             OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound => {
                 (BoxDamaged, "a box is a directory that `boxbuild build` wrote; copy it whole")
             }

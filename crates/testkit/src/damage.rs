@@ -75,17 +75,15 @@ pub const ALL: &[Damage] = &[
     damage("no manifest", "names 0 manifests, and a box has one", |it| {
         it.edit_index(|index| index["manifests"] = json!([]));
     }),
-    damage("two manifests", "names 2 manifests, and a box has one", |it| {
+    damage("two boxes", "has 2 boxes: ", |it| {
         it.edit_index(|index| {
-            let first = index["manifests"][0].clone();
-            list(&mut index["manifests"]).push(first);
+            let mut second = index["manifests"][0].clone();
+            second["digest"] = format!("sha256:{}", "0".repeat(64)).into();
+            list(&mut index["manifests"]).push(second);
         });
     }),
     damage("a descriptor of another media type", "its mediaType of the manifest is", |it| {
         it.edit_index(|index| index["manifests"][0]["mediaType"] = OTHER.into());
-    }),
-    damage("a descriptor of another artifact", "its artifactType is", |it| {
-        it.edit_index(|index| index["manifests"][0]["artifactType"] = OTHER.into());
     }),
     damage("a manifest of another size", "bytes, but its manifest says 7", |it| {
         it.edit_index(|index| index["manifests"][0]["size"] = 7.into());

@@ -5,6 +5,7 @@ mod operand;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use box_image::plan::PLAN_PATH;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
@@ -16,14 +17,14 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;
-use operand::Operand;
+use operand::{Operand, Plans};
 
 /// Shows what differs between two boxes, images or directories.
 ///
 /// Each of them is the directory of a box, an image as a Boxfile names it (oci:DIR:TAG,
 /// oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or any other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
-/// xattrs, mtime and hard links; the first that differs is shown. Exit code 5 says that there are
-/// differences.
+/// xattrs, mtime and hard links; the first that differs is shown. Of two boxes, the run plans are compared
+/// field by field: what a box may do, runs and gets. Exit code 5 says that there are differences.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild diff old.box new.box                              two boxes\n  \
@@ -64,17 +65,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
-    let differences = compare(&a.side, &b.side, &path, &args.ignore);
+    let mut differences = compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();
     let parts = if whole { operand::parts(&a, &b, differences.is_empty()) } else { Vec::new() };
+    let plans = if whole { operand::plans(&a, &b)? } else { Plans::default() };
+    if plans.say_all {
+        differences.retain(|it| it.path != PLAN_PATH.as_bytes());
+    }
+    let plan = plans.fields;
     let counts = Counts::of(&differences);
     if args.json {
         let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
-        let head = json!({ "a": a, "b": b, "counts": counts, "parts": parts });
+        let head = json!({ "a": a, "b": b, "counts": counts, "plan": plan, "parts": parts });
         terminal::json_list(&head, "differences", differences.iter().map(line));
     } else {
-        terminal::pieces(text::lines(&differences, &parts).map(|line| line + "\n"));
-        terminal::note(&counts.summary(parts.len()));
+        let lines = text::plan_lines(&plan).chain(text::lines(&differences, &parts));
+        terminal::pieces(lines.map(|line| line + "\n"));
+        terminal::note(&counts.summary(plan.len(), parts.len()));
         if args.component.is_none() && is_box_and_image(a.side.kind, b.side.kind) {
             terminal::note(
                 "note: an image is one component's root; add `--component agent`, or business",
@@ -82,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     // A result that is lost is a failure: see `main`.
-    let same = differences.is_empty() && parts.is_empty();
+    let same = differences.is_empty() && plan.is_empty() && parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }
 
@@ -127,12 +134,18 @@ impl Counts {
         }
     }
 
-    fn summary(&self, parts: usize) -> String {
+    /// Sums up the differences: those of the files, of the plan's fields, and of other parts.
+    fn summary(&self, fields: usize, parts: usize) -> String {
         let Self { added, removed, changed } = self;
-        match (added + removed + changed, parts) {
+        let files = match (added + removed + changed, fields + parts) {
             (0, 0) => "no difference".to_owned(),
             (0, _) => "the files are the same".to_owned(),
             _ => format!("{added} added, {removed} removed, {changed} changed"),
+        };
+        match fields {
+            0 => files,
+            1 => format!("1 field of the plan differs; {files}"),
+            fields => format!("{fields} fields of the plan differ; {files}"),
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod check;
 mod component;
+mod difference;
 mod resources;
 mod sandbox;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use component::{
     A3S_SERVICE, AgentKind, ComponentName, ComponentPlan, Health, Limits, Namespaces, Restart,
     Rlimits, User,
 };
+pub use difference::{FieldDifference, differences};
 pub use resources::{
     Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, Scope,
     ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,

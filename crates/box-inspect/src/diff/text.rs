@@ -1,5 +1,6 @@
 //! Differences as people read them.
 
+use box_image::plan::FieldDifference;
 use box_image::text::bytes;
 use box_tree::Field;
 
@@ -25,6 +26,11 @@ pub fn lines<'d>(
         format!("changed  the {}\n         a  {a}\n         b  {b}", part.name)
     });
     parts.chain(folded(differences).into_iter().map(|shown| one(&shown)))
+}
+
+/// Shows how the plans of two boxes differ, a line for each field.
+pub fn plan_lines(differences: &[FieldDifference]) -> impl Iterator<Item = String> {
+    differences.iter().map(|it| format!("plan     {}  {}", it.name(), it.change()))
 }
 
 /// Leaves out what is below a directory that only one side has.

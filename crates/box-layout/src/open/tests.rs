@@ -5,6 +5,9 @@ use testkit::TestBox;
 use testkit::damage;
 use testkit::test_box::config;
 
+use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use serde_json::{Value, json};
+
 use super::*;
 
 fn refusal(made: &TestBox) -> OpenError {
@@ -112,27 +115,101 @@ fn a_blob_is_read_within_its_bound_and_compared() {
     assert!(opened.open_blob(listing).unwrap().check_size().is_ok());
 }
 
+/// Removes a field of an object.
+fn remove(object: &mut Value, name: &str) {
+    object.as_object_mut().unwrap().remove(name).unwrap();
+}
+
+/// Writes another manifest into a box's directory, and names it in the index, too.
+fn add_manifest(made: &TestBox, manifest: &Value) {
+    let named = made.put(OCI_MANIFEST_TYPE, &serde_json::to_vec(manifest).unwrap());
+    let named =
+        json!({ "mediaType": named.media_type, "digest": named.digest, "size": named.size });
+    made.edit_index(|index| index["manifests"].as_array_mut().unwrap().push(named));
+}
+
 #[test]
-fn an_image_is_named_as_what_it_is() {
-    let says = |edit: fn(&mut serde_json::Value)| {
+fn the_index_of_another_tool_is_accepted() {
+    let tag = |index: &mut Value, tag: &str| {
+        index["manifests"][0]["annotations"] = json!({ "org.opencontainers.image.ref.name": tag });
+    };
+    // The OCI image-spec asks for neither media type of the index nor artifact type, and skopeo writes neither.
+    let skopeo = |index: &mut Value| {
+        remove(index, "mediaType");
+        remove(&mut index["manifests"][0], "artifactType");
+    };
+    let edits: [&dyn Fn(&mut Value); 7] = [
+        &skopeo,
+        &|index| {
+            skopeo(index);
+            tag(index, "v1");
+        },
+        &|index| {
+            tag(index, "one");
+            let mut second = index["manifests"][0].clone();
+            second["annotations"]["org.opencontainers.image.ref.name"] = "two".into();
+            index["manifests"].as_array_mut().unwrap().push(second);
+        },
+        &|index| remove(&mut index["manifests"][0], "mediaType"),
+        &|index| index["manifests"][0]["artifactType"] = "application/vnd.example".into(),
+        &|index| {
+            index["manifests"][0]["platform"] = json!({ "architecture": "amd64", "os": "linux" });
+            index["annotations"] = json!({ "org.opencontainers.image.created": "2026-01-01" });
+        },
+        &|index| index["manifests"][0]["annotations"] = Value::Null,
+    ];
+    for (number, edit) in edits.iter().enumerate() {
         let made = TestBox::new(&config());
+        let digest = OpenBox::open(made.path()).unwrap().digest;
         made.edit_index(edit);
-        refusal(&made).to_string()
-    };
-    // The OCI image-spec asks for no media type, and skopeo writes none.
-    let plain: fn(&mut serde_json::Value) = |index| {
-        index.as_object_mut().unwrap().remove("mediaType");
-        index["manifests"][0].as_object_mut().unwrap().remove("artifactType");
-    };
-    let several: fn(&mut serde_json::Value) = |index| {
-        index["manifests"][0].as_object_mut().unwrap().remove("artifactType");
-        let first = index["manifests"][0].clone();
-        index["manifests"].as_array_mut().unwrap().push(first);
-    };
-    for edit in [plain, several] {
-        assert!(says(edit).ends_with(" is an OCI image, not a box"), "{}", says(edit));
+        let opened = OpenBox::open(made.path());
+        assert_eq!(opened.unwrap().digest, digest, "edit {number}");
+        assert!(crate::names_one_box(made.path()), "edit {number}");
     }
-    // Of a box, the index is wrong.
-    let damaged = says(|index| drop(index.as_object_mut().unwrap().remove("mediaType")));
-    assert!(damaged.contains("missing field `mediaType`"), "{damaged}");
+}
+
+#[test]
+fn a_box_beside_images_is_found_and_one_of_several_boxes_is_not_guessed() {
+    let made = TestBox::new(&config());
+    let digest = OpenBox::open(made.path()).unwrap().digest;
+    add_manifest(&made, &json!({ "schemaVersion": 2, "layers": [] }));
+    assert_eq!(OpenBox::open(made.path()).unwrap().digest, digest);
+    assert!(!crate::names_one_box(made.path()), "what else is there must not be replaced");
+    let mut other = serde_json::to_value(&made.manifest).unwrap();
+    other["layers"][3]["size"] = 1.into();
+    add_manifest(&made, &other);
+    let error = refusal(&made);
+    assert!(matches!(&error, OpenError::Boxes { names, .. } if names.len() == 2), "{error}");
+    assert!(error.to_string().contains(&digest.to_string()), "{error}");
+}
+
+#[test]
+fn a_layout_of_images_is_named_as_what_it_is() {
+    let image = json!({ "schemaVersion": 2, "layers": [] });
+    for count in 1..3 {
+        let made = TestBox::new(&config());
+        made.edit_index(|index| index["manifests"] = json!([]));
+        (0..count).for_each(|it| {
+            add_manifest(&made, &json!({ "schemaVersion": 2, "layers": [], "it": it }));
+        });
+        let error = refusal(&made).to_string();
+        assert!(error.ends_with(" is an OCI image, not a box"), "{error}");
+    }
+    for media_type in [
+        OCI_INDEX_TYPE,
+        "application/vnd.docker.distribution.manifest.v2+json",
+        "application/vnd.docker.distribution.manifest.list.v2+json",
+    ] {
+        let made = TestBox::new(&config());
+        made.edit_index(|index| index["manifests"][0]["mediaType"] = media_type.into());
+        let error = refusal(&made).to_string();
+        assert!(error.ends_with(" is an OCI image, not a box"), "{error}");
+    }
+    let made = TestBox::new(&config());
+    (0..64).for_each(|it| {
+        let mut image = image.clone();
+        image["it"] = it.into();
+        add_manifest(&made, &image);
+    });
+    assert!(refusal(&made).to_string().contains("names 65 manifests"));
 }

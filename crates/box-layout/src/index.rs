@@ -1,0 +1,135 @@
+//! Finds the box in the index of an image layout.
+//!
+//! The manifest decides what is a box, and the index only names it: skopeo, oras and crane write indexes of their own,
+//! without the media type and the artifact type that the OCI image-spec leaves optional, and with tags and other
+//! annotations (<https://github.com/opencontainers/image-spec/blob/v1.1.1/image-index.md>).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use box_digest::Digest;
+use box_image::Descriptor;
+use box_image::manifest::{ARTIFACT_TYPE, INDEX_FILE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use serde::{Deserialize, Serialize};
+
+use crate::error::OpenError;
+use crate::read::{DOCUMENT_LIMIT, Document};
+
+/// The most manifests of one index that are looked at.
+const MOST_MANIFESTS: usize = 64;
+/// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
+const REF_NAME: &str = "org.opencontainers.image.ref.name";
+/// What a descriptor names that is an image's all the same: Docker's manifests, and indexes of other manifests.
+const OF_IMAGES: [&str; 3] = [
+    OCI_INDEX_TYPE,
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
+/// The index as any tool writes it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnyIndex {
+    schema_version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    media_type: Option<String>,
+    manifests: Vec<Named>,
+}
+
+/// Names a manifest.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    media_type: Option<String>,
+    digest: Digest,
+    size: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    artifact_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Named {
+    fn descriptor(&self) -> Descriptor {
+        let media_type = self.media_type.as_deref().unwrap_or(OCI_MANIFEST_TYPE);
+        Descriptor::new(media_type, self.digest, self.size)
+    }
+
+    /// Returns whether it says of itself that it names a box.
+    fn claims(&self) -> bool {
+        self.artifact_type.as_deref() == Some(ARTIFACT_TYPE)
+    }
+
+    /// Returns whether what it names is a box, or says so and cannot be read.
+    fn is_box(&self, directory: &Path) -> bool {
+        if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
+            return false;
+        }
+        let document = Document::named(directory, &self.descriptor(), DOCUMENT_LIMIT);
+        match document.and_then(|it| it.value()) {
+            Ok(manifest) => manifest["artifactType"] == ARTIFACT_TYPE,
+            Err(_) => self.claims(),
+        }
+    }
+
+    /// Returns its tag and its digest.
+    fn name(&self) -> String {
+        let tag = self.annotations.as_ref().and_then(|it| it.get(REF_NAME));
+        tag.map_or_else(|| self.digest.to_string(), |tag| format!("{tag} ({})", self.digest))
+    }
+}
+
+/// Finds the descriptor of the box's manifest.
+pub(crate) fn find(directory: &Path) -> Result<Descriptor, OpenError> {
+    let (document, mut manifests) = read(directory)?;
+    let count = manifests.len();
+    if count == 0 || count > MOST_MANIFESTS {
+        return Err(OpenError::Manifests { path: document.path, count });
+    }
+    if manifests.len() > 1 {
+        manifests.retain(|it| it.is_box(directory));
+    }
+    let [named] = manifests.as_slice() else {
+        return Err(match manifests.as_slice() {
+            [] => OpenError::OtherArtifact { path: directory.to_owned(), found: None },
+            boxes => {
+                let names = boxes.iter().map(Named::name).collect();
+                OpenError::Boxes { path: directory.to_owned(), names }
+            }
+        });
+    };
+    match named.media_type.as_deref() {
+        Some(found) if OF_IMAGES.contains(&found) => {
+            Err(OpenError::OtherArtifact { path: directory.to_owned(), found: None })
+        }
+        Some(found) => {
+            document.expect("mediaType of the manifest", found, OCI_MANIFEST_TYPE)?;
+            Ok(named.descriptor())
+        }
+        None => Ok(named.descriptor()),
+    }
+}
+
+/// Returns `true` if the index of an image layout names one box and nothing else. A box whose manifest is gone is one
+/// if the index says so.
+pub fn names_one_box(directory: &Path) -> bool {
+    read(directory).is_ok_and(|(_, manifests)| match manifests.as_slice() {
+        [named] => named.is_box(directory) || named.claims(),
+        _ => false,
+    })
+}
+
+/// Reads the index, and lists its manifests, each once: one of several tags is named several times.
+fn read(directory: &Path) -> Result<(Document, Vec<Named>), OpenError> {
+    let document = Document::unnamed(directory, INDEX_FILE)?;
+    let index: AnyIndex = document.parse()?;
+    document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
+    if let Some(media_type) = &index.media_type {
+        document.expect("mediaType", media_type, OCI_INDEX_TYPE)?;
+    }
+    let mut manifests = index.manifests;
+    let mut seen = HashSet::new();
+    manifests.retain(|it| seen.insert(it.digest));
+    Ok((document, manifests))
+}
