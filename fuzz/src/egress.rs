@@ -1,4 +1,4 @@
-//! What a box sends to the filter of its network.
+//! The bytes that a box sends to the filter of its network.
 
 use std::cell::RefCell;
 use std::net::IpAddr;

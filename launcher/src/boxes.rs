@@ -250,7 +250,7 @@ impl Boxes {
         ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory, None)));
     }
 
-    /// Reads a record; `None` where there is none, or only half of one, after a crash of the host.
+    /// Reads a record; `None` if there is no record, or only half of one, after a crash of the host.
     fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {

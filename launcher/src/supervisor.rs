@@ -503,7 +503,7 @@ impl Supervisor {
     }
 }
 
-/// Waits for the earlier of two times; for ever where there is none.
+/// Waits for the earlier of two times; for ever if there is neither.
 async fn due(record: Option<Instant>, logs: Option<Instant>) {
     match record.into_iter().chain(logs).min() {
         Some(time) => tokio::time::sleep_until(time.into()).await,

@@ -7,7 +7,7 @@ use testkit::promises::{HELLO_JAIL, KRUNFW_START};
 
 use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
 
-/// What the lean kernel has and this one lacks, and its own release.
+/// The features that the lean kernel has and this one lacks, and its own release.
 const LOOK: &str = "uname -r; ls /proc/config.gz";
 
 /// It shows directories, too, though it maps no owners of those that are shown to read.

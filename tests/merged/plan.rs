@@ -39,6 +39,11 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     policy    "/usr/share/doc/**" prefer-agent: 1 path
     conflicts none left
     rootfs    50 entries, blake3:DIGEST
+    may do    network        none: nothing
+              agent user     0:0, root of the box
+              agent port     4088, offered to the host
+              business user  0:0, root of the box
+              machine        2 CPUs, 1792 MiB of memory
     "#);
     assert!(!scene.path("one.box").exists() && !scene.path("Boxfile.lock").exists());
     let built = scene.builds().json();
@@ -73,7 +78,7 @@ fn one_image_has_no_layout() {
     scene.write("Boxfile", "box \"one\"\nagent { image \"oci:agent\"; }\n");
     let ran = scene.run(&["plan"]);
     let titles: Vec<_> = ran.result.lines().filter_map(|it| it.split(' ').next()).collect();
-    assert_eq!(titles, ["box", "lock", "store", "agent", "", "", "rootfs"]);
+    assert_eq!(titles, ["box", "lock", "store", "agent", "", "", "rootfs", "may", "", "", ""]);
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn allowing() -> Checkout {
     checkout.edit(
         "Boxfile",
         "    health \"tcp\"\n",
-        "    health \"tcp\"\n    capabilities add=\"NET_RAW\"\n    env FEATURE=\"on\" API=\"ghp_0123456789abcdef\"\n",
+        "    health \"tcp\"\n    capabilities add=\"NET_RAW\"\n    env FEATURE=\"on\"\n    plain-env API=\"ghp_0123456789abcdef\"\n",
     );
     checkout.edit(
         "Boxfile",
@@ -124,8 +124,23 @@ fn allowing() -> Checkout {
 fn what_another_boxfile_allows() {
     let checkout = allowing();
     let ran = differing(&checkout, &["test.box", "new.box"]);
-    insta::assert_snapshot!(shown(&ran.result), @"");
-    insta::assert_snapshot!(ran.notes, @"");
+    insta::assert_snapshot!(shown(&ran.result), @r#"
+    plan     agent capabilities  +NET_RAW
+    plan     agent env API  +****
+    plan     agent env FEATURE  +"on"
+    plan     network  none → shared
+    plan     share data  +access=ro guest=/data scope=both
+    plan     vm cpus  1 → 2
+    added    /boxbuild/system/agent/data  directory, init
+    changed  /boxbuild/system/agent/etc/resolv.conf  size
+             a  file, 86 bytes, init
+             b  file, 71 bytes, init
+    added    /boxbuild/system/business/data  directory, init
+    changed  /boxbuild/system/business/etc/resolv.conf  size
+             a  file, 86 bytes, init
+             b  file, 71 bytes, init
+    "#);
+    insta::assert_snapshot!(ran.notes, @"6 fields of the plan differ; 2 added, 0 removed, 2 changed");
     let back = differing(&checkout, &["new.box", "test.box"]);
     assert!(back.result.contains("plan     agent capabilities  -NET_RAW\n"), "{}", back.result);
     same(&checkout, &["test.box", "new.box", "/roots/agent/usr"]);
@@ -263,7 +278,8 @@ fn as_data() {
           "xattr": "user.note"
         }
       ],
-      "parts": []
+      "parts": [],
+      "plan": []
     }
     "#);
     assert_eq!(ran.notes, "");

@@ -23,7 +23,7 @@ pub(crate) struct ProjectOptions {
     pub(crate) json: bool,
 }
 
-/// What the paths of a Boxfile may not lead out of.
+/// The directory that the paths of a Boxfile may not lead out of.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct CheckoutOption {
     /// Let the paths of the Boxfile lead to what is in DIR, and no farther

@@ -66,7 +66,7 @@ impl<'p> ImageConfig<'p> {
     /// Returns the program with its first arguments, and the arguments that others may replace. A
     /// label is one text: it is split at white space, and nothing in it is quoted.
     ///
-    /// An entrypoint that is one empty text is none, as for docker and podman: `ENTRYPOINT [""]` resets that of
+    /// An entrypoint that is one empty text counts as no entrypoint, as for docker and podman: `ENTRYPOINT [""]` resets that of
     /// a base image. So is a CMD of empty texts that has no entrypoint.
     pub fn program(&self) -> (Vec<String>, Vec<String>) {
         let given = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();

@@ -217,7 +217,7 @@ fn proxies(mode: NetworkMode, component: ComponentName) -> Vec<(&'static str, St
     }
 }
 
-/// What is declared of the variables of a component.
+/// The declarations of the variables of a component.
 struct Declared<'a> {
     files: Option<&'a BTreeMap<String, String>>,
     component: &'a Component,

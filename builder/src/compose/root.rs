@@ -33,7 +33,7 @@ const MERGED: &str = "merged";
 pub struct Parts<'a> {
     /// The components' roots.
     pub roots: Vec<ComponentRoot<'a>>,
-    /// What the box adds to the root of each component.
+    /// The files and directories that the box adds to the root of each component.
     pub systems: Vec<System>,
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,

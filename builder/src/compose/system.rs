@@ -1,4 +1,4 @@
-//! What a box adds to a component's root: its names and its resolver, accounts where the image has none, and the places
+//! The files that a box adds to a component's root: its names and its resolver, accounts where the image has none, and the places
 //! at which init mounts things.
 //!
 //! They are a layer of their own, `/boxbuild/system/agent`, which init puts above the image: what an image has is left
@@ -13,7 +13,7 @@ use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 use super::ComposeError;
 use super::error::owner;
 
-/// What the skills' directory is, as the end of a sentence.
+/// Names the skills' directory, as the end of a sentence.
 pub(super) const SKILLS_PLACE: &str = "where the box has its skills";
 const ETC: &[u8] = b"/etc";
 const HOSTS: &str = "/etc/hosts";
@@ -29,7 +29,7 @@ const RESOLVER: &str =
 /// The order in which the C library looks things up, as Debian has it.
 const LOOKUPS: &str =
     "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n";
-/// What a box that does not run has in the place of a file that init mounts.
+/// The contents that a box that does not run has in the place of a file that init mounts.
 const MOUNT_POINT: &str = "init mounts something here\n";
 const ROOT_USER: &str = "root:x:0:0:root:/:/bin/sh\n";
 const ROOT_GROUP: &str = "root:x:0:\n";

@@ -38,7 +38,7 @@ pub struct Preview {
     pub composition: Composition,
     /// The root tree: its digest, and how many entries it has; or why it cannot be made.
     pub root: Summary,
-    /// What the box may do on its host; empty if the root tree cannot be made.
+    /// The permissions of the box on its host; empty if the root tree cannot be made.
     pub permissions: Vec<Permission>,
     /// The settings that boxlaunch of this version does not support; empty if the root tree cannot be made.
     pub unsupported: Vec<Unsupported>,

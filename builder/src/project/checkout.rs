@@ -11,7 +11,7 @@ use host_fs::upward::{REPOSITORIES, Repository, Search};
 /// A checkout, and why it is this directory.
 #[derive(Debug, Clone)]
 pub struct Checkout {
-    /// The directory, without links; `None` if even the Boxfile's own is none.
+    /// The directory, without links; `None` if even the Boxfile's own directory is not a checkout.
     pub directory: Option<PathBuf>,
     /// The same, as seen from the Boxfile.
     pub(super) reach: Reach,

@@ -29,7 +29,7 @@ pub struct Project {
     pub file: PathBuf,
     /// Its directory, from which the model's paths start; empty for the current one.
     pub base: PathBuf,
-    /// What its paths may not lead out of.
+    /// The directory that its paths may not lead out of.
     pub checkout: Checkout,
 }
 
@@ -91,7 +91,7 @@ impl Project {
         }
     }
 
-    /// Returns the directory that everything of the checkout lies in. Where there is none, the language refuses
+    /// Returns the directory that everything of the checkout lies in. If there is no such directory, the language refuses
     /// every path, so that nothing is read.
     pub fn checkout(&self) -> &Path {
         self.checkout.directory.as_deref().unwrap_or(&self.base)

@@ -1,4 +1,4 @@
-//! What a box may do on the host that runs it, read from its run plan: what it reaches, sees, gets and spends.
+//! The permissions of a box on the host that runs it, read from its run plan: what it reaches, sees, gets and spends.
 //!
 //! Both programs show the same list before a box is started, so that nobody has to read the plan's JSON to decide.
 
@@ -18,9 +18,9 @@ use crate::{
 /// One thing that a box may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Permission {
-    /// What it is about, in the words of the Boxfile: `network`, `agent capabilities`, `share data`.
+    /// The subject, in the words of the Boxfile: `network`, `agent capabilities`, `share data`.
     pub field: String,
-    /// What the box may do with it: `shared: it reaches whatever the host reaches`, `+NET_RAW`.
+    /// The permission: `shared: it reaches whatever the host reaches`, `+NET_RAW`.
     pub value: String,
 }
 
@@ -41,7 +41,7 @@ impl RunPlan {
     /// Lists what the box may do. The network and the users of the components are always listed; everything else is if
     /// the plan asks for it. The texts are safe for a terminal.
     pub fn permissions(&self) -> Vec<Permission> {
-        // No `..`: a new field of the plan is listed here, or is none of the host's business.
+        // No `..`: a new field of the plan is listed here, or does not concern the host.
         let Self {
             name: _,
             layout: _,

@@ -19,7 +19,7 @@ use crate::read::{DOCUMENT_LIMIT, Document};
 const MOST_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
-/// What a descriptor names that is an image's all the same: Docker's manifests, and indexes of other manifests.
+/// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
 const OF_IMAGES: [&str; 3] = [
     OCI_INDEX_TYPE,
     "application/vnd.docker.distribution.manifest.v2+json",

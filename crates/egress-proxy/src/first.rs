@@ -18,14 +18,14 @@ pub(crate) struct FirstBytes<C> {
     client: C,
     /// Whom it has named, until its first bytes are judged.
     target: Option<Target>,
-    /// What has come and is not passed on.
+    /// The bytes that have come and are not passed on.
     begun: Vec<u8>,
     /// Why it is not served any longer.
     refused: Option<HelloError>,
 }
 
 impl<C> FirstBytes<C> {
-    /// Looks at a client that has named this target; at nothing where there is none.
+    /// Looks at a client that has named this target; checks nothing if it has named no target.
     pub(crate) const fn new(client: C, target: Option<Target>) -> Self {
         Self { client, target, begun: Vec::new(), refused: None }
     }

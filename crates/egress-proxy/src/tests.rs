@@ -206,7 +206,7 @@ pub(crate) fn rules(port: u16) -> Rules {
     Rules {
         allow: allow.map(|peer| rule(peer, Some(port))).to_vec(),
         deny: vec![rule("denied.wild.example", None), rule("203.0.113.0/24", None)],
-        local: ["127.0.0.1", "192.0.2.1"].iter().filter_map(|it| Local::parse(it)).collect(),
+        local: ["127.0.0.1", "192.0.2.1", "::1"].iter().filter_map(|it| Local::parse(it)).collect(),
         ..Rules::default()
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::trust::{Stranger, Trusted};
 
-/// What a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
+/// The names that a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
 /// Jujutsu and of Mercurial. Nothing in it is checked in.
 pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 
@@ -15,7 +15,7 @@ pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 pub struct Search {
     /// The home directories, without links: nothing above them is looked at.
     pub homes: Vec<PathBuf>,
-    /// Who may have put there what is found.
+    /// The users who may have put there what is found.
     pub trusted: Trusted,
 }
 
@@ -26,7 +26,7 @@ pub enum Repository {
     At(PathBuf, &'static str),
     /// This directory has it, too, and is not used, for this reason.
     Unused(PathBuf, &'static str, String),
-    /// There is none up to where the search ends.
+    /// No such directory exists up to where the search ends.
     None,
 }
 

@@ -28,7 +28,7 @@ pub struct Options {
     pub helper_path: Vec<PathBuf>,
     /// How long to wait for such a program, which may ask a person.
     pub helper_patience: Duration,
-    /// Is told of credentials that could not be used.
+    /// Receives a warning about credentials that could not be used.
     pub notices: Option<Notices>,
     /// How many blobs are fetched at once.
     pub parallel: usize,

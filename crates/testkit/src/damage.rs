@@ -225,8 +225,13 @@ pub const FORGED: &[(&str, Forge)] = &[
     ("media type of the descriptor", |it, text| {
         it.edit_index(|index| index["manifests"][0]["mediaType"] = text.into());
     }),
-    ("artifact type of the descriptor", |it, text| {
-        it.edit_index(|index| index["manifests"][0]["artifactType"] = text.into());
+    ("tag of a second box", |it, text| {
+        it.edit_index(|index| {
+            let mut second = index["manifests"][0].clone();
+            second["digest"] = format!("sha256:{}", "0".repeat(64)).into();
+            second["annotations"] = json!({ "org.opencontainers.image.ref.name": text });
+            list(&mut index["manifests"]).push(second);
+        });
     }),
     ("digest of the manifest", |it, text| {
         it.edit_index(|index| index["manifests"][0]["digest"] = text.into());

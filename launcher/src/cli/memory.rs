@@ -1,4 +1,4 @@
-//! What is said of a component that had too little memory.
+//! The message about a component that had too little memory.
 
 use box_image::text::readable;
 use box_image::{ComponentName, RunPlan};

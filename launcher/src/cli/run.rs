@@ -188,7 +188,7 @@ fn note_failure(entry: Entry, failure: &RunFailure) {
     drop(entry.end(status, Some(failure.to_string())));
 }
 
-/// What a command line says of an opened box.
+/// The options of a command line about an opened box.
 struct Checked {
     /// The component that a command runs in.
     component: ComponentName,

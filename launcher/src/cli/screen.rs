@@ -38,7 +38,7 @@ struct Stream {
     is_terminal: bool,
     /// Whether programs in the box have written here.
     passed: Rc<Cell<bool>>,
-    /// What becomes of the programs' bytes where this is a terminal.
+    /// The treatment of the programs' bytes where this is a terminal.
     filter: Rc<RefCell<Harmless>>,
     /// Why something of our own could not be written.
     failed: RefCell<Option<io::Error>>,

@@ -35,7 +35,7 @@ pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host wi
 pub const INSTALL_NETWORK: &str =
     "`sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)";
 
-/// What [`EMULATOR`] boots: the kernel of the virtual host.
+/// The kernel that [`EMULATOR`] boots: the kernel of the virtual host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EmulatedKernel {
     /// It was fetched, and has this version.
@@ -53,7 +53,7 @@ pub struct Facts {
     pub kvm: Result<(), KvmError>,
     /// [`EMULATOR`], if it is installed.
     pub emulator: Option<Tool>,
-    /// What that boots.
+    /// The kernel that it boots.
     pub emulated_kernel: EmulatedKernel,
     /// The jail that it gives, or why it was not tried.
     pub jail: Result<Report, String>,

@@ -1,4 +1,4 @@
-//! What a program in a box has written, on a terminal and elsewhere.
+//! The output of a program in a box, on a terminal and elsewhere.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What of the host a Boxfile may read: its checkout, and no more unless the command line names more.
+//! The files of the host that a Boxfile may read: its checkout, and no more unless the command line names more.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::checkout::{BOXFILE, Checkout, Ran};
 
-/// What no message shows, nor any box has.
+/// A text that no message shows, nor any box has.
 const CANARY: &str = "hunter2canary";
 
 /// Somebody's home with two clones in it, `clone` and `sibling`, and files that are none of theirs.
@@ -221,7 +221,7 @@ fn a_directory_that_cannot_be_the_checkout() {
     }
 }
 
-/// An image may be anywhere; what is none is not shown.
+/// An image may be anywhere; a file that is not an image is not shown.
 #[test]
 fn what_is_no_image_is_not_shown() {
     let host = Host::new();

@@ -1,4 +1,4 @@
-//! What a program writes, made harmless to a terminal as it comes.
+//! The output of a program, made harmless to a terminal as it comes.
 
 use std::mem;
 
@@ -16,12 +16,12 @@ const SEQUENCE_MAX: usize = 48;
 /// text covers another: a progress bar becomes several lines. Colours end with their line. Everything else that
 /// [`visible`] replaces, and what is not UTF-8, becomes U+FFFD.
 ///
-/// What it returns stays the same when it passes through another one.
+/// The text that it returns stays the same when it passes through another one.
 #[derive(Debug)]
 pub struct Harmless {
     /// The bytes of a character whose end has not come yet.
     begun: Vec<u8>,
-    /// What has come of a control sequence, without its ESC.
+    /// The bytes that have come of a control sequence, without its ESC.
     sequence: Option<String>,
     /// How long the line is so far, without colours, in bytes.
     line: usize,
@@ -148,7 +148,7 @@ fn is_begun(bytes: &[u8]) -> bool {
     str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
-/// What a control sequence is.
+/// The kind of a control sequence.
 enum Sequence {
     /// Not known yet.
     Begun,

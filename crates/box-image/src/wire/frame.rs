@@ -9,7 +9,8 @@ use zeroize::Zeroizing;
 
 use crate::logs::is_trajectory_name;
 
-use super::{Input, MAX_FRAME, Output, Secret, Stream, TaskResult, Trajectory, Variable};
+use super::sizes::MAX_FRAME;
+use super::{Input, Output, Secret, Stream, TaskResult, Trajectory, Variable};
 
 /// The size of the length field.
 const PREFIX: usize = 4;

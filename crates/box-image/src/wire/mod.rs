@@ -45,17 +45,6 @@ pub const fn is_spoken(protocol: u32) -> bool {
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
 pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 3";
-/// The greatest length of a frame after its length field, in bytes.
-pub const MAX_FRAME: usize = 64 * 1024;
-/// The greatest number of bytes that one [`GuestMessage::Output`] carries.
-pub const MAX_OUTPUT: usize = 32 * 1024;
-/// The number of bytes that a program may write, on both streams together, before the host has granted more. Those of
-/// the components' own programs and of a command fit a Unix socket's buffer (`net.core.wmem_default`) together.
-pub const WINDOW: u32 = 64 * 1024;
-/// The cost of a frame beside its bytes; a socket's buffer counts no more for it.
-pub const FRAME_COST: u32 = 1024;
-/// The number of bytes of input that the host may send before init has granted more.
-pub const INPUT_WINDOW: u32 = 64 * 1024;
 /// The `id` of the agent's own program.
 pub const AGENT_ID: u32 = 0;
 /// The `id` of the business application's own program, where init starts that. Commands of the host have those between
@@ -148,6 +137,7 @@ mod event;
 mod mounts;
 mod network;
 mod secret;
+mod sizes;
 mod usage;
 mod variable;
 
@@ -166,6 +156,7 @@ pub use network::{
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
+pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, WINDOW};
 pub use usage::{ComponentUsage, Measure, Usage};
 pub use variable::{MAX_VALUE, MAX_VARIABLES, Variable, VariableError, check_value};
 

@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::MAX_OUTPUT;
+use super::sizes::MAX_OUTPUT;
 use crate::SecretDelivery;
 
 /// The greatest number of secrets that a box has.

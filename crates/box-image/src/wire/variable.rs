@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::MAX_OUTPUT;
+use super::sizes::MAX_OUTPUT;
 
 /// The greatest number of variables that may be given to a box at launch, in both components together.
 pub const MAX_VARIABLES: usize = 256;

@@ -65,7 +65,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What looking for credentials gave.
+/// The result of looking for credentials.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Search {
     pub(super) login: Option<Login>,

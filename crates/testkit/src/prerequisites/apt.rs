@@ -65,7 +65,7 @@ pub enum Package {
 }
 
 impl Package {
-    /// What compiles a kernel.
+    /// The packages that compile a kernel.
     pub(crate) const TO_COMPILE_KERNELS: [Self; 8] = [
         Self::Gcc,
         Self::Make,
