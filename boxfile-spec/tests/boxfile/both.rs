@@ -993,6 +993,14 @@ fn helps_are_in_toml() {
        = help: add `total = "10s"` or more (it is 5s by default), or lower `kernel`
     "#);
     assert_snapshot!(file_errors("[network]\nmode = \"shared\"\nallow = [\"a.example.com\"]"), @r#"
+    warning: a box gets the network of its host only from whoever runs it
+      --> Boxfile.toml:4:8
+       |
+     4 | mode = "shared"
+       |        ^^^^^^^^ refused without an option
+       |
+       = help: they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no option
+
     error: `allow` needs the network mode `filtered`
       --> Boxfile.toml:5:1
        |

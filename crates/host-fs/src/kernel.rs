@@ -28,30 +28,50 @@ const KERNELS: [&str; 19] = [
     "tracefs",
 ];
 
-/// Returns where a path without links lies in such a file system.
+/// Returns the place of such a file system, if a path without links lies in one. Of file systems that are mounted in one
+/// another, the innermost counts: `/dev/shm` has files that people keep.
 ///
 /// # Errors
 /// The operating system's: `/proc` is not mounted, for example.
 pub fn around(path: &Path) -> io::Result<Option<PathBuf>> {
-    mounted(|place| path.starts_with(place) && place != Path::new("/"))
+    Ok(innermost(&mounts()?, path))
 }
 
-/// Returns where a directory without links has, or lies in, such a file system.
+/// Returns the place of such a file system, if a directory without links has or lies in one.
 ///
 /// # Errors
 /// As [`around`].
 pub fn around_or_below(directory: &Path) -> io::Result<Option<PathBuf>> {
-    mounted(|place| {
-        place.starts_with(directory) || directory.starts_with(place) && place != Path::new("/")
-    })
+    let mounts = mounts()?;
+    let mut below = mounts.iter().filter(|it| it.is_kernel() && it.place.starts_with(directory));
+    let below = below.next().map(|it| it.place.clone());
+    Ok(below.or_else(|| innermost(&mounts, directory)))
 }
 
-fn mounted(is_meant: impl Fn(&Path) -> bool) -> io::Result<Option<PathBuf>> {
+/// A file system, and the place at which it is mounted.
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    place: PathBuf,
+    kind: String,
+}
+
+impl Mount {
+    /// Returns whether it has no files that anybody keeps. A container has its devices on a tmpfs.
+    fn is_kernel(&self) -> bool {
+        KERNELS.contains(&&*self.kind) || self.place == Path::new("/dev")
+    }
+}
+
+fn mounts() -> io::Result<Vec<Mount>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(mounts
-        .lines()
-        .filter_map(mount)
-        .find_map(|(place, kind)| (KERNELS.contains(&kind) && is_meant(&place)).then_some(place)))
+    Ok(mounts.lines().filter_map(mount).collect())
+}
+
+fn innermost(mounts: &[Mount], path: &Path) -> Option<PathBuf> {
+    let around = mounts.iter().filter(|it| path.starts_with(&it.place));
+    // Of two at one place, the later one hides the other.
+    let innermost = around.max_by_key(|it| it.place.iter().count())?;
+    innermost.is_kernel().then(|| innermost.place.clone())
 }
 
 /// Returns the error that a file system at a place has no files.
@@ -60,12 +80,12 @@ pub fn no_files(place: &Path) -> io::Error {
 }
 
 /// Reads a line of proc_pid_mountinfo(5): where something is mounted, and of which kind it is.
-fn mount(line: &str) -> Option<(PathBuf, &str)> {
+fn mount(line: &str) -> Option<Mount> {
     let (own, device) = line.split_once(" - ")?;
     let place = own.split(' ').nth(4)?;
     let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
     let place = escapes.iter().fold(place.to_owned(), |text, (from, to)| text.replace(from, to));
-    Some((place.into(), device.split(' ').next()?))
+    Some(Mount { place: place.into(), kind: device.split(' ').next()?.to_owned() })
 }
 
 #[cfg(test)]
@@ -92,6 +112,32 @@ mod tests {
     fn a_mount_has_a_place_and_a_kind() {
         let line =
             r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 - ext4 /dev/root rw,errors=continue";
-        assert_eq!(mount(line), Some(("/mnt 2".into(), "ext4")));
+        assert_eq!(mount(line), Some(at("/mnt 2", "ext4")));
+    }
+
+    #[test]
+    fn the_innermost_file_system_counts() {
+        let mounts = [
+            at("/", "ext4"),
+            at("/dev", "tmpfs"),
+            at("/dev/shm", "tmpfs"),
+            at("/dev/shm/debug", "debugfs"),
+            at("/srv", "proc"),
+            at("/srv", "ext4"),
+        ];
+        for (path, expected) in [
+            ("/home/Boxfile", None),
+            ("/dev/tty", Some("/dev")),
+            ("/dev/shm/checkout/Boxfile", None),
+            ("/dev/shm/debug/tracing", Some("/dev/shm/debug")),
+            ("/srv/checkout", None),
+        ] {
+            let found = innermost(&mounts, Path::new(path));
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{path}");
+        }
+    }
+
+    fn at(place: &str, kind: &str) -> Mount {
+        Mount { place: place.into(), kind: kind.to_owned() }
     }
 }

@@ -165,11 +165,11 @@ fn images_without_a_place_and_with_a_wrong_tag_or_digest() {
        |
        = help: a repository name has lower-case letters only: "team/app"
     "#);
-    assert_snapshot!(image_error("oci:a:b/c/"), @r#"
-    error: `b/c/` does not name an image of a layout
+    assert_snapshot!(image_error("oci:a:b/c-"), @r#"
+    error: `b/c-` does not name an image of a layout
       --> Boxfile:2:15
        |
-     2 | agent { image "oci:a:b/c/"; }
+     2 | agent { image "oci:a:b/c-"; }
        |               ^^^^^^^^^^^^ what follows the colon
        |
        = help: write the name that the layout's index.json gives the image (`org.opencontainers.image.ref.name`): a tag such as `v1`, or a reference such as `registry.example.org/team/app:v1`
