@@ -29,8 +29,10 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns how a blob is compressed that begins like this. Nothing but its bytes decides, as in docker, containerd
-    /// and podman: builders and copies label blobs wrongly.
+    /// Returns how a blob with these first bytes is compressed. Its media type does not count, because builders and
+    /// copies label blobs wrongly. Podman and docker's classic image store ignore it, too. containerd looks at the
+    /// bytes as well, but passes a blob on as it is if it has OCI's media type for uncompressed layers
+    /// (`compressedHandler` in <https://github.com/containerd/containerd/blob/main/core/diff/stream.go>).
     pub fn of_start(start: &[u8]) -> Self {
         // A skippable frame may come first (RFC 8878, section 3.1.2).
         let is_skippable = matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]);
