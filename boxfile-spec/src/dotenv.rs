@@ -21,7 +21,7 @@
 //! lines; only a comment may follow it. **No variable is ever expanded**: `$NAME` and
 //! `${NAME}` stand for themselves in every kind of value, as does `\` in one without quotes. A name
 //! without `=`, which some tools take from their own environment, is an error. A byte order mark
-//! at the start of the file is skipped.
+//! at the start of the file is skipped. Characters that hide something are errors everywhere, also in comments.
 
 mod quoted;
 mod secrets;
@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 pub use secrets::secrets;
 
 use crate::cursor::{BYTE_ORDER_MARK, Cursor};
+use crate::edited::{hidden_characters, unmerged};
 use crate::errors::DOTENV;
 use crate::sink::Sink;
 use crate::{Diagnostic, Diagnostics, Span, Spanned, rules};
@@ -51,6 +52,12 @@ pub type Variables = BTreeMap<String, Spanned<String>>;
 pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
     let help = "an environment holds short values only; put files into images and skills";
     Diagnostic::check_length(text, MAX_DOTENV, help)?;
+    let hidden = hidden_characters(text, None).into_iter().map(|it| {
+        it.with_help("remove it; a value that needs it can be written in the Boxfile, as `env`, with an escape")
+    });
+    if let Some(found) = Diagnostics::new(hidden.collect()) {
+        return Err(found);
+    }
     let mut variables = Variables::new();
     let errors = Sink::default();
     let mut cursor = Cursor::new(text);
@@ -66,7 +73,10 @@ pub fn parse(text: &str) -> Result<Variables, Diagnostics> {
         cursor.skip_until(|c| c == '\n');
         cursor.bump();
     }
-    Diagnostics::new(errors.into_found()).map_or(Ok(variables), Err)
+    match Diagnostics::new(errors.into_found()) {
+        None => Ok(variables),
+        Some(errors) => Err(unmerged(text).map_or(errors, Diagnostics::from)),
+    }
 }
 
 const BLANKS: [char; 2] = [' ', '\t'];
@@ -102,9 +112,6 @@ fn entry(cursor: &mut Cursor<'_>) -> Result<Option<Assignment>, Diagnostic> {
         _ => unquoted(cursor, &name)?,
     };
     let span = Span::between(start, cursor.at());
-    if value.contains('\0') {
-        return Err(DOTENV.about("nul", &name, span));
-    }
     end_of_entry(cursor)?;
     Ok(Some((name, Spanned { value, span })))
 }

@@ -25,6 +25,7 @@
 mod cursor;
 mod diagnostic;
 pub mod dotenv;
+mod edited;
 mod errors;
 mod form;
 mod format;
@@ -45,6 +46,7 @@ mod units;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, shown};
+pub use edited::text_faults;
 pub use form::in_quotes;
 pub use format::{format, format_kdl, format_toml};
 pub use lock::Lock;

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use box_image::rules::MAX_LABEL;
+use box_image::rules::MAX_NAME;
 pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap};
 pub use box_image::rules::{is_name, reserved_place};
 
@@ -11,7 +11,7 @@ use crate::{Diagnostic, Span};
 
 /// The rule of [`is_name`] in words.
 pub const NAME_FORM: &str =
-    "a name has lower-case letters, digits and inner hyphens, at most 63: \"my-agent\"";
+    "a name has lower-case letters, digits and inner hyphens, at most 64: \"my-agent\"";
 
 /// Returns the error of a text that is not a name, by a function that writes the intended one.
 pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
@@ -28,7 +28,7 @@ pub fn intended_name(text: &str) -> Option<String> {
     let mapped: String = text
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(MAX_LABEL)
+        .take(MAX_NAME)
         .collect();
     let name = mapped.trim_matches('-').to_owned();
     is_name(&name).then_some(name)
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn names() {
-        let longest = "x".repeat(63);
+        let longest = "x".repeat(64);
         for good in ["a", "0", "hello", "a-b", "a--b", "9lives", &longest] {
             assert!(is_name(good), "{good}");
         }
-        let too_long = "x".repeat(64);
+        let too_long = "x".repeat(65);
         for bad in ["", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "ä", "a b", "..", &too_long] {
             assert!(!is_name(bad), "{bad}");
         }
@@ -113,7 +113,7 @@ mod tests {
     fn intended_names_are_names() {
         assert_eq!(intended_name("My Agent_2!").as_deref(), Some("my-agent-2"));
         assert_eq!(intended_name("--"), None);
-        assert!(intended_name(&format!("{}-{}", "x".repeat(62), "y")).is_some());
+        assert!(intended_name(&format!("{}-{}", "x".repeat(63), "y")).is_some());
     }
 
     #[test]

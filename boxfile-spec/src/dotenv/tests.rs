@@ -182,13 +182,13 @@ fn quotes_that_do_not_fit() {
 #[test]
 fn other_mistakes() {
     assert_snapshot!(errors("A=a\0b\n"), @"
-    error: the value of `A` contains a NUL character
-      --> .env:1:1
+    error: the invisible character U+0000 is not allowed
+      --> .env:1:4
        |
      1 | A=a�b
-       | ^^^^^ no program can receive this
+       |    ^ here
        |
-       = help: remove it
+       = help: remove it; a value that needs it can be written in the Boxfile, as `env`, with an escape
     ");
     assert_snapshot!(errors("A: 1\n"), @"
     error: a line has no `=`
@@ -227,6 +227,8 @@ proptest! {
 
     #[test]
     fn quoted_values_round_trip(text in "[^\\x00]{0,40}") {
+        // What follows the text counts: a line feed after a carriage return.
+        prop_assume!(box_image::text::hidden(&format!("A=\"{text}\"")).next().is_none());
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());
         prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));

@@ -63,7 +63,7 @@ pub use entry::{LockEntry, PinKind};
 
 use std::collections::BTreeSet;
 
-use crate::{Diagnostic, Diagnostics, Platform, Span};
+use crate::{Diagnostic, Diagnostics, Platform, Span, edited};
 
 /// The version of the lock's format that is written.
 pub const FORMAT_VERSION: u32 = 2;
@@ -118,7 +118,7 @@ impl Lock {
 
     /// Returns `true` if a merge left a text with conflicts.
     pub fn has_conflict(text: &str) -> bool {
-        read::conflict(text).is_some()
+        edited::conflict(text).is_some()
     }
 
     /// Writes the lock: one text for equal locks, which [`Lock::parse`] reads back if it has at

@@ -15,18 +15,14 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
-use crate::cursor::lines;
 use crate::diagnostic::{invisible, quote, shown};
+use crate::edited::{conflict, hidden_characters};
 use crate::sink::Sink;
 use crate::syntax::toml::faults;
 use crate::{Diagnostic, Diagnostics, Platform, Span};
 
 /// The versions of the format that are read.
 const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;
-
-/// How the lines begin that `git merge` and `jj` leave in a file with conflicts. In TOML, no line of
-/// a lock begins so.
-const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
 
 /// The fields of the lock itself; each of its entries is read on its own.
 #[derive(Deserialize)]
@@ -40,6 +36,7 @@ struct Head {
 /// See [`Lock::parse`].
 pub(super) fn read(text: &str) -> Result<Lock, Diagnostics> {
     check_conflicts(text)?;
+    check_hidden(text)?;
     check_depth(text)?;
     let mut table = DeTable::parse(text).map_err(|error| not_toml(text, &error))?;
     check_version(table.get_mut())?;
@@ -124,20 +121,21 @@ fn value_of(field: &str) -> Option<String> {
     Some(fixed.to_owned())
 }
 
-/// Returns the first line that a merge with conflicts left in a text.
-pub(super) fn conflict(text: &str) -> Option<Range<usize>> {
-    let conflicted = |line: &str| CONFLICT_MARKERS.iter().any(|marker| line.starts_with(marker));
-    let (start, line) = lines(text).find(|(_, line)| conflicted(line))?;
-    Some(start..start + line.trim_end().len())
-}
-
 /// Refuses the text of a merge that was not finished.
 fn check_conflicts(text: &str) -> Result<(), Diagnostic> {
-    let Some(place) = conflict(text) else { return Ok(()) };
+    // In TOML, no line of a lock begins so.
+    let Some(place) = conflict(text).map(|it| it.offset..it.end()) else { return Ok(()) };
     let help =
         format!("{REBUILD}, or take one side (`git checkout --ours`) and run `boxbuild lock`");
     let message = "the lock has an unresolved merge conflict";
     Err(error(message, &place, "left by the merge").with_help(help))
+}
+
+/// Refuses a text in which a character hides something, also in its comments.
+fn check_hidden(text: &str) -> Result<(), Diagnostics> {
+    let found = hidden_characters(text, None).into_iter();
+    let found = found.map(|it| it.with_help(format!("remove the character, or {REBUILD}")));
+    Diagnostics::new(found.collect()).map_or(Ok(()), Err)
 }
 
 /// Refuses a text with dotted keys, which could be nested too deep.

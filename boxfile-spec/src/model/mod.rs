@@ -23,7 +23,7 @@ pub use image::ImageRef;
 /// A valid Boxfile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Boxfile {
-    /// The box's name: lower-case letters, digits and inner hyphens, at most 63.
+    /// The box's name: lower-case letters, digits and inner hyphens, at most 64.
     pub name: String,
     /// The platforms that the box is for: at least one, each once, in the order of the
     /// declaration. The first is built unless the command line names another.

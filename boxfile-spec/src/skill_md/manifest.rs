@@ -9,9 +9,11 @@ use crate::sink::Sink;
 use crate::suggest::{builtin_tool, did_you_mean, nearest};
 use crate::{Diagnostic, Severity, Span, Spanned, Syntax, in_quotes, rules};
 
-/// The keys of the frontmatter in any generation of agents.
+/// The keys of the frontmatter in any generation of agents, and those of the format (<https://agentskills.io/specification>).
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \
      allowed-tools disable-model-invocation license compatibility metadata";
+/// Further keys of agents that read skills, which are near to one of [`KEYS`] and no typing error.
+const OTHER_KEYS: [&str; 6] = ["tool", "type", "target", "triggers", "title", "model"];
 /// The keys of a tool in any generation of agents.
 const TOOL_KEYS: &str = "name description script backend bin url sha256 parameters";
 /// The keys that say what a tool runs, first those that are read.
@@ -148,20 +150,26 @@ impl Checker<'_> {
         }
     }
 
-    /// Warns of the keys that are not among the known ones of `owner`.
+    /// Warns of the keys that are probably a misspelt one of the known ones of `owner`. All others are of agents that
+    /// `boxbuild` does not know.
     fn report_unknown<T>(&self, owner: &str, mapping: &Mapping<T>, known: &str) {
         let known: Vec<&str> = known.split(' ').collect();
         for key in mapping.keys.iter().filter(|key| !known.contains(&key.value.as_str())) {
             if self.warnings.is_full() {
                 return;
             }
-            let message = match key.value.as_str() {
-                "" => format!("a key of {owner} is not a string"),
-                text => format!("{owner} has no key {}", quote(text)),
+            let meant = nearest(&key.value, &known).filter(|_| !OTHER_KEYS.contains(&&*key.value));
+            let (message, help) = match (key.value.as_str(), meant) {
+                ("", _) => {
+                    let all = format!("the keys here are {}", known.join(", "));
+                    (format!("a key of {owner} is not a string"), all)
+                }
+                (text, Some(meant)) => {
+                    (format!("{owner} has no key {}", quote(text)), did_you_mean(meant))
+                }
+                (_, None) => continue,
             };
             let warning = Diagnostic::warning(message, key.span, "nothing reads this");
-            let all = || format!("the keys here are {}", known.join(", "));
-            let help = nearest(&key.value, &known).map_or_else(all, did_you_mean);
             self.warnings.report(warning.with_help(help));
         }
     }

@@ -34,7 +34,10 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 
-use crate::Diagnostic;
+use box_image::text::hidden;
+
+use crate::edited::{hidden_characters, unmerged};
+use crate::{Diagnostic, Span};
 
 pub use manifest::{SkillFile, SkillManifest};
 
@@ -62,6 +65,9 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
         .map(|frontmatter| manifest::check(text, &frontmatter, directory_name))
         .unwrap_or_default();
     parsed.errors.extend(error);
+    if text.len() <= MAX_SKILL_MD {
+        add_hidden(text, &mut parsed);
+    }
     parsed.errors.sort_by_key(Diagnostic::span);
     parsed
 }
@@ -71,7 +77,31 @@ fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnosti
     let help = "move what an agent need not read at once into further files of the skill";
     let checked = Diagnostic::check_length(text, MAX_SKILL_MD, help);
     match checked.and_then(|()| frontmatter::end(text)) {
-        Ok(end) => keys::read(&text[..end]),
+        Ok(end) => {
+            let (frontmatter, error) = keys::read(&text[..end]);
+            let unmerged = error.is_some().then(|| unmerged(&text[..end])).flatten();
+            (frontmatter, unmerged.or(error))
+        }
         Err(error) => (None, Some(error)),
     }
+}
+
+/// Adds the characters that hide something: in the frontmatter they are errors, and below it, where only agents read, the
+/// first is worth a look.
+fn add_hidden(text: &str, parsed: &mut Parsed) {
+    let end = frontmatter::end(text).unwrap_or(text.len());
+    let mut errors = hidden_characters(text, None);
+    errors.retain(|it| it.span().offset < end);
+    if let Some((at, c)) = hidden(&text[end..]).next() {
+        let message = format!("the text has the invisible character U+{:04X}", u32::from(c));
+        let place = Span::at(end + at, c.len_utf8());
+        let warning = Diagnostic::warning(message, place, "an agent reads this");
+        parsed.warnings.push(warning.with_help("remove it, unless agents are meant to read it"));
+    }
+    let covered = |it: &Diagnostic| {
+        let at = it.span().offset;
+        parsed.errors.iter().any(|other| (other.span().offset..=other.span().end()).contains(&at))
+    };
+    let errors: Vec<_> = errors.into_iter().filter(|it| !covered(it)).collect();
+    parsed.errors.extend(errors);
 }

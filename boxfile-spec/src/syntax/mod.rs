@@ -13,7 +13,7 @@ pub(crate) mod word;
 use tree::{Node, Tree};
 
 use crate::sink::Sink;
-use crate::{Source, Syntax, schema};
+use crate::{Diagnostic, Source, Span, Syntax, edited, schema};
 
 /// Reads a text; what cannot be read is reported and left out.
 pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
@@ -31,6 +31,56 @@ pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
         sink.report(error);
         return Tree::default();
     }
+    let mut tree = tree;
+    if (!found.is_empty() || tree.nodes.iter().any(is_marker))
+        && let Some(error) = edited::unmerged(&source.text)
+    {
+        sink.report(error);
+        return Tree::default();
+    }
+    let hidden = hidden(source, &found);
+    let places: Vec<usize> = hidden.iter().map(|it| it.span().offset).collect();
+    tree.nodes.iter_mut().for_each(|node| break_at(node, &places));
+    hidden.into_iter().for_each(|error| sink.report(error));
     found.into_iter().for_each(|error| sink.report(error));
     tree
+}
+
+/// Returns whether a node, or one in its block, is a line that a merge left.
+fn is_marker(node: &Node) -> bool {
+    edited::is_marker(&node.name.value) || node.children().iter().any(is_marker)
+}
+
+/// Returns the errors of the characters that hide something, but for those of lines about which there is an error.
+fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
+    let escape: fn(u32) -> String = match source.syntax {
+        Syntax::Kdl => |code| format!("\\u{{{code:x}}}"),
+        Syntax::Toml => |code| match code {
+            ..0x1_0000 => format!("\\u{code:04x}"),
+            _ => format!("\\U{code:08x}"),
+        },
+    };
+    let mut hidden = edited::hidden_characters(&source.text, Some(escape));
+    let covers = |other: Span, at: usize| other.offset <= at && at <= other.end();
+    hidden.retain(|it| !found.iter().any(|other| covers(other.span(), it.span().offset)));
+    hidden
+}
+
+/// Marks each node whose line has one of some places, which are sorted, as one that cannot be read, so that nothing else is
+/// said about it.
+fn break_at(node: &mut Node, places: &[usize]) {
+    if places.is_empty() {
+        return;
+    }
+    let values = node.args.iter().chain(node.props.iter().map(|it| &it.value));
+    let end = values.map(|it| it.span.end()).fold(node.name.span.end(), usize::max);
+    let next = places.partition_point(|place| *place < node.name.span.offset);
+    if places.get(next).is_some_and(|place| *place < end) {
+        node.broken = true;
+        node.args.clear();
+        node.props.clear();
+    }
+    if let Some(block) = &mut node.block {
+        block.nodes.iter_mut().for_each(|node| break_at(node, places));
+    }
 }

@@ -1100,3 +1100,105 @@ fn nesting_without_end() {
        |                                                                                                                        ^ one too many
     ");
 }
+
+/// Shows the errors of a text in a file of this name.
+fn refused(name: &str, text: &str) -> String {
+    let source = Source::new(name, text);
+    let document = boxfile_spec::read(source.clone(), None, |_| Err("no such file".to_owned()));
+    document.into_result().expect_err("the file is wrong").render(&Sources::single(source))
+}
+
+#[test]
+fn a_comment_does_not_hide_a_declaration() {
+    // Shown as `/* } only for debugging begin */ … /* end { */`, with the entrypoint between them as a comment.
+    let text = "box \"t\"\nagent {\n    image \"oci:img\"\n    /*\u{202e} } \u{2066}only for debugging\u{2069} \u{2066} begin */ entrypoint \"/bin/evil\" /* end \u{202e} { \u{2066}*/\n}\n";
+    assert_snapshot!(refused("Boxfile", text), @r#"
+    error: the invisible character U+202E is not allowed
+      --> Boxfile:4:7
+       |
+     4 |     /*� } �only for debugging� � begin */ entrypoint "/bin/evil" /* end � { �*/
+       |       ^ here
+       |
+       = help: remove it; in a quoted string it is written `\u{202e}`
+    "#);
+    let text = "box = \"t\" # \u{2066}a\n[agent]\nimage = \"oci:im\u{200b}g\"\n# tag \u{e0041}\n";
+    assert_snapshot!(refused("Boxfile.toml", text), @r#"
+    error: the invisible character U+2066 is not allowed
+      --> Boxfile.toml:1:13
+       |
+     1 | box = "t" # �a
+       |             ^ here
+       |
+       = help: remove it; in a quoted string it is written `\u2066`
+
+    error: the invisible character U+200B is not allowed
+      --> Boxfile.toml:3:16
+       |
+     3 | image = "oci:im�g"
+       |                ^ here
+       |
+       = help: remove it; in a quoted string it is written `\u200b`
+
+    error: the invisible character U+E0041 is not allowed
+      --> Boxfile.toml:4:7
+       |
+     4 | # tag �
+       |       ^ here
+       |
+       = help: remove it; in a quoted string it is written `\U000e0041`
+    "#);
+    // KDL ends a line at each of these, and few editors show that.
+    for end in ["\r", "\u{85}", "\u{b}", "\u{c}", "\u{2028}", "\u{2029}"] {
+        let text = format!(
+            "box \"t\"\nagent {{\n    image \"oci:img\" // a comment{end} entrypoint \"/bin/evil\"\n}}\n"
+        );
+        let shown = refused("Boxfile", &text);
+        assert!(shown.contains("Boxfile:3:"), "{end:?}: {shown}");
+    }
+}
+
+#[test]
+fn what_a_page_or_an_editor_leaves_is_named() {
+    assert_snapshot!(refused("Boxfile.toml", "box\u{a0}= \"t\"\n[agent]\nimage = \"oci:a\"\n"), @r#"
+    error: U+00A0 is not the space that separates words here
+      --> Boxfile.toml:1:4
+       |
+     1 | box = "t"
+       |    ^ looks like a space
+       |
+       = help: write a plain space in its place
+    "#);
+    // Spaces of KDL, a byte order mark, CRLF, and an emoji that is put together are fine.
+    let text = "\u{feff}box \"t\"\r\nagent {\r\n\u{a0}   image \"oci:img\" // 👩\u{200d}🔬 می\u{200c}خواهم\r\n}\r\n";
+    boxfile_spec::parse(text).unwrap();
+}
+
+#[test]
+fn a_merge_that_is_not_finished_is_called_so() {
+    let toml = "box = \"t\"\n[agent]\n<<<<<<< HEAD\nimage = \"oci:a\"\n=======\nimage = \"oci:b\"\n>>>>>>> feature\n";
+    assert_snapshot!(refused("Boxfile.toml", toml), @"
+    error: there is an unresolved merge conflict
+      --> Boxfile.toml:3:1
+       |
+     3 | <<<<<<< HEAD
+       | ^^^^^^^^^^^^ left by the merge
+       |
+       = help: keep one side or join both, and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`
+    ");
+    let kdl = "box \"t\"\nagent {\n<<<<<<< HEAD\n    image \"oci:a\"\n=======\n    image \"oci:b\"\n>>>>>>> feature\n}\n";
+    assert_snapshot!(refused("Boxfile", kdl), @"
+    error: there is an unresolved merge conflict
+      --> Boxfile:3:1
+       |
+     3 | <<<<<<< HEAD
+       | ^^^^^^^^^^^^ left by the merge
+       |
+       = help: keep one side or join both, and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`
+    ");
+    // Half of it was removed by hand.
+    let shown = refused("Boxfile", "box \"t\"\nagent {\n    image \"oci:a\"\n>>>>>>> feature\n}\n");
+    assert!(shown.contains("unresolved merge conflict"), "{shown}");
+    // Text that is about conflicts is no conflict.
+    let text = "box \"t\"\nagent {\n    image \"oci:a\"\n    env A=\"\"\"\n<<<<<<< x\n=======\n\"\"\"\n}\n";
+    boxfile_spec::parse(text).unwrap();
+}

@@ -93,6 +93,11 @@ fn read_config(path: &Path) -> Result<RegistryConfig, Failure> {
     })?;
     let text = host_fs::read::text(&file, text)
         .map_err(|error| Failure::new(ErrorCode::RegistryConfig, chain(&error)))?;
+    let faults = boxfile_spec::text_faults(&text);
+    if !faults.is_empty() {
+        let sources = Sources::single(Source::new(file.display().to_string(), text));
+        return Err(Failure::diagnostics(ErrorCode::RegistryConfig, &faults, &sources));
+    }
     RegistryConfig::parse(&text).map_err(|ConfigError { message, span, help }| {
         let place = Span::at(span.start, span.len());
         let help = help.unwrap_or_else(|| "docs/registries.md has an example".to_owned());

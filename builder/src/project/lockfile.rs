@@ -29,9 +29,9 @@ pub enum LockFileError {
     /// The file cannot be written.
     #[error(transparent)]
     NotWritable(FileError),
-    /// It is not UTF-8 text.
-    #[error(transparent)]
-    NotText(FileError),
+    /// It is not UTF-8 text; says whether it was written as a lock.
+    #[error("{source}")]
+    NotText { source: FileError, is_lock: bool },
     /// It cannot be read as a lock, perhaps as a merge left it with conflicts.
     #[error("{} is not a lock that can be used", .sources.as_slice()[0].name)]
     Malformed { sources: Sources, diagnostics: Diagnostics, conflicted: bool },
@@ -73,7 +73,9 @@ impl LockFile {
         let Some(bytes) = read(path)? else {
             return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
         };
-        let text = host_fs::read::text(path, bytes.clone()).map_err(LockFileError::NotText)?;
+        let text = host_fs::read::text(path, bytes.clone()).map_err(|source| {
+            LockFileError::NotText { source, is_lock: Lock::is_lock(&lossy_text(&bytes)) }
+        })?;
         let lock = Lock::parse(&text).map_err(|diagnostics| LockFileError::Malformed {
             conflicted: Lock::has_conflict(&text),
             sources: Sources::single(Source::new(path.display().to_string(), &*text)),
@@ -96,8 +98,7 @@ impl LockFile {
             Err(error) => error,
         };
         let bytes = read(path)?;
-        let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
-        if !Lock::is_lock(&text) {
+        if !Lock::is_lock(&lossy_text(bytes.as_deref().unwrap_or_default())) {
             return Err(LockFileError::Foreign(path.to_owned()));
         }
         Ok((Self { path: path.to_owned(), bytes, lock: None }, Some(error)))
@@ -141,6 +142,17 @@ impl LockFile {
     fn not_writable(&self, error: io::Error) -> LockFileError {
         LockFileError::NotWritable(FileError::of("write", &self.path)(error))
     }
+}
+
+/// Returns what can be read of bytes as text, which an editor may have saved as UTF-16.
+fn lossy_text(bytes: &[u8]) -> String {
+    let of: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let (pairs, _) = bytes[2..].as_chunks();
+    String::from_utf16_lossy(&pairs.iter().map(|it| of(*it)).collect::<Vec<_>>())
 }
 
 /// Reads a lock's bytes; `None` if there is no file.
@@ -207,6 +219,20 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("Boxfile.lock");
         let lock = Lock::new(FORMAT_EPOCH);
+        let utf16 = |text: &str| {
+            let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+            [0xff, 0xfe].into_iter().chain(units).collect::<Vec<u8>>()
+        };
+        fs::write(&path, utf16(&lock.write())).unwrap();
+        let error = LockFile::read(&path).unwrap_err();
+        assert!(matches!(error, LockFileError::NotText { is_lock: true, .. }), "{error}");
+        let text = box_image::text::with_causes(&error);
+        assert!(text.contains("it is UTF-16, not UTF-8"), "{text}");
+        let (file, _) = LockFile::read_to_rebuild(&path).unwrap();
+        assert!(file.write(&lock).unwrap());
+        fs::write(&path, utf16("version = 2\n")).unwrap();
+        let error = LockFile::read(&path).unwrap_err();
+        assert!(matches!(error, LockFileError::NotText { is_lock: false, .. }), "{error}");
         for (damage, is_text) in [("[[entry]]\nname = 1\n", true), ("# \u{e9}", false)] {
             let mut bytes = format!("{}{damage}", lock.write()).into_bytes();
             if !is_text {

@@ -112,9 +112,17 @@ pub fn is_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-/// Returns whether `text` may name a box of a Boxfile or a skill: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`, at most 63.
+/// The greatest length of a name of a Boxfile: that of a skill's (<https://agentskills.io/specification>).
+pub const MAX_NAME: usize = 64;
+
+/// Returns whether `text` may name a box, a skill, a share or the like in a Boxfile: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`,
+/// at most [`MAX_NAME`].
 pub fn is_name(text: &str) -> bool {
-    is_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }
 
 /// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is not one: the host is

@@ -36,6 +36,20 @@ pub const fn visible(c: char) -> char {
     }
 }
 
+/// Finds the characters of a text of several lines that hide something from whoever reads it in an editor: those that
+/// [`visible`] replaces, but for what every text may have. That is line feeds, with or without a carriage return before
+/// them, tabs, a byte order mark at the start, and the two joiners that scripts and emoji are made with (U+200C and U+200D).
+/// Each comes with its offset in bytes.
+pub fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let may_be = move |at: usize, c: char| match c {
+        '\n' | '\t' | '\u{200c}' | '\u{200d}' => true,
+        '\r' => text[at + 1..].starts_with('\n'),
+        '\u{feff}' => at == 0,
+        c => visible(c) == c,
+    };
+    text.char_indices().filter(move |(at, c)| !may_be(*at, *c))
+}
+
 /// Makes a text safe to print on one line: line ends and tabs are replaced, too.
 pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
@@ -198,6 +212,18 @@ mod tests {
         for c in (0..=0x9f).filter_map(char::from_u32) {
             assert_eq!(visible(c) == c, !c.is_control(), "{c:?}");
         }
+    }
+
+    #[test]
+    fn what_hides_in_a_text_is_what_is_not_shown() {
+        for hostile in HOSTILE {
+            let text = format!("a{hostile}b");
+            let found = hidden(&text).next().is_some();
+            assert_eq!(found, !matches!(hostile, "\n" | "\t"), "{hostile:?}");
+        }
+        let text = "\u{feff}a\r\nb\t👩\u{200d}🔬 می\u{200c}خواهم\u{a0}";
+        assert_eq!(hidden(text).count(), 0);
+        assert_eq!(hidden("é\u{feff}\r").collect::<Vec<_>>(), [(2, '\u{feff}'), (5, '\r')]);
     }
 
     #[test]

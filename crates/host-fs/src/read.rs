@@ -119,9 +119,18 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
         let line = 1 + valid.iter().filter(|it| **it == b'\n').count();
         let start = valid.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
         let column = 1 + String::from_utf8_lossy(&valid[start..]).chars().count();
-        let reason = format!("not valid UTF-8 at line {line}, column {column}");
+        let reason = if is_utf16(error.as_bytes()) {
+            "it is UTF-16, not UTF-8".to_owned()
+        } else {
+            format!("not valid UTF-8 at line {line}, column {column}")
+        };
         FileError::of("read", path)(io::Error::new(io::ErrorKind::InvalidData, reason))
     })
+}
+
+/// Returns whether bytes begin with the byte order mark of UTF-16.
+fn is_utf16(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
 }
 
 /// Reads an open regular file of at most `limit` bytes, from its position to its end.

@@ -102,7 +102,7 @@ fn what_is_no_skill_is_shown_with_its_places() {
        |             ^^^^^^ named here
        |
        = help: add it to the skill's directory, or correct the path, which is relative to it
-    error: the directory Wrong cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
+    error: the directory Wrong cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"
       = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
     error: none has no regular file SKILL.md
       = help: a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md
@@ -148,7 +148,7 @@ fn skills_beside_what_was_named_are_shown() {
 #[test]
 fn a_box_that_does_not_run_has_no_skills_to_show() {
     let state = started();
-    skill(&state, "notes", "name: notes\ndescription: Notes.\nstrange: 1");
+    skill(&state, "notes", "name: notes\ndescription: Notes.\nlicence: 1");
     let all: [&[&str]; 8] = [
         &["skills", "hello"],
         &["skills", "hello", "ls"],
@@ -177,13 +177,13 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
 
     For more information, try '--help'.
     --
-    warning: the frontmatter has no key `strange`
+    warning: the frontmatter has no key `licence`
       --> notes/SKILL.md:4:1
        |
-     4 | strange: 1
+     4 | licence: 1
        | ^^^^^^^ nothing reads this
        |
-       = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
+       = help: did you mean `license`?
     error: the box hello is not running
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
     --

@@ -237,7 +237,7 @@ fn references_that_cannot_be_looked_at() {
     "#);
     insta::assert_snapshot!(checkout.fails(&["init", "--name", "My Agent"]), @r#"
     error: "My Agent" is not a valid name
-      = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
+      = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"
     "#);
     assert!(!checkout.path("Boxfile").exists());
 }

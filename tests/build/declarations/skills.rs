@@ -83,7 +83,7 @@ fn a_directory_that_has_no_skill() {
     "#);
     checkout.write("more/Order Agent/SKILL.md", "---\nname: order\n---\n");
     insta::assert_snapshot!(checkout.fails(&["check"]), @r#"
-    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"
+    error: the skills in more cannot be read: the directory more/Order Agent cannot name a skill: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"
        --> Boxfile:13:12
         |
      13 | skills dir="more"
@@ -150,16 +150,16 @@ fn a_script_that_is_missing() {
 /// X-8.
 #[test]
 fn an_unknown_key_is_worth_a_look() {
-    let checkout = with_definition("---\nname: greet\ndescription: x\ncolour: red\n---\n");
+    let checkout = with_definition("---\nname: greet\ndescription: x\nlicence: MIT\n---\n");
     let notes = checkout.notes(&["check"]);
     insta::assert_snapshot!(notes, @r"
-    warning: the frontmatter has no key `colour`
+    warning: the frontmatter has no key `licence`
       --> skills/greet/SKILL.md:4:1
        |
-     4 | colour: red
-       | ^^^^^^ nothing reads this
+     4 | licence: MIT
+       | ^^^^^^^ nothing reads this
        |
-       = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
+       = help: did you mean `license`?
     Boxfile: ok
     ");
     let build = checkout.notes(&["build"]);

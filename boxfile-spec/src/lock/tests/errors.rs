@@ -349,13 +349,13 @@ fn names_and_sources_that_are_not_what_they_look_like() {
         = help: undo the edit, or run `boxbuild update` to resolve everything again
     "#);
     assert_snapshot!(after("boot/vmlinux", "boot/\u{202e}xuniLmv"), @r#"
-    error: `source` contains the invisible character U+202E
-       --> Boxfile.lock:64:10
+    error: the invisible character U+202E is not allowed
+       --> Boxfile.lock:64:16
         |
      64 | source = "boot/�xuniLmv"
-        |          ^^^^^^^^^^^^^^^ not what it looks like
+        |                ^ here
         |
-        = help: undo the edit, or run `boxbuild update` to resolve everything again
+        = help: remove the character, or run `boxbuild update` to resolve everything again
     "#);
 }
 

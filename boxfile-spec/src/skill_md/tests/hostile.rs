@@ -148,7 +148,7 @@ fn a_bomb_is_an_error_at_once() {
 
 #[test]
 fn a_mebibyte_of_keys_is_read() {
-    let keys = |count: usize| (0..count).map(|i| format!("k{i}: [a, b]\n")).collect::<String>();
+    let keys = |count: usize| (0..count).map(|i| format!("{i}: [a, b]\n")).collect::<String>();
     let parsed = parse(&complete(&keys(60_000)), "greet");
     assert_eq!(parsed.errors, []);
     assert_eq!(parsed.warnings.len(), MOST_KEPT - 1);
@@ -182,6 +182,7 @@ proptest! {
 
     #[test]
     fn a_quoted_text_is_read_back(text in "[^\\x00-\\x1f\\x7f\u{80}-\u{a0}\u{feff}\u{fffe}\u{ffff}]{1,40}") {
+        prop_assume!(box_image::text::hidden(&text).next().is_none());
         let quoted = text.replace('\'', "''");
         let source = complete(&format!("name: '{quoted}'"));
         prop_assert_eq!(parse(&source, &text).errors, []);

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use super::{errors, file_errors, tool_errors, warnings};
+use super::{complete, errors, file_errors, shown, tool_errors, warnings};
 use crate::Diagnostic;
 use crate::skill_md::{MAX_SKILL_MD, parse};
 
@@ -24,7 +24,7 @@ fn names() {
      2 | name: My Skill
        |       ^^^^^^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write `name: my-skill`
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write `name: my-skill`
     "#);
     assert_snapshot!(errors("name: 7"), @r#"
     error: `name` must be a string, not `7`
@@ -465,7 +465,7 @@ fn built_in_tools() {
 
 #[test]
 fn unknown_keys_are_warnings() {
-    assert_snapshot!(warnings("name: greet\nauthr: Somebody\nmodel: x"), @"
+    assert_snapshot!(warnings("name: greet\nauthr: Somebody"), @"
     warning: the frontmatter has no key `authr`
       --> SKILL.md:3:1
        |
@@ -473,14 +473,6 @@ fn unknown_keys_are_warnings() {
        | ^^^^^ nothing reads this
        |
        = help: did you mean `author`?
-
-    warning: the frontmatter has no key `model`
-      --> SKILL.md:4:1
-       |
-     4 | model: x
-       | ^^^^^ nothing reads this
-       |
-       = help: the keys here are name, description, version, author, tags, kind, lane, system_prompt, requires, tools, allowed-tools, disable-model-invocation, license, compatibility, metadata
     ");
     assert_snapshot!(
         warnings("tools:\n  - name: a\n    scirpt: b\n    parameters: {type: string}\n4: x"),
@@ -521,4 +513,73 @@ fn more_than_a_mebibyte_is_not_read() {
     assert_eq!(parse(&text(MAX_SKILL_MD), "greet").errors, []);
     let errors = parse(&text(MAX_SKILL_MD + 1), "greet").errors;
     assert_eq!(errors[0].message(), "the file has more than 1048576 bytes");
+}
+
+/// The keys that public skills have for the agents that read them.
+#[test]
+fn keys_of_other_agents_are_theirs() {
+    let yaml = "argument-hint: '[file]'\nuser-invocable: false\ncontext: fork\nagent: Explore\nmodel: inherit\n\
+                hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks: [{type: command, command: ./check.sh}]\n\
+                allowed-tools: Read, Grep, Bash(git add *)\nmetadata:\n  author: a\n  version: \"1.0\"\n\
+                license: Apache-2.0\ntype: tool\ntriggers: [a]\ntitle: A\npaths: 'src/**'\nwhen_to_use: b\n\
+                colour: red";
+    let parsed = parse(&complete(yaml), "greet");
+    assert_eq!((parsed.errors, parsed.warnings), (Vec::new(), Vec::new()));
+    let list = complete("allowed-tools:\n  - Read\n  - Bash(git:*)");
+    assert_eq!(parse(&list, "greet").errors, []);
+}
+
+#[test]
+fn a_file_from_another_system_is_read() {
+    let text = complete("version: 1").replace('\n', "\r\n");
+    assert_eq!(parse(&format!("\u{feff}{text}"), "greet").errors, []);
+    let longest = "a".repeat(64);
+    let text = format!("---\nname: {longest}\ndescription: x\n---\n");
+    assert_eq!(parse(&text, &longest).errors, []);
+}
+
+#[test]
+fn what_an_editor_does_not_show_is_refused_and_below_worth_a_look() {
+    assert_snapshot!(errors("name: greet\n# a \u{202e}comment\nversion: 1\u{200b}"), @"
+    error: the invisible character U+202E is not allowed
+      --> SKILL.md:3:5
+       |
+     3 | # a �comment
+       |     ^ here
+       |
+       = help: remove it
+
+    error: the invisible character U+200B is not allowed
+      --> SKILL.md:4:11
+       |
+     4 | version: 1�
+       |           ^ here
+       |
+       = help: remove it
+    ");
+    let body = format!("{}say \u{e0041}hi\nand \u{202e}bye\n", complete(""));
+    let parsed = parse(&body, "greet");
+    assert_eq!(parsed.errors, []);
+    assert_snapshot!(shown(&parsed.warnings, &body), @"
+    warning: the text has the invisible character U+E0041
+      --> SKILL.md:7:5
+       |
+     7 | say �hi
+       |     ^ an agent reads this
+       |
+       = help: remove it, unless agents are meant to read it
+    ");
+}
+
+#[test]
+fn a_merge_that_is_not_finished_is_called_so() {
+    assert_snapshot!(errors("name: greet\n<<<<<<< HEAD\nversion: 1\n=======\nversion: 2\n>>>>>>> other"), @"
+    error: there is an unresolved merge conflict
+      --> SKILL.md:3:1
+       |
+     3 | <<<<<<< HEAD
+       | ^^^^^^^^^^^^ left by the merge
+       |
+       = help: keep one side or join both, and remove the lines that begin with `<<<<<<<`, `=======` and `>>>>>>>`
+    ");
 }

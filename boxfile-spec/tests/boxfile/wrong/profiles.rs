@@ -194,7 +194,7 @@ fn a_profile_has_a_name_and_nothing_beside_it() {
      4 | profile "CI" cpus=1
        |         ^^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "ci"
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write "ci"
 
     error: `profile` has no property `cpus`
       --> Boxfile:4:14

@@ -280,7 +280,7 @@ fn an_error_in_a_line_hides_no_error_in_another() {
      1 | box hello!
        |     ^^^^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "hello"
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write "hello"
 
     error: `oci:a/b` must be in quotes
       --> Boxfile:3:11
@@ -413,7 +413,7 @@ fn every_error_of_a_file_at_once() {
      1 | box "B"
        |     ^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "b"
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write "b"
 
     error: `port` is out of range
       --> Boxfile:4:10

@@ -13,7 +13,7 @@ fn names() {
      1 | box "My Agent"
        |     ^^^^^^^^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "my-agent"
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write "my-agent"
     "#);
     assert_snapshot!(errors("box\nagent { image \"oci:i\"; }\n"), @r#"
     error: `box` needs a name
@@ -40,7 +40,7 @@ fn names() {
      3 | skill "../x" path="x"
        |       ^^^^^^ not a name
        |
-       = help: a name has lower-case letters, digits and inner hyphens, at most 63: "my-agent"; write "x"
+       = help: a name has lower-case letters, digits and inner hyphens, at most 64: "my-agent"; write "x"
     "#);
 }
 

@@ -187,7 +187,10 @@ pub(super) fn lock(error: &LockFileError) -> Explanation {
         LockFileError::File(source) => {
             or(source, "move it away, or name another lock with --lock-file PATH")
         }
-        LockFileError::NotText(_) => help(LockMalformed, REBUILD),
+        LockFileError::NotText { is_lock: true, .. } => help(LockMalformed, REBUILD),
+        LockFileError::NotText { is_lock: false, .. } => {
+            help(LockMalformed, "save it as UTF-8, or move it away and run `boxbuild lock`")
+        }
         LockFileError::Malformed { conflicted: true, .. } => LockConflicted.into(),
         LockFileError::Malformed { .. } => LockMalformed.into(),
         LockFileError::Foreign(_) => help(LockMalformed, "move it away to have a lock written"),

@@ -153,3 +153,12 @@ fn a_path_is_relative_to_the_open_directory() {
     let file = open_regular_at(&directory, Path::new("file"), Links::Refuse).unwrap();
     assert_eq!(read_open(&file, 100).unwrap(), b"content");
 }
+
+#[test]
+fn a_text_of_another_encoding_is_named() {
+    let reason = |bytes: &[u8]| text(Path::new("a"), bytes.to_vec()).unwrap_err().to_string();
+    for utf16 in [b"\xff\xfea\0", b"\xfe\xff\0a"] {
+        assert!(reason(utf16).contains("it is UTF-16, not UTF-8"), "{}", reason(utf16));
+    }
+    assert!(reason(b"a\n\xe9").contains("line 2, column 1"), "{}", reason(b"a\n\xe9"));
+}
