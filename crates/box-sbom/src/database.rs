@@ -4,6 +4,8 @@
 use std::io;
 use std::rc::Rc;
 
+use box_tree::listing::NamedOrigin;
+
 use super::package::{Package, is_word, purl, supplier};
 use super::release::Distribution;
 use super::root::Root;
@@ -48,15 +50,30 @@ pub(super) fn read(
         if !scan.has_room(&whole) {
             break;
         }
-        match package(scan, installed, format, &file, &paragraph) {
-            Some(package) => {
-                let origin = package.origin.or(origin);
-                scan.packages.push(Package { origin, ..package });
-            }
-            None => scan.note(&whole, "an entry has no name or version that a package can have"),
-        }
+        add(scan, installed, format, &file, origin, &paragraph);
     }
     Ok(())
+}
+
+/// Adds the package of a paragraph; `origin` is the one of the file that lists it.
+pub(super) fn add<'a>(
+    scan: &mut Scan<'a, '_>,
+    installed: &Installed<'_>,
+    format: &Format,
+    file: &Rc<[u8]>,
+    origin: Option<NamedOrigin<'a>>,
+    paragraph: &Paragraph<'_>,
+) {
+    match package(scan, installed, format, file, paragraph) {
+        Some(package) => {
+            let origin = package.origin.or(origin);
+            scan.packages.push(Package { origin, ..package });
+        }
+        None => {
+            let file = String::from_utf8_lossy(file);
+            scan.note(&file, "an entry has no name or version that a package can have");
+        }
+    }
 }
 
 /// Reads a paragraph; `None` where it has no name or version.

@@ -47,10 +47,13 @@ fn take<'t>(paragraph: &mut Paragraph<'t>, name: &'t str, value: &'t str) {
     );
 }
 
-/// Returns whether a package is there: it may be removed but for its settings. In `status.d` nothing
-/// says so.
+/// The states of packages without files (dpkg(1), "Package states"): removed, or but for their settings.
+const ABSENT: [&str; 2] = ["not-installed", "config-files"];
+
+/// Returns whether files of a package are there, whatever is still to be configured. In `status.d` nothing says so.
 fn is_installed(paragraph: &Paragraph<'_>) -> bool {
-    value(paragraph, "Status").is_none_or(|it| it.split_whitespace().last() == Some("installed"))
+    let state = value(paragraph, "Status").and_then(|it| it.split_whitespace().last());
+    state.is_none_or(|state| !ABSENT.contains(&state))
 }
 
 /// Returns the lists of files that dpkg writes when it unpacks a package.

@@ -15,6 +15,7 @@ mod kept;
 mod license;
 mod npm;
 mod package;
+mod pacman;
 mod parts;
 mod python;
 mod release;
@@ -23,6 +24,7 @@ mod scan;
 mod spdx;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 use std::io;
 
@@ -64,11 +66,18 @@ pub struct Subject<'a> {
 /// A pack's.
 pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
     let mut scan = Scan::new(subject.listing, contents);
-    for root in root::all(subject.plan, &subject.listing.tree) {
+    let roots = root::all(subject.plan, &subject.listing.tree);
+    let mut last = None;
+    for root in &roots {
         let distribution = release::read(&mut scan, &root.databases)?;
-        let installed = Installed { root: &root, distribution };
+        let installed = Installed { root, distribution };
         dpkg::read(&mut scan, &installed)?;
         apk::read(&mut scan, &installed)?;
+        pacman::read(&mut scan, &installed)?;
+        // Two components can have one root.
+        if last.replace(root.files()) != Some(root.files()) {
+            unread::note(&mut scan, root);
+        }
     }
     modules(&mut scan)?;
     let (mut packages, notes) = scan.finish();

@@ -19,6 +19,11 @@ pub(super) struct Root {
 }
 
 impl Root {
+    /// Returns the path of the root with the component's files; empty for the rootfs.
+    pub(super) fn files(&self) -> &str {
+        &self.files
+    }
+
     /// Returns the origin of what is at a path of the component, links followed; `None` where it is
     /// another component's.
     pub(super) fn origin<'a>(

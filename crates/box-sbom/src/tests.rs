@@ -177,6 +177,72 @@ fn dpkg() {
 }
 
 #[test]
+fn a_package_counts_if_its_files_are_there() {
+    let states = [
+        ("installed", true),
+        ("triggers-pending", true),
+        ("triggers-awaited", true),
+        ("unpacked", true),
+        ("half-configured", true),
+        ("half-installed", true),
+        ("config-files", false),
+        ("not-installed", false),
+    ];
+    let entry = |(state, _): &(&str, bool)| {
+        format!("Package: p-{state}\nStatus: deinstall ok {state}\nVersion: 1\n\n")
+    };
+    let status: String = states.iter().map(entry).collect();
+    let fixture = Fixture::default().file(AGENT[0], "/roots/agent/var/lib/dpkg/status", status);
+    let found = fixture.packages();
+    for (state, expected) in states {
+        let purl = format!("pkg:deb/debian/p-{state}@1 ");
+        assert_eq!(found.iter().any(|it| it.starts_with(&purl)), expected, "{state}");
+    }
+}
+
+#[test]
+fn pacman() {
+    let desc = |text: &str| text.replace('|', "\n");
+    let fixture = Fixture::default()
+        .file(AGENT[0], "/roots/agent/etc/os-release", "ID=arch\n")
+        .file(
+            AGENT[1],
+            "/roots/agent/var/lib/pacman/local/bash-5.2.037-1/desc",
+            desc("%NAME%|bash||%VERSION%|5.2.037-1||%ARCH%|x86_64||%LICENSE%|GPL-3.0-or-later|MIT||%PACKAGER%|A B <a@example.org>|"),
+        )
+        .file(AGENT[0], "/roots/agent/var/lib/pacman/local/ALPM_DB_VERSION", "9\n")
+        .file(AGENT[0], "/roots/agent/var/lib/pacman/local/broken-1/desc", desc("%NAME%|broken|"));
+    insta::assert_snapshot!(fixture.packages().join("\n"), @"pkg:alpm/arch/bash@5.2.037-1?arch=x86_64&distro=arch GPL-3.0-or-later AND MIT /roots/agent/var/lib/pacman/local/bash-5.2.037-1/desc, from agent image layer 2");
+    let document = fixture.document();
+    let bash = document["packages"].as_array().unwrap().iter().find(|it| it["name"] == "bash");
+    assert_eq!(bash.unwrap()["supplier"], "Organization: A B (a@example.org)");
+    assert!(fixture.comment().ends_with(
+        "Left out: /roots/agent/var/lib/pacman/local/broken-1/desc: an entry has no name or version that a package can have."
+    ), "{}", fixture.comment());
+}
+
+#[test]
+fn a_database_that_is_not_read_is_named() {
+    for (path, manager) in [
+        ("/usr/lib/sysimage/rpm/rpmdb.sqlite", "rpm"),
+        ("/var/lib/rpm/Packages", "rpm"),
+        ("/nix/var/nix/db/db.sqlite", "Nix"),
+        ("/var/db/pkg/sys-apps/sed-4.9/PF", "Portage"),
+        ("/var/lib/opkg/status", "opkg"),
+    ] {
+        let whole = format!("/roots/agent{path}");
+        let fixture = Fixture::default().file(AGENT[0], &whole, "SQLite format 3");
+        let comment = fixture.comment();
+        assert!(comment.contains(&format!("the packages of {manager} are not read.")), "{comment}");
+        assert!(comment.contains("Left out: /roots/agent/"), "{comment}");
+    }
+    let fixture =
+        Fixture::default().file(AGENT[0], "/roots/agent/usr/lib/sysimage/rpm/rpmdb.sqlite", "");
+    let fixture = link(fixture, "/roots/agent/var/lib/rpm", "../../usr/lib/sysimage/rpm");
+    assert_eq!(fixture.comment().matches("rpm are not read").count(), 1);
+}
+
+#[test]
 fn apk() {
     let installed = "C:Q1\nP:musl\nV:1.2.5-r0\nA:x86_64\nL:MIT\np:so:libc.musl=1\nF:lib\nR:ld-musl.so\n\
                      \nP:busybox\nV:1.36.1-r29\nA:x86_64\nL:GPL-2.0-only\nF:bin\nF:etc\nR:none\n\nV:1\n";

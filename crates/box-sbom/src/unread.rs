@@ -1,0 +1,33 @@
+//! Package databases that are not read, so that an SBOM without packages does not pass for an image without any.
+
+use super::root::Root;
+use super::scan::Scan;
+
+/// Where package managers have their databases, and which they are.
+const DATABASES: [(&str, &str); 12] = [
+    ("/usr/lib/sysimage/rpm/rpmdb.sqlite", "rpm"),
+    ("/usr/lib/sysimage/rpm/Packages.db", "rpm"),
+    ("/usr/lib/sysimage/rpm/Packages", "rpm"),
+    ("/var/lib/rpm/rpmdb.sqlite", "rpm"),
+    ("/var/lib/rpm/Packages.db", "rpm"),
+    ("/var/lib/rpm/Packages", "rpm"),
+    ("/nix/var/nix/db/db.sqlite", "Nix"),
+    ("/var/db/pkg", "Portage"),
+    ("/var/db/xbps", "XBPS"),
+    ("/var/lib/pkgtools/packages", "pkgtools"),
+    ("/usr/lib/opkg/status", "opkg"),
+    ("/var/lib/opkg/status", "opkg"),
+];
+
+/// Notes the databases of a component that are not read. One that is there by two paths is noted once.
+pub(super) fn note(scan: &mut Scan<'_, '_>, root: &Root) {
+    let mut found = Vec::new();
+    for (path, manager) in DATABASES {
+        let Some(id) = scan.find(root.files(), path) else { continue };
+        if !found.contains(&id) {
+            let why = format!("the packages of {manager} are not read");
+            scan.note(&format!("{}{path}", root.files()), &why);
+            found.push(id);
+        }
+    }
+}
