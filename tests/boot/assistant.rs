@@ -188,6 +188,9 @@ fn assert_failed(name: &str, error: &str) {
 fn the_agent_repairs_the_project() {
     let [printed, result, model, project] = parts("success");
     insta::assert_snapshot!([printed, result].join("--\n"), @r#"
+    boxlaunch: /tmp/success/project is shown at /a3s/workspace, to write to
+    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
@@ -243,6 +246,9 @@ fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
 #[test]
 fn a_model_that_dies_is_the_reason_of_a_failure() {
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
+    boxlaunch: /tmp/killed/project is shown at /a3s/workspace, to write to
+    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     task slug-1: The test of slug.js fails. Make it pass.
     skill house-rules
     step 1: read_file slug.js: 128 characters
@@ -278,6 +284,9 @@ fn a_full_disk_is_the_reason_of_a_failure() {
 #[test]
 fn the_agent_of_somebody_else_gets_the_same_task() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
+    boxlaunch: /tmp/stranger/project is shown at /a3s/workspace, to write to
+    boxlaunch: /example/skills/house-rules is shown at /a3s/skills/house-rules, to read
+    boxlaunch: the box reaches 127.0.0.2:4180, model.example.com:4180
     exit 0
     --
     {"ok": true, "task": "The test of slug.js fails. Make it pass.", "key": 11, "tests": "2 passed, 2 failed", "skills": "house-rules"}

@@ -37,7 +37,7 @@ nslookup c.test.example | grep -A1 Name; nslookup -type=aaaa c.test.example | gr
 inside business net -- sh -c 'wget -qO- http://d.test.example/bytes/3000000 | wc -c; echo "post body" | wget -qO- --post-file=- http://d.test.example/echo
 { printf "GET http://evil.example/x HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | tr -d "\r" | grep -v date
 { printf "CONNECT a.test.example:8080 HTTP/1.1\r\nHost: a.test.example:8080\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 3128 | head -n 1
-{ printf "\005\001\000\005\001\000\003\016a.test.example\000\120GET /index.html HTTP/1.0\r\nHost: a\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 1080 | tail -n 1
+{ printf "\005\001\000\005\001\000\003\016a.test.example\000\120GET /index.html HTTP/1.0\r\nHost: a.test.example\r\n\r\n"; sleep 0.5; } | nc 198.19.0.1 1080 | tail -n 1
 for address in 127.0.0.2:80 198.18.7.7:80 8.8.8.8:53 192.168.0.1:80; do nc -w 1 ${address%:*} ${address#*:} </dev/null 2>&1 || echo "no $address"; done'
 boxlaunch network net; boxlaunch stop net; boxlaunch run --rm --network-local 127.0.0.2 /filtered -- wget -qO- http://evil.example/ 2>&1 | grep -E 'component|wget'
 "#;
@@ -209,6 +209,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
         deny "no.test.example"
     }
     at most 128 connections at once, 64.0 MiB per second, 300 names per minute
+    given although not on the internet: 127.0.0.2
     denied so far:
         no.test.example: the rules deny no.test.example, 8 times
         evil.example:80: it is not allowed; to allow it: allow "evil.example"
@@ -221,7 +222,7 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
      2 127.0.0.2:80 GET / HTTP/1.1 host b.test.example
      1 127.0.0.2:80 GET /bytes/3000000 HTTP/1.1 host d.test.example
      1 127.0.0.2:80 GET /echo HTTP/1.1 host d.test.example
-     1 127.0.0.2:80 GET /index.html HTTP/1.0 host a
+     1 127.0.0.2:80 GET /index.html HTTP/1.0 host a.test.example
      3 asked for a.test.example
      2 asked for b.test.example
      2 asked for d.test.example
