@@ -14,6 +14,10 @@ use read::Reader;
 /// The most bytes that the files of one directory may have. They are read into memory.
 const BYTES_MAX: u64 = 64 << 20;
 
+/// The most bytes that all files of one box may have together, those of its skills included. They stay in memory until
+/// the box is written.
+pub const TOGETHER_MAX: u64 = 256 << 20;
+
 /// Files as they were read.
 #[derive(Debug)]
 pub struct Files {
@@ -51,6 +55,13 @@ pub enum FilesError {
     /// The files are too large.
     #[error("{} has more than {} MiB", .0.display(), BYTES_MAX >> 20)]
     TooLarge(PathBuf),
+    /// The files of a box are too large together, from this path on.
+    #[error(
+        "with {}, the files and skills of the box have more than {} MiB together",
+        .0.display(),
+        TOGETHER_MAX >> 20
+    )]
+    TooLargeTogether(PathBuf),
     /// Something cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
@@ -60,6 +71,24 @@ impl Files {
     /// Returns the bytes of all files; of equal ones, once.
     pub fn size(&self) -> u64 {
         self.data.values().map(|data| data.len() as u64).sum()
+    }
+}
+
+/// Counts the bytes of all files that are read for one box.
+#[derive(Debug, Default)]
+pub struct Together(u64);
+
+impl Together {
+    /// Adds what was read from a path. A file that is named several times counts as often.
+    ///
+    /// # Errors
+    /// [`FilesError::TooLargeTogether`].
+    pub fn add(&mut self, path: &Path, files: &Files) -> Result<(), FilesError> {
+        self.0 += files.size();
+        if self.0 > TOGETHER_MAX {
+            return Err(FilesError::TooLargeTogether(path.to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -143,6 +172,20 @@ mod tests {
         assert_eq!(digest("conf/a"), digest("alone/file"));
         let names = |files: Files| files.tree.inode(Tree::ROOT).names().unwrap().len();
         assert_eq!(names(directory(checkout.path(), &at("conf")).unwrap()), 2, "without `none`");
+    }
+
+    #[test]
+    fn files_have_a_bound_together() {
+        let checkout = tempfile::tempdir().unwrap();
+        let path = checkout.path().join("one");
+        fs::File::create(&path).unwrap().set_len(BYTES_MAX).unwrap();
+        let one = any(checkout.path(), &path).unwrap().files;
+        let mut together = Together::default();
+        for _ in 0..TOGETHER_MAX / BYTES_MAX {
+            together.add(&path, &one).unwrap();
+        }
+        let error = together.add(&path, &one).unwrap_err().to_string();
+        assert!(error.ends_with("have more than 256 MiB together"), "{error}");
     }
 
     #[test]

@@ -123,6 +123,9 @@ impl Explain for Cause {
     }
 }
 
+/// The help for files that are too large for a checkout.
+const IN_AN_IMAGE: &str = "files that are so large belong in a layer of an image";
+
 impl Explain for FilesError {
     fn explain(&self) -> Explanation {
         let text = match self {
@@ -130,6 +133,7 @@ impl Explain for FilesError {
             Self::NotADirectory(_) | Self::Empty(_) => "correct the path, or remove it",
             Self::Special(_) => "remove it, or name the files one by one",
             Self::TooLarge(_) => return TooLarge.into(),
+            Self::TooLargeTogether(_) => return help(TooLarge, IN_AN_IMAGE),
             Self::File(source) => return source.explain(),
         };
         help(FileInvalid, text)
@@ -167,6 +171,7 @@ impl Explain for SkillError {
             }
             Self::File(source) | Self::Files(FilesError::File(source)) => return source.explain(),
             Self::Files(FilesError::TooLarge(_)) => return TooLarge.into(),
+            Self::Files(FilesError::TooLargeTogether(_)) => return help(TooLarge, IN_AN_IMAGE),
         };
         help(SkillInvalid, text)
     }

@@ -1,5 +1,6 @@
 //! The files of the checkout that components have.
 
+use box_checkout::Together;
 use box_image::ComponentName;
 use boxfile_spec::BakedFile;
 
@@ -8,13 +9,17 @@ use crate::compose::Baked;
 use crate::pipeline::request::Request;
 
 /// Reads the files of all components, in their order and that of the places.
-pub(super) fn read(request: &Request<'_>) -> Result<Vec<Baked>, BuildError> {
-    declared(request).map(|(component, file)| read_one(request, component, file)).collect()
+pub(super) fn read(
+    request: &Request<'_>,
+    together: &mut Together,
+) -> Result<Vec<Baked>, BuildError> {
+    let read = |(component, file)| read_one(request, component, file, together);
+    declared(request).map(read).collect()
 }
 
 /// Reads the files of all components, and returns everything that is wrong with them.
-pub(super) fn check(request: &Request<'_>) -> Vec<BuildError> {
-    let read = |(component, file)| read_one(request, component, file).err();
+pub(super) fn check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
+    let read = |(component, file)| read_one(request, component, file, together).err();
     declared(request).filter_map(read).collect()
 }
 
@@ -32,9 +37,11 @@ fn read_one(
     request: &Request<'_>,
     component: ComponentName,
     declared: &BakedFile,
+    together: &mut Together,
 ) -> Result<Baked, BuildError> {
     let path = request.base.join(&declared.path.value);
-    let source = box_checkout::any(&request.checkout, &path)
-        .map_err(|error| BuildError::at(Some(declared.path.span), error))?;
+    let failed = |error| BuildError::at(Some(declared.path.span), error);
+    let source = box_checkout::any(&request.checkout, &path).map_err(failed)?;
+    together.add(&path, &source.files).map_err(failed)?;
     Ok(Baked { component, declared: declared.clone(), source })
 }

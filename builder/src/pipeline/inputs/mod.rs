@@ -12,6 +12,7 @@ mod skills;
 mod tests;
 
 use box_cache::Store;
+use box_checkout::Together;
 use box_image::{ComponentName, SkillMode};
 use boxfile_spec::Diagnostic;
 use oci_image::Image;
@@ -56,8 +57,9 @@ impl Inputs {
         let built = request.check_platform().is_ok();
         let images = image::read(request, store)?;
         let mut warnings = Vec::new();
-        let skills = skills::read(request, &mut warnings)?;
-        let baked = baked::read(request)?;
+        let mut together = Together::default();
+        let skills = skills::read(request, &mut warnings, &mut together)?;
+        let baked = baked::read(request, &mut together)?;
         let (env_files, env) = files::env(request)?;
         let binary = boxfile.agent.binary.as_ref();
         let binary = binary.map(|it| program::read(it, request, store)).transpose()?;
@@ -94,8 +96,9 @@ impl Inputs {
 /// image, no kernel and no network is looked at. Returns the errors, and the warnings.
 pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Vec::new();
-    let skills = skills::check(request, &mut warnings);
-    let baked = baked::check(request);
+    let mut together = Together::default();
+    let skills = skills::check(request, &mut warnings, &mut together);
+    let baked = baked::check(request, &mut together);
     let files = files::env(request).err();
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());

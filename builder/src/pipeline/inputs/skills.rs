@@ -1,5 +1,6 @@
 //! The skills: those that are declared one by one, and those of a directory.
 
+use box_checkout::Together;
 use box_image::{SkillMode, SkillPlan};
 use box_skill::{Findings, Skill, SkillError};
 use boxfile_spec::{SkillsDir, Sources, Span, Spanned};
@@ -31,17 +32,24 @@ impl SkillInput {
 pub(super) fn read(
     request: &Request<'_>,
     warnings: &mut Vec<Report>,
+    together: &mut Together,
 ) -> Result<Vec<SkillInput>, BuildError> {
-    places(request)?.into_iter().map(|place| read_one(request, place, warnings)).collect()
+    let read = |place| read_one(request, place, warnings, together);
+    places(request)?.into_iter().map(read).collect()
 }
 
 /// Reads all skills, and returns everything that is wrong with them.
-pub(super) fn check(request: &Request<'_>, warnings: &mut Vec<Report>) -> Vec<BuildError> {
+pub(super) fn check(
+    request: &Request<'_>,
+    warnings: &mut Vec<Report>,
+    together: &mut Together,
+) -> Vec<BuildError> {
     let places = match places(request) {
         Ok(places) => places,
         Err(error) => return vec![error],
     };
-    places.into_iter().filter_map(|place| read_one(request, place, warnings).err()).collect()
+    let read = |place| read_one(request, place, warnings, together).err();
+    places.into_iter().filter_map(read).collect()
 }
 
 /// Finds all skills, sorted by name.
@@ -93,6 +101,7 @@ fn read_one(
     request: &Request<'_>,
     place: Place,
     warnings: &mut Vec<Report>,
+    together: &mut Together,
 ) -> Result<SkillInput, BuildError> {
     let Place { name, source, mode, span } = place;
     let path = request.base.join(&source);
@@ -100,6 +109,7 @@ fn read_one(
         BuildError::unusable(format!("the skill `{name}` cannot be read"), span, error)
     };
     let mut skill = box_skill::read(&request.checkout, &path).map_err(failed)?;
+    together.add(&path, &skill.files).map_err(|error| failed(error.into()))?;
     let tools = request.boxfile.agent.tools.as_deref();
     let Findings { source: text, errors, warnings: further } =
         skill.check(&name, &path, tools).map_err(failed)?;
