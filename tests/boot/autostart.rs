@@ -30,6 +30,7 @@ const WAIT: &str = "wrote() { until boxlaunch logs --in business \"$1\" 2>/dev/n
 const RESTARTED: &str = "boxlaunch run -d --name third /third; wrote third 'start 3'
 boxlaunch logs --in business third 2>/tmp/errors; cat /tmp/errors
 boxlaunch exec third -- sh -c 'pidof sleep >/dev/null && echo it stays'
+sleep 2 # a record is written once in a second
 boxlaunch inspect --json third | sed 's/.*\"business_status\":\\([^,]*\\),.*/business_status \\1/'
 boxlaunch logs third | grep -c start; boxlaunch stop third; boxlaunch ps -n";
 const ENDED: &str = "boxlaunch run --name once /once >/dev/null 2>/tmp/said & pid=$!

@@ -134,7 +134,23 @@ fn a_repository_is_one_checkout_of_all_that_is_in_it() {
     host.checkout.write("home/clone/shared/conf", "a");
     let text = "extends \"../base.Boxfile\"\nagent { file \"../shared/conf\" to=\"/a\"; }\n";
     host.refuses("home/clone/inner", text);
-    insta::assert_snapshot!(host.run("home/clone/inner", &["check"]).notes, @"");
+    insta::assert_snapshot!(host.run("home/clone/inner", &["check"]).notes, @r#"
+    error: a base file must be inside the checkout
+      --> Boxfile:1:9
+       |
+     1 | extends "../base.Boxfile"
+       |         ^^^^^^^^^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place in the checkout, and name it from there; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
+
+    error: a file of the box must be inside the checkout
+      --> Boxfile:2:14
+       |
+     2 | agent { file "../shared/conf" to="/a"; }
+       |              ^^^^^^^^^^^^^^^^ `..` leads out of it
+       |
+       = help: copy it to a place beside the Boxfile or below it, and name it from there, without `..`; the checkout is the Boxfile's directory, as none above it has `.git`, `.jj`, `.hg`; `--checkout DIR` names a larger one
+    "#);
     for mark in [".git", ".jj", ".hg"] {
         let mark = host.checkout.path("home/clone").join(mark);
         fs::create_dir(&mark).unwrap();
@@ -197,7 +213,15 @@ fn a_home_is_no_checkout_unless_it_is_named() {
     host.checkout.write("home/Boxfile", text);
     let home = host.checkout.path("home").canonicalize().unwrap();
     let notes = host.run("home", &["check"]).notes;
-    insta::assert_snapshot!(notes.replace(home.to_str().unwrap(), "HOME"), @"");
+    insta::assert_snapshot!(notes.replace(home.to_str().unwrap(), "HOME"), @"
+    error: a base file must be inside the checkout
+      --> Boxfile:1:9
+       |
+     1 | extends empty
+       |         ^^^^^ there is no checkout here
+       |
+       = help: the Boxfile lies in HOME, which is a home directory, or `/`: put it into a directory with what it names, or name the checkout with `--checkout DIR`
+    ");
     assert_eq!(host.run("home", &["check", "--checkout", "."]).notes, "Boxfile: ok\n");
     host.checkout.write("home/Boxfile", plain);
     assert_eq!(host.run("home", &["check"]).notes, "Boxfile: ok\n", "it names nothing");
