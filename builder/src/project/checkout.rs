@@ -39,7 +39,7 @@ impl Checkout {
     /// # Errors
     /// [`CheckoutError`].
     pub fn named(directory: &Path, base: &Path) -> Result<Self, CheckoutError> {
-        let failed = |error| FileError::of("use as the checkout", directory)(error);
+        let failed = |error| FileError::of("open the checkout", directory)(error);
         let (real, start) = (real(directory).map_err(failed)?, real(base).map_err(failed)?);
         if !real.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()).into());

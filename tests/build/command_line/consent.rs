@@ -232,7 +232,7 @@ fn a_directory_that_cannot_be_the_checkout() {
     let host = Host::new();
     for (directory, reason) in [
         ("../../sibling", "which is not in "),
-        ("Boxfile", "Not a directory"),
+        ("Boxfile", "not a directory"),
         ("nothing", "No such file"),
         ("/proc", "it is the kernel's"),
     ] {

@@ -99,6 +99,7 @@ fn the_same_box_in_toml() {
 #[test]
 fn paths_of_a_base_start_from_the_base() {
     let checkout = Checkout::new();
+    checkout.write(".git/HEAD", "");
     let expected = checkout.built(&[])["box"].clone();
     fs::rename(checkout.path("Boxfile"), checkout.path("base.Boxfile")).unwrap();
     checkout.write("team/Boxfile", "extends \"../base.Boxfile\"\n");

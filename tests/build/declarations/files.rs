@@ -336,7 +336,7 @@ fn an_image_leads_to_nothing_outside_of_its_root() {
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let target = format!("../../../..{}", outside.path().display());
     let checkout = with_files("    file \"conf.yaml\" to=\"/escape/\"", "");
-    let layer = Layer::new().file("/agent", 0o755, "#!").symlink("/escape", &target);
+    let layer = Layer::new().file("/agent", 0o755, "agent").symlink("/escape", &target);
     let config = Config { entrypoint: vec!["/agent".to_owned()], ..Config::default() };
     fs::remove_dir_all(checkout.path("images/agent")).unwrap();
     checkout.image("agent", &Image::new(config).with(layer.to_tar()));

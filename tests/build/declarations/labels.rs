@@ -120,7 +120,7 @@ fn an_image_that_cannot_be_started() {
     insta::assert_snapshot!(messages.join("\n"), @r#"
     the agent image's workdir "srv": it is not an absolute path; begin it with `/`
     the agent image's workdir "/proc/x": it is in /proc, /sys or /dev, which are the kernel's; choose another directory
-    the agent image's entrypoint: it names no program
+    the agent image names no program
     the agent image's port is 1024, which init itself uses
     "#);
     checkout.edit("Boxfile", "    health", "    port 1024; health");
