@@ -156,7 +156,10 @@ fn a_path_is_relative_to_the_open_directory() {
 
 #[test]
 fn a_text_of_another_encoding_is_named() {
-    let reason = |bytes: &[u8]| text(Path::new("a"), bytes.to_vec()).unwrap_err().to_string();
+    let reason = |bytes: &[u8]| {
+        let error = text(Path::new("a"), bytes.to_vec()).unwrap_err();
+        std::error::Error::source(&error).unwrap().to_string()
+    };
     for utf16 in [b"\xff\xfea\0", b"\xfe\xff\0a"] {
         assert!(reason(utf16).contains("it is UTF-16, not UTF-8"), "{}", reason(utf16));
     }
