@@ -48,7 +48,7 @@ mv /tmp/skills/other /tmp/skills/another; cp -r /tmp/skills/another /tmp/skills/
 
 /// A component, as the word after `--in`, sees a skill and cannot write to it.
 const SEEN: &str = "seen() {
-boxlaunch exec --in $1 --user 0 $2 -- sh -c 'cd /a3s/skills; ls; /a3s/skills/notes/run; stat -c \"%u:%g %a\" notes notes/SKILL.md notes/tools/run.sh
+boxlaunch exec --in $1 --user 0 $2 -- sh -c 'cd /a3s/skills; ls; /a3s/skills/notes/run 2>&1; stat -c \"%u:%g %a\" notes notes/SKILL.md notes/tools/run.sh
     for it in \"touch new\" \"mkdir notes/new\" \"rm -r notes\" \"mv notes x\" \"umount /a3s/skills\" \"chmod 777 notes\" \"rmdir /a3s/skills\" \"mv /a3s/skills /a3s/old\"; do
         $it 2>/dev/null && echo \"$it: done\"; done; cat notes/SKILL.md | grep version' 2>&1
 }";
