@@ -86,7 +86,7 @@ fn a_line_that_is_no_variable() {
      1 | PATH
        | ^^^^ no `=`
        |
-       = help: write `NAME=value`; nothing is taken from the environment of a build
+       = help: write `NAME=value`; nothing is taken from the environment
     ");
     assert_snapshot!(errors("MY-NAME=1\n"), @"
     error: this cannot name an environment variable
@@ -197,7 +197,7 @@ fn other_mistakes() {
      1 | A: 1
        | ^^^^ no `=`
        |
-       = help: write `NAME=value`; nothing is taken from the environment of a build
+       = help: write `NAME=value`; nothing is taken from the environment
     ");
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::error::CommandError;
 use super::paths;
 use super::run::RunArgs;
-use super::terminal::{json_line, notice, pass_on, print};
+use super::terminal::{foreign, json_line, notice, pass_on, print};
 
 /// Shows the task of a box: how far it is, and what has come of it.
 #[derive(Debug, clap::Args)]
@@ -30,6 +30,9 @@ pub(crate) struct TaskArgs {
     /// Print the result that the agent has left, and nothing else.
     #[arg(long, conflicts_with = "json")]
     result: bool,
+    /// Print the result as it is, also to a terminal: by default nothing but colours moves that.
+    #[arg(long, requires = "result")]
+    raw: bool,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -50,7 +53,8 @@ pub(crate) fn task(args: &TaskArgs) -> Result<u8, CommandError> {
         if matches!(task.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
             notice("boxlaunch: the task is not done yet\n");
         }
-        pass_on(&mut io::stdout(), &boxes.result(&record.name)?)?;
+        let result = boxes.result(&record.name)?;
+        pass_on(&mut foreign(io::stdout(), args.raw), &result)?;
     } else {
         print(&text(&task))?;
     }

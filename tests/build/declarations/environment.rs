@@ -94,7 +94,7 @@ fn a_file_that_is_wrong() {
      3 | *
        | ^ no `=`
        |
-       = help: write `NAME=value`; nothing is taken from the environment of a build
+       = help: write `NAME=value`; nothing is taken from the environment
     ");
     let missing = checkout("env-file \"a.env\"");
     insta::assert_snapshot!(missing.fails(&["check"]), @r#"

@@ -240,12 +240,12 @@ impl Run<'_> {
     /// Says that the business application's own program has ended, and where its words are.
     fn say_business_ended(&self, name: &str, exit: Exited) {
         let status = exit.status;
+        if exit.oom_killed && status != 0 {
+            self.say_out_of_memory(ComponentName::Business);
+        }
         // A terminal is the command's alone.
         if self.args.json || is_quiet() || self.args.options.tty {
             return;
-        }
-        if exit.oom_killed && status != 0 {
-            self.say_out_of_memory(ComponentName::Business);
         }
         let restart = self.opened.plan().business.as_ref().map(|it| it.restart);
         let is_restarted = restart.is_some_and(|it| it.applies(status));
