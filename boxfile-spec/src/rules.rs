@@ -1,9 +1,7 @@
 //! The rules for names and paths, as plain predicates on text.
 
-use std::cmp::Ordering;
-
 use box_image::rules::MAX_NAME;
-pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap};
+pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap, path_order};
 pub use box_image::rules::{is_name, reserved_place};
 
 use crate::diagnostic::quote;
@@ -84,11 +82,6 @@ pub(crate) fn is_glob(text: &str) -> bool {
 /// Returns whether a path has a `..` among its parts.
 pub(crate) fn climbs(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
-}
-
-/// Orders paths so that the contents of a directory directly follow it.
-pub(crate) fn path_order(one: &str, other: &str) -> Ordering {
-    one.split('/').cmp(other.split('/'))
 }
 
 #[cfg(test)]

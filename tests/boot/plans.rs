@@ -159,7 +159,11 @@ const ACCEPTED: [(&str, Change, &str); 7] = [
         |plan| plan["agent"]["health"] = json!({"kind": "exec", "argv": ["/none"]}),
         "its health check: ",
     ),
-    ("skill", |plan| plan["skills"] = json!([{"name": "../../proc"}]), "bind /a3s/skills"),
+    (
+        "skill",
+        |plan| plan["skills"] = json!([{"name": "../../proc"}]),
+        "its skill \"../../proc\": ",
+    ),
     ("root", |plan| plan["agent"]["root"] = json!("/boxbuild"), "error: "),
     ("small", |plan| plan["agent"]["limits"]["memory-bytes"] = json!(0), "error: "),
     (

@@ -1,6 +1,8 @@
 //! Declarations of the agent and of the business application.
 
-use box_image::rules::{MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_VM_MIB};
+use box_image::rules::{
+    LEAST_ADDRESS_SPACE, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_BYTES, MOST_VM_MIB,
+};
 
 use super::{Count, Declaration, Kind, Property, optional, prop, required, required_prop};
 use crate::units::MIB;
@@ -167,14 +169,12 @@ pub(crate) static LIMITS: Declaration = Declaration {
     ..Declaration::NEW
 };
 
-const MOST_BYTES: u64 = 1 << 50;
-
 pub(crate) static RLIMITS: Declaration = Declaration {
     name: "rlimits",
     props: &[
         limit("nofile", MAX_FILES),
         limit("nproc", MAX_PIDS),
-        prop("address-space", Kind::Size { least: MIB, most: MOST_BYTES }, ""),
+        prop("address-space", Kind::Size { least: LEAST_ADDRESS_SPACE, most: MOST_BYTES }, ""),
         prop("cpu", Kind::Duration, ""),
         prop("core", Kind::Size { least: 0, most: MOST_BYTES }, ""),
         prop("file-size", Kind::Size { least: 0, most: MOST_BYTES }, ""),

@@ -1,9 +1,11 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
-use box_image::rules::{LEAST_SCRATCH, MOST_CONNECTIONS, MOST_SCRATCH};
+use box_image::rules::{
+    LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
+};
 
 use super::{Count, Declaration, Enforced, Kind, prop, required, required_prop};
-use crate::units::{GIB, KIB};
+use crate::units::GIB;
 
 const SCOPES: &[&str] = &["agent", "business", "both"];
 
@@ -60,16 +62,10 @@ pub(crate) static NETWORK_LIMITS: Declaration = Declaration {
     props: &[
         prop("connections", Kind::Integer { least: 1, most: MOST_CONNECTIONS as u64 }, "128"),
         prop("rate", Kind::Size { least: LEAST_RATE, most: MOST_RATE }, "64MiB"),
-        prop("names", Kind::Integer { least: 1, most: MOST_NAMES }, "300"),
+        prop("names", Kind::Integer { least: 1, most: MOST_NAMES as u64 }, "300"),
     ],
     ..Declaration::VALUE
 };
-
-/// With less in a second, a connection with TLS takes noticeably long to begin.
-const LEAST_RATE: u64 = 64 * KIB;
-/// More does not pass through any filter.
-const MOST_RATE: u64 = 16 * GIB;
-const MOST_NAMES: u64 = 100_000;
 
 pub(crate) static SECRET: Declaration = Declaration {
     name: "secret",

@@ -3,10 +3,15 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::defaults::SEARCH_PATH;
-use crate::logs::LOGS_PATH;
-use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
-use crate::task::TASK_PATH;
-use crate::text::visible;
+
+mod peer;
+mod place;
+
+pub use peer::{MAX_DOMAIN, is_numeric_label, is_peer, network, peer_name};
+pub use place::{
+    AtPlace, apart, excludes, is_inside, is_place, overlap, path_order, reserved_place,
+    share_host_fault,
+};
 
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
@@ -22,6 +27,14 @@ pub const MOST_VM_MIB: u32 = 64 << 10;
 
 /// The most connections of a box that its filter carries at once.
 pub const MOST_CONNECTIONS: u32 = 512;
+
+/// The least bytes that a filter lets pass in a second: with fewer, a connection with TLS takes noticeably long to begin.
+pub const LEAST_RATE: u64 = 64 << 10;
+/// The most bytes: more do not pass through any filter.
+pub const MOST_RATE: u64 = 16 << 30;
+
+/// The most names that a box asks for in a minute; the least is 1.
+pub const MOST_NAMES: u32 = 100_000;
 
 /// The most ports of a name that a box's resolver knows.
 pub const MOST_PORTS: usize = 8;
@@ -97,6 +110,11 @@ pub const MAX_FILES: u64 = 1 << 20;
 pub const MAX_INIT: u64 = 64 << 20;
 /// The largest guest kernel, and library with one in it, in bytes.
 pub const MAX_KERNEL: u64 = 512 << 20;
+
+/// The least address space of a process that a limit can be set to, in bytes.
+pub const LEAST_ADDRESS_SPACE: u64 = 1 << 20;
+/// The most bytes that a limit of a process can be set to: no machine has as many.
+pub const MOST_BYTES: u64 = 1 << 50;
 
 /// The greatest length of a label of DNS.
 pub const MAX_LABEL: usize = 63;
@@ -264,72 +282,6 @@ pub fn is_grpc_service(text: &str) -> bool {
     (1..=MAX_SERVICE).contains(&text.len()) && text.bytes().all(inner)
 }
 
-/// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
-pub fn is_inside(path: &str, outer: &str) -> bool {
-    path.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Returns whether one path is the other or leads to it.
-pub fn overlap(one: &str, other: &str) -> bool {
-    is_inside(one, other) || is_inside(other, one)
-}
-
-/// A kind of what is at a place of a component.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AtPlace {
-    /// A directory of the host, or a volume: mounted in the order of their places, after all else that is mounted.
-    Mount,
-    /// A scratch disk.
-    Scratch,
-    /// The file of a secret.
-    Secret,
-    /// A file that is baked in.
-    Baked,
-}
-
-/// Returns whether two things cannot be at their places of one component, since one would hide the other.
-pub fn excludes(one: (AtPlace, &str), other: (AtPlace, &str)) -> bool {
-    let [(outer, at), (inner, below)] =
-        if is_inside(other.1, one.1) { [one, other] } else { [other, one] };
-    let holds = matches!(outer, AtPlace::Mount | AtPlace::Scratch) && inner == AtPlace::Mount;
-    is_inside(below, at) && !(holds && at != below)
-}
-
-/// The directories that the guest shows for `task`, `logs` and `cap`.
-const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
-
-/// Returns why a box cannot propose a directory of the host for a share. It is to be below the one in which the box is
-/// launched, so that nobody who launches it gives away what they did not see.
-pub fn share_host_fault(host: &str) -> Option<&'static str> {
-    if host.is_empty() {
-        Some("an empty path")
-    } else if host.starts_with('/') {
-        Some("an absolute path")
-    } else if host.split('/').any(|part| part == "..") {
-        Some("`..` leads out of it")
-    } else if host.chars().any(|c| visible(c) != c) {
-        Some("an invisible character")
-    } else if host.len() > PATH_MAX {
-        Some("longer than 4096 bytes")
-    } else {
-        None
-    }
-}
-
-/// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
-pub fn is_place(path: &str) -> bool {
-    is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
-}
-
-/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
-pub fn reserved_place(place: &str) -> Option<&'static str> {
-    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
-    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH, TOOLS_PATH]).chain(of_exec);
-    let mut taken = own.chain(plan).chain(SHOWN);
-    taken.find(|taken| overlap(taken, place))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -453,29 +405,6 @@ mod tests {
         for path in ["/", "/work", "/processes", "/dev/..", "/home/dev", "/sys/../work"] {
             assert_eq!(kernel_directory(path), None, "{path}");
         }
-    }
-
-    #[test]
-    fn paths_lie_in_one_another_part_by_part() {
-        assert!(is_inside("/cap", "/cap") && is_inside("/cap/x", "/cap"));
-        assert!(!is_inside("/capx", "/cap") && !is_inside("/", "/cap"));
-        use AtPlace::{Baked, Mount, Scratch, Secret};
-        for (outer, inner, excluded) in [
-            (Mount, Mount, false),
-            (Scratch, Mount, false),
-            (Mount, Scratch, true),
-            (Mount, Secret, true),
-            (Secret, Mount, true),
-            (Mount, Baked, true),
-        ] {
-            for (one, other) in [("/a", "/a/b"), ("/a/b", "/a")] {
-                let of = |path| if path == "/a" { (outer, path) } else { (inner, path) };
-                assert_eq!(excludes(of(one), of(other)), excluded, "{outer:?}, {inner:?}");
-            }
-            assert!(excludes((outer, "/a"), (inner, "/a")));
-            assert!(!excludes((outer, "/a"), (inner, "/ab")));
-        }
-        assert!(overlap("/a/b", "/a") && overlap("/a", "/a/b") && !overlap("/a/b", "/a/c"));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! The agent can write to the result alone. Times are in seconds since 1970. The files and their fields are those of
 //! OANIX's `TaskFs`.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -52,6 +53,9 @@ pub enum TaskError {
     /// A text has a zero byte; holds the field's name.
     #[error("its `{0}` has a zero byte")]
     ZeroByte(&'static str),
+    /// The input is not JSON; holds why.
+    #[error("its `input` is not JSON: {0}")]
+    Input(serde_json::Error),
     /// It is longer than [`MAX_TASK`].
     #[error(
         "it has {0} bytes, quotation marks and backslashes of `input` counted twice, and at most {MAX_TASK} are allowed"
@@ -112,6 +116,9 @@ impl TaskPlan {
                 return Err(TaskError::ZeroByte(name));
             }
         }
+        // Init writes it as it is into the midst of more JSON.
+        let input = self.input.as_deref().map(serde_json::from_str::<IgnoredAny>);
+        input.transpose().map_err(TaskError::Input)?;
         if self.timeout_seconds == Some(0) {
             return Err(TaskError::NoTime);
         }

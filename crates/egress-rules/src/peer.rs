@@ -3,9 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
-use box_image::rules::is_label;
-
-use crate::target::{MAX_NAME, is_number};
+use box_image::rules::{network, peer_name};
 
 /// The hosts that a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,25 +20,12 @@ impl Peer {
     /// Reads a domain of at least two parts, `*.` and such a domain, an IP address or a network; neither a scheme, a port nor
     /// a path.
     pub fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (text, None),
-        };
-        if let Ok(address) = address.parse::<IpAddr>() {
-            let most = if address.is_ipv4() { 32 } else { 128 };
-            let bits = match bits {
-                Some(bits) => bits.parse().ok().filter(|it| *it <= most && is_plain(bits))?,
-                None => most,
-            };
+        if let Some((address, bits)) = network(text) {
             return Some(Self::Network(address, bits));
         }
-        let domain = text.strip_prefix("*.").unwrap_or(text);
-        let is_domain = domain.len() <= MAX_NAME
-            && domain.contains('.')
-            && domain.split('.').all(is_label)
-            && !domain.rsplit('.').next().is_some_and(is_number);
+        let domain = peer_name(text)?;
         let name = domain.to_ascii_lowercase();
-        is_domain.then(|| if domain == text { Self::Name(name) } else { Self::Below(name) })
+        Some(if domain == text { Self::Name(name) } else { Self::Below(name) })
     }
 
     /// Reads hosts as [`Peer::parse`] does, and `:PORT` after them where there is one; an address of IPv6 is in brackets then,

@@ -3,10 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use box_image::rules::is_label;
-
-/// The greatest length of a host's name, in bytes (RFC 1035, section 2.3.4, without the root's dot and the length bytes).
-pub(crate) const MAX_NAME: usize = 253;
+use box_image::rules::{MAX_DOMAIN, is_label, is_numeric_label};
 
 /// A host that a client names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,9 +50,9 @@ impl Host {
             return Ok(Self::Address(address.into()));
         }
         let name = text.strip_suffix('.').unwrap_or(text);
-        let is_name = name.len() <= MAX_NAME
+        let is_name = name.len() <= MAX_DOMAIN
             && name.split('.').all(is_label)
-            && !name.rsplit('.').next().is_some_and(is_number);
+            && !name.rsplit('.').next().is_some_and(is_numeric_label);
         if is_name { Ok(Self::Name(name.to_ascii_lowercase())) } else { Err(TargetError::Host) }
     }
 }
@@ -86,15 +83,6 @@ impl Display for Host {
 impl Display for Target {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
-/// Returns whether the last part of a name makes some programs read all of it as an address (WHATWG URL, "ends in a number").
-pub(crate) fn is_number(part: &str) -> bool {
-    let hexadecimal = part.strip_prefix("0x").or_else(|| part.strip_prefix("0X"));
-    match hexadecimal {
-        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
-        None => part.bytes().all(|byte| byte.is_ascii_digit()),
     }
 }
 

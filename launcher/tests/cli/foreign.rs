@@ -72,7 +72,7 @@ fn no_text_of_a_box_reaches_a_terminal_as_it_is() {
 fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
     let lines = |name: &str| {
         let mut config = config();
-        config.plan.name = name.to_owned();
+        // A name that is not one makes no box.
         config.kernel_version = name.to_owned();
         // The kernel takes no NUL byte, and so no plan has one.
         config.plan.agent.argv = vec![name.replace('\0', "")];

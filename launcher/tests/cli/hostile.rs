@@ -7,6 +7,7 @@
 
 mod attacks;
 mod changes;
+mod plans;
 mod watched;
 
 use std::fs;

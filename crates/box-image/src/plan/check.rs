@@ -1,22 +1,20 @@
 //! Checks a run plan for faults that would make every start of the box fail.
 
+mod given;
+
 use thiserror::Error;
 
 use crate::capabilities::Capability;
 use crate::rules::{
-    LEAST_SCRATCH, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS, MOST_SCRATCH, NO_ID,
-    PATH_MAX, is_grpc_service, is_normalized, is_place, is_request_path, is_variable,
-    kernel_directory, reserved_place,
+    LEAST_ADDRESS_SPACE, LEAST_VM_MIB, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS,
+    MOST_BYTES, MOST_VM_MIB, NO_ID, PATH_MAX, is_grpc_service, is_label, is_name, is_normalized,
+    is_request_path, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
+use crate::wire::MAX_DEVICES;
 
-use crate::wire::{MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, devices};
-
-use super::{
-    Access, CONTROL_PORT, ComponentName, ComponentPlan, Health, RunPlan, SecretDelivery,
-    SecretPlan, SkillMode, User,
-};
+use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, User};
 
 /// The greatest run plan that init reads, in bytes of JSON.
 pub const PLAN_MAX: u64 = 1 << 20;
@@ -24,8 +22,10 @@ pub const PLAN_MAX: u64 = 1 << 20;
 /// The scratch disks that a box can declare: of a machine's devices ([`MAX_DEVICES`]), one is left for what a user adds.
 pub const MAX_SCRATCH: usize = 3;
 
-/// The kernel's `__NEW_UTS_LEN`.
-const MAX_HOSTNAME: usize = 64;
+/// The reason of what has a name that [`is_name`] refuses.
+const NOT_A_NAME: &str = "a name has lower-case letters, digits and inner hyphens, at most 63";
+/// The reason of a port that nothing can listen at.
+const NO_PORT: &str = "a port is from 1 to 65535";
 
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -43,9 +43,12 @@ pub enum PlanError {
     /// The machine has no processor, or more than the guest's kernel knows.
     #[error("it asks for {0} CPUs; 1 to {MAX_CPUS} are possible")]
     Cpus(u8),
-    /// The machine has no memory.
-    #[error("it asks for no memory")]
-    NoMemory,
+    /// The machine has less memory than a kernel needs, or more than any host is to give.
+    #[error("it asks for {0} MiB of memory; {LEAST_VM_MIB} to {MOST_VM_MIB} are possible")]
+    MachineMemory(u32),
+    /// The box has a name that is none; holds it, safe for a terminal.
+    #[error("its name {0}: {NOT_A_NAME}")]
+    Name(String),
     /// The components may take all of the machine's memory, and the kernel would end what it likes.
     #[error(
         "its components may take {} of memory, and the machine has {machine_mib} MiB; it needs more than they",
@@ -60,6 +63,25 @@ pub enum PlanError {
     /// The agent would listen where init does.
     #[error("its agent's port is {CONTROL_PORT}, which init itself uses; choose another")]
     ControlPort,
+    /// A skill cannot be in its place, or its texts are none of a skill.
+    #[error("its skill {name}: {reason}")]
+    Skill {
+        /// Its name, safe for a terminal.
+        name: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
+    /// The filter of its network cannot be as the plan has it.
+    #[error("its network {setting}: {reason}")]
+    Network {
+        /// The setting as the Boxfile spells it, safe for a terminal.
+        setting: String,
+        /// The fault, and how to fix it.
+        reason: &'static str,
+    },
+    /// Its task could be given to no agent; holds why.
+    #[error("its task: {0}")]
+    Task(String),
     /// A secret could be delivered in no box.
     #[error("its secret {name}: {reason}")]
     Secret {
@@ -84,6 +106,29 @@ pub enum PlanError {
         /// The fault, and how to fix it.
         reason: &'static str,
     },
+    /// A share proposes a directory of the host that it may not ([`share_host_fault`](crate::rules::share_host_fault)).
+    #[error(
+        "its share {name} proposes {host}: {fault}; a share proposes a directory below the one in which the box is launched, \
+         or none"
+    )]
+    ShareHost {
+        /// The name of the share, safe for a terminal.
+        name: String,
+        /// The directory, safe for a terminal.
+        host: String,
+        /// The fault, and no more.
+        fault: &'static str,
+    },
+    /// A component would not see all that is given to it: one thing is at the place of another, or inside it.
+    #[error(
+        "{} has two things at {place}, or one inside another: a directory alone may be in another or on a scratch disk",
+        component.name()
+    )]
+    Hidden {
+        component: ComponentName,
+        /// The place of one, safe for a terminal.
+        place: String,
+    },
     /// The machine has no place for what is mounted; holds how many devices that would be.
     #[error(
         "its scratch disks, shares and network take {0} devices, and a machine has {MAX_DEVICES}: one for each disk, one \
@@ -102,10 +147,11 @@ pub enum PlanError {
 }
 
 impl RunPlan {
-    /// Refuses a plan that no start could carry out.
+    /// Refuses a plan that no start could carry out, or that no Boxfile could have led to.
     ///
-    /// This is about values that the kernel or init always refuses; [`RunPlan::unsupported`] is
-    /// about declarations that this version does not know how to keep.
+    /// This is about values that the kernel or init always refuses, and about those from which the language of Boxfiles keeps
+    /// a host: a box may have been written by hand. [`RunPlan::unsupported`] is about declarations that this version does not
+    /// know how to keep.
     ///
     /// # Errors
     /// [`PlanError`], for the first such value.
@@ -131,8 +177,11 @@ impl RunPlan {
         if self.vm.cpus == 0 || self.vm.cpus > MAX_CPUS {
             return Err(PlanError::Cpus(self.vm.cpus));
         }
-        if self.vm.memory_mib == 0 {
-            return Err(PlanError::NoMemory);
+        if !is_name(&self.name) {
+            return Err(PlanError::Name(format!("{:?}", self.name)));
+        }
+        if !(LEAST_VM_MIB..=MOST_VM_MIB).contains(&self.vm.memory_mib) {
+            return Err(PlanError::MachineMemory(self.vm.memory_mib));
         }
         let (limits, machine_mib) = (self.memory_limits(), self.vm.memory_mib);
         if limits >= u64::from(machine_mib) << 20 {
@@ -145,93 +194,8 @@ impl RunPlan {
             let (setting, reason) = fault(plan).or_else(|| self.shared_port(component))?;
             Some(PlanError::Component { component, setting, reason })
         });
-        let wrong = wrong.or_else(|| self.wrong_launch_variable());
-        let wrong = wrong.or_else(|| self.wrong_secret()).or_else(|| self.wrong_scratch());
-        let wrong = wrong.or_else(|| self.wrong_share()).or_else(|| self.too_many_devices());
+        let wrong = wrong.or_else(|| self.wrong_gift());
         wrong.map_or(Ok(()), Err)
-    }
-
-    /// Finds the first scratch disk that no start could mount.
-    fn wrong_scratch(&self) -> Option<PlanError> {
-        let wrong = self.scratch.iter().enumerate().find_map(|(at, it)| {
-            let reason = if at >= MAX_SCRATCH {
-                "a box has at most 3 scratch disks"
-            } else if let Some(reason) = wrong_place(&it.guest) {
-                reason
-            } else if !(LEAST_SCRATCH..=MOST_SCRATCH).contains(&it.size_bytes) {
-                "its size is not between 1 MiB and 1 TiB"
-            } else {
-                return None;
-            };
-            Some((it, reason))
-        });
-        wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
-    }
-
-    /// Finds the first share that no start could mount.
-    fn wrong_share(&self) -> Option<PlanError> {
-        let wrong = self.shares.iter().find_map(|it| Some((it, wrong_place(&it.guest)?)));
-        wrong.map(|(it, reason)| PlanError::Share { name: format!("{:?}", it.name), reason })
-    }
-
-    fn too_many_devices(&self) -> Option<PlanError> {
-        let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
-        let is_read = written < self.shares.len()
-            || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
-        let devices = devices(self.scratch.len(), written, is_read, self.network.mode);
-        (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
-    }
-
-    /// Finds the first secret that no start could deliver.
-    fn wrong_secret(&self) -> Option<PlanError> {
-        let wrong = self.secrets.iter().enumerate().find_map(|(at, it)| {
-            let path = match &it.delivery {
-                SecretDelivery::Env => None,
-                SecretDelivery::File { path } => Some(path.as_str()),
-            };
-            let reason = if at >= MAX_SECRETS {
-                "a box has at most 256 secrets"
-            } else if !is_variable(&it.name) {
-                "its name is not that of a variable"
-            } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
-                "there are two of this name"
-            } else if path.is_some_and(|it| !is_place(it)) {
-                "its path is not absolute and normalized"
-            } else if path.is_some_and(|it| kernel_directory(it).is_some()) {
-                "its path is in /proc, /sys or /dev, which are the kernel's"
-            } else {
-                return None;
-            };
-            Some((it, reason))
-        });
-        wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
-    }
-
-    /// Finds the first variable that nobody could give at launch.
-    fn wrong_launch_variable(&self) -> Option<PlanError> {
-        let is_secret = |component, name: &str| {
-            let is_it = |it: &SecretPlan| {
-                it.delivery == SecretDelivery::Env
-                    && it.scope.includes(component)
-                    && it.name == name
-            };
-            self.secrets.iter().any(is_it)
-        };
-        let mut before = None;
-        self.launch_variables().enumerate().find_map(|(at, (component, name))| {
-            let reason = if at >= MAX_VARIABLES {
-                "a box has at most 256 variables that are given at launch"
-            } else if !is_variable(name) {
-                "its name is not that of a variable"
-            } else if before.replace((component, name)).is_some_and(|it| it >= (component, name)) {
-                "the variables that are given at launch are not sorted, or one is there twice"
-            } else if is_secret(component, name) {
-                "it is a secret of the component, too"
-            } else {
-                return None;
-            };
-            Some(PlanError::Component { component, setting: format!("env {name:?}"), reason })
-        })
     }
 
     /// Finds a port of the business component that is the agent's: init listens on the vsock port of each.
@@ -239,17 +203,6 @@ impl RunPlan {
         let port = self.business.as_ref().filter(|_| component == ComponentName::Business)?.port?;
         let fault = (format!("port={port}"), "the agent has the same; choose another");
         (self.agent.port == Some(port)).then_some(fault)
-    }
-}
-
-/// Returns why nothing can be mounted at a place.
-fn wrong_place(guest: &str) -> Option<&'static str> {
-    if !is_place(guest) {
-        Some("its place is not absolute and normalized")
-    } else if reserved_place(guest).is_some() {
-        Some("its place is one of the guest's own, as /proc and /a3s/skills are")
-    } else {
-        None
     }
 }
 
@@ -267,6 +220,8 @@ fn fault(plan: &ComponentPlan) -> Option<Fault> {
         .or_else(|| user(&plan.user))
         .or_else(|| hostname(plan))
         .or_else(|| numbers(plan))
+        .or_else(|| rlimits(&plan.rlimits))
+        .or_else(|| port(plan))
         .or_else(|| capabilities(plan))
         .or_else(|| plan.health.as_ref().and_then(health))
 }
@@ -336,23 +291,53 @@ fn user(user: &User) -> Option<Fault> {
 
 fn hostname(plan: &ComponentPlan) -> Option<Fault> {
     let setting = || format!("namespaces hostname={:?}", plan.hostname);
-    (plan.namespaces.uts && plan.hostname.len() > MAX_HOSTNAME)
-        .then(|| (setting(), "it is longer than 64 bytes, and the kernel takes no more"))
+    let reason = "a host name has letters, digits and inner hyphens, at most 63";
+    (!is_label(&plan.hostname)).then(|| (setting(), reason))
 }
 
 fn numbers(plan: &ComponentPlan) -> Option<Fault> {
-    let (weight, pids, files) = (plan.limits.cpu_weight, plan.limits.pids, plan.rlimits.nofile);
+    let (weight, pids) = (plan.limits.cpu_weight, plan.limits.pids);
     if !(1..=MAX_CPU_WEIGHT).contains(&weight) {
         return Some((format!("limits cpu-weight={weight}"), "it is not between 1 and 10000"));
     }
     if let Some(signal) = plan.stop_signal.filter(|it| !can_ask_to_end(*it)) {
         return Some((format!("stop-signal={signal}"), "it asks no program to end"));
     }
-    if pids == 0 || pids > MAX_PIDS {
-        return Some((format!("limits pids={pids}"), "it is not between 1 and 4194304"));
-    }
-    let files = files.filter(|files| *files > MAX_FILES)?;
-    Some((format!("rlimits nofile={files}"), "the kernel takes at most 1048576"))
+    (pids == 0 || pids > MAX_PIDS)
+        .then(|| (format!("limits pids={pids}"), "it is not between 1 and 4194304"))
+}
+
+/// Finds the first limit of processes that the kernel does not take, or under which no program runs.
+fn rlimits(limits: &Rlimits) -> Option<Fault> {
+    let Rlimits { nofile, nproc, as_bytes, cpu_seconds, core_bytes, fsize_bytes } = *limits;
+    let bytes = "it is more than 1 PiB, or no program could start";
+    let found = [
+        ("nofile", nofile, 1..=MAX_FILES, "it is not between 1 and 1048576"),
+        ("nproc", nproc, 1..=MAX_PIDS, "it is not between 1 and 4194304"),
+        ("address-space", as_bytes, LEAST_ADDRESS_SPACE..=MOST_BYTES, bytes),
+        ("cpu", cpu_seconds, 1..=u64::MAX, "it is no time at all"),
+        ("core", core_bytes, 0..=MOST_BYTES, bytes),
+        ("file-size", fsize_bytes, 0..=MOST_BYTES, bytes),
+    ];
+    found.into_iter().find_map(|(name, limit, range, reason)| {
+        let limit = limit.filter(|it| !range.contains(it))?;
+        Some((format!("rlimits {name}={limit}"), reason))
+    })
+}
+
+fn port(plan: &ComponentPlan) -> Option<Fault> {
+    let of_check = match plan.health {
+        Some(
+            Health::Tcp { port }
+            | Health::Http { port, .. }
+            | Health::Grpc { port, .. }
+            | Health::A3s { port },
+        ) => Some(port),
+        Some(Health::Exec { .. }) | None => None,
+    };
+    let ports = [("port", plan.port), ("health port", of_check)];
+    let (setting, _) = ports.into_iter().find(|(_, port)| *port == Some(0))?;
+    Some((format!("{setting}=0"), NO_PORT))
 }
 
 /// Without mounts of its own a component's root is a directory, which root could leave with another `chroot`.
@@ -374,7 +359,7 @@ fn health(check: &Health) -> Option<Fault> {
             format!("health \"grpc\" service={service:?}"),
             "it is not the name of a service; use at most 100 letters, digits, `_` and `.`",
         )),
-        Health::Exec { argv } if argv.is_empty() => {
+        Health::Exec { argv } if argv.first().is_none_or(String::is_empty) => {
             Some(("health \"exec\"".to_owned(), "it names no program"))
         }
         Health::Tcp { .. } | Health::A3s { .. } => None,

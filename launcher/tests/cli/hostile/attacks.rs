@@ -93,8 +93,8 @@ pub(super) const SIZES: &[Attack] = &[
     ("the greatest size", |it| size(it, u64::MAX.into())),
     ("a size below nothing", |it| size(it, (-1).into())),
     ("a size that is no integer", |it| size(it, json!(0.5))),
-    ("a machine without memory", |it| machine(it, &json!({"cpus": 1, "memory_mib": 0}))),
-    ("a machine with all memory", |it| machine(it, &json!({"cpus": 1, "memory_mib": u32::MAX}))),
+    ("a machine without memory", |it| machine(it, &json!({"cpus": 1, "memory-mib": 0}))),
+    ("a machine with all memory", |it| machine(it, &json!({"cpus": 1, "memory-mib": u32::MAX}))),
     ("a machine with all processors", |it| machine(it, &json!({"cpus": 255, "memory_mib": 256}))),
 ];
 

@@ -1,15 +1,14 @@
 use super::*;
 use crate::plan::tests::{BEFORE, grown};
-use crate::plan::{NetworkMode, Scope, ScratchPlan, SecretPlan, SkillMode, SkillPlan};
 
-fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
+pub(super) fn refusal(change: impl FnOnce(&mut RunPlan)) -> String {
     let mut plan = grown("{}");
     plan.check().unwrap();
     change(&mut plan);
     plan.check().unwrap_err().to_string()
 }
 
-fn agent_refusal(change: impl FnOnce(&mut ComponentPlan)) -> String {
+pub(super) fn agent_refusal(change: impl FnOnce(&mut ComponentPlan)) -> String {
     refusal(|plan| change(&mut plan.agent))
 }
 
@@ -21,7 +20,13 @@ fn a_machine_that_cannot_be_is_refused() {
     );
     assert_eq!(refusal(|plan| plan.vm.cpus = 0), "it asks for 0 CPUs; 1 to 16 are possible");
     assert_eq!(refusal(|plan| plan.vm.cpus = 17), "it asks for 17 CPUs; 1 to 16 are possible");
-    assert_eq!(refusal(|plan| plan.vm.memory_mib = 0), "it asks for no memory");
+    for memory in [0, 63, 65_537, u32::MAX] {
+        let refused = refusal(|plan| plan.vm.memory_mib = memory);
+        assert_eq!(
+            refused,
+            format!("it asks for {memory} MiB of memory; 64 to 65536 are possible")
+        );
+    }
     assert_eq!(
         refusal(|plan| plan.agent.port = Some(1024)),
         "its agent's port is 1024, which init itself uses; choose another"
@@ -125,7 +130,8 @@ fn what_the_kernel_always_refuses_is_refused() {
         agent_refusal(|plan| plan.root = "/roots/agent,upperdir=/x".to_owned()),
         agent_refusal(|plan| plan.root = "/./roots/agent".to_owned()),
         agent_refusal(|plan| plan.root = "/a".repeat(3000)),
-        agent_refusal(|plan| plan.hostname = "h".repeat(65)).replace(&"h".repeat(65), "…"),
+        agent_refusal(|plan| plan.hostname = "h".repeat(64)).replace(&"h".repeat(64), "…"),
+        agent_refusal(|plan| plan.hostname = "a\n127.0.0.1 b".to_owned()),
         agent_refusal(|plan| plan.limits.cpu_weight = 0),
         agent_refusal(|plan| plan.limits.cpu_weight = 10_001),
         agent_refusal(|plan| plan.limits.pids = 0),
@@ -141,13 +147,15 @@ fn what_the_kernel_always_refuses_is_refused() {
              and `\\`",
             "agent root \"/./roots/agent\": it is not normalized: it has an empty name, `.` or `..`",
             "agent root: it has more than 4096 bytes",
-            "agent namespaces hostname=\"…\": it is longer than 64 bytes, and the kernel takes no \
-             more",
+            "agent namespaces hostname=\"…\": a host name has letters, digits and inner hyphens, at \
+             most 63",
+            "agent namespaces hostname=\"a\\n127.0.0.1 b\": a host name has letters, digits and inner \
+             hyphens, at most 63",
             "agent limits cpu-weight=0: it is not between 1 and 10000",
             "agent limits cpu-weight=10001: it is not between 1 and 10000",
             "agent limits pids=0: it is not between 1 and 4194304",
             "agent limits pids=4194305: it is not between 1 and 4194304",
-            "agent rlimits nofile=1048577: the kernel takes at most 1048576",
+            "agent rlimits nofile=1048577: it is not between 1 and 1048576",
             "agent health \"exec\": it names no program",
         ]
     );
@@ -203,101 +211,43 @@ fn a_plan_is_as_long_as_init_reads_and_no_longer() {
 }
 
 #[test]
-fn a_secret_has_a_name_and_a_place_of_its_own() {
-    let secret = |name: &str, path: Option<&str>| SecretPlan {
-        name: name.to_owned(),
-        scope: Scope::Both,
-        delivery: path
-            .map_or(SecretDelivery::Env, |it| SecretDelivery::File { path: it.to_owned() }),
-    };
-    let refusal = |secrets: &[SecretPlan]| refusal(|plan| plan.secrets = secrets.to_vec());
-    for (name, path, reason) in [
-        ("\u{1b}[2J", None, "its secret \"\\u{1b}[2J\": its name is not that of a variable"),
-        ("A", Some("run/key"), "its secret \"A\": its path is not absolute and normalized"),
-        ("A", Some("/run/../key"), "its secret \"A\": its path is not absolute and normalized"),
-        ("A", Some("/"), "its secret \"A\": its path is not absolute and normalized"),
-        ("A", Some("/run/\0"), "its secret \"A\": its path is not absolute and normalized"),
-        (
-            "A",
-            Some("/proc/self/key"),
-            "its secret \"A\": its path is in /proc, /sys or /dev, which are the kernel's",
-        ),
-    ] {
-        assert_eq!(refusal(&[secret(name, path)]), reason);
+fn a_box_has_a_name() {
+    for name in ["", "../up", "Demo", "a b", "\u{1b}[2J", &"x".repeat(64)] {
+        let form = "a name has lower-case letters, digits and inner hyphens, at most 63";
+        let refused = refusal(|plan| name.clone_into(&mut plan.name));
+        assert_eq!(refused, format!("its name {name:?}: {form}"));
     }
-    let twice = [secret("A", None), secret("A", Some("/run/key"))];
-    assert_eq!(refusal(&twice), "its secret \"A\": there are two of this name");
-    let many: Vec<_> = (0..=256).map(|it| secret(&format!("S{it}"), None)).collect();
-    assert_eq!(refusal(&many), "its secret \"S256\": a box has at most 256 secrets");
-    let mut plan = grown("{}");
-    plan.secrets = many[..256].to_vec();
-    assert_eq!(plan.check(), Ok(()));
 }
 
 #[test]
-fn a_scratch_disk_has_a_place_and_a_size() {
-    let disk = |guest: &str, size_bytes| ScratchPlan {
-        name: "tmp".to_owned(),
-        guest: guest.to_owned(),
-        size_bytes,
-        scope: Scope::Both,
-    };
-    let refusal = |disks: &[ScratchPlan]| refusal(|plan| plan.scratch = disks.to_vec());
-    for (guest, size, reason) in [
-        ("var", 1 << 20, "its place is not absolute and normalized"),
-        ("/sys/x", 1 << 20, "its place is one of the guest's own, as /proc and /a3s/skills are"),
+fn limits_of_processes_and_ports_are_those_of_the_language() {
+    let mut plan = grown("{}");
+    plan.agent.rlimits =
+        Rlimits { core_bytes: Some(0), as_bytes: Some(1 << 20), ..Rlimits::default() };
+    assert_eq!(plan.check(), Ok(()));
+    let set = |change: fn(&mut Rlimits)| agent_refusal(|plan| change(&mut plan.rlimits));
+    for (refused, reason) in [
+        (set(|it| it.nofile = Some(0)), "nofile=0: it is not between 1 and 1048576"),
+        (set(|it| it.nproc = Some(0)), "nproc=0: it is not between 1 and 4194304"),
+        (set(|it| it.cpu_seconds = Some(0)), "cpu=0: it is no time at all"),
         (
-            "/a3s/bin/box-exec",
-            1 << 20,
-            "its place is one of the guest's own, as /proc and /a3s/skills are",
+            set(|it| it.as_bytes = Some(7)),
+            "address-space=7: it is more than 1 PiB, or no program could start",
         ),
-        ("/var", (1 << 20) - 1, "its size is not between 1 MiB and 1 TiB"),
-        ("/var", (1 << 40) + 1, "its size is not between 1 MiB and 1 TiB"),
+        (
+            set(|it| it.core_bytes = Some((1 << 50) + 1)),
+            "core=1125899906842625: it is more than 1 PiB, or no program could start",
+        ),
     ] {
-        assert_eq!(refusal(&[disk(guest, size)]), format!("its scratch disk \"tmp\": {reason}"));
+        assert_eq!(refused, format!("agent rlimits {reason}"));
     }
-    let four = ["/a", "/b", "/c", "/d"].map(|guest| disk(guest, 1 << 20));
-    assert!(refusal(&four).ends_with("a box has at most 3 scratch disks"));
-    let mut plan = grown("{}");
-    plan.scratch = four[..3].to_vec();
-    assert_eq!(plan.check(), Ok(()));
-    plan.network.mode = NetworkMode::Shared;
-    assert_eq!(plan.check(), Ok(()));
-    plan.skills = vec![SkillPlan { mode: SkillMode::Mounted, ..SkillPlan::default() }];
-    assert_eq!(plan.check(), Err(PlanError::Devices(5)), "a network is a device, too");
-}
-
-#[test]
-fn a_variable_that_is_given_at_launch_has_a_name_and_a_place() {
-    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-    let refused = |given: &[&str]| agent_refusal(|plan| plan.launch_env = names(given));
-    let form = "its name is not that of a variable";
-    assert_eq!(refused(&["A=B"]), format!("agent env \"A=B\": {form}"));
-    assert_eq!(refused(&["\u{1b}[2J"]), format!("agent env \"\\u{{1b}}[2J\": {form}"));
-    let order = "the variables that are given at launch are not sorted, or one is there twice";
-    assert_eq!(refused(&["B", "A"]), format!("agent env \"A\": {order}"));
-    assert_eq!(refused(&["A", "A"]), format!("agent env \"A\": {order}"));
-    let many: Vec<_> = (1000..1257).map(|it| format!("V{it}")).collect();
-    let refusal_of_many = agent_refusal(|plan| plan.launch_env = many.clone());
-    let most = "a box has at most 256 variables that are given at launch";
-    assert_eq!(refusal_of_many, format!("agent env \"V1256\": {most}"));
-    let secret =
-        SecretPlan { name: "A".to_owned(), scope: Scope::Agent, delivery: SecretDelivery::Env };
-    let both = refusal(|plan| {
-        plan.agent.launch_env = names(&["A"]);
-        plan.secrets = vec![secret.clone()];
-    });
-    assert_eq!(both, "agent env \"A\": it is a secret of the component, too");
-    let mut plan = grown("{}");
-    plan.secrets = vec![secret];
-    plan.agent.launch_env = many[..254].to_vec();
-    // The names of the components may be the same.
-    plan.business.as_mut().unwrap().launch_env = names(&["A", "V1000"]);
-    assert_eq!(plan.check(), Ok(()));
-    let all: Vec<_> = plan.launch_variables().collect();
-    assert_eq!(all.len(), 256);
     assert_eq!(
-        (all[0], all[254]),
-        ((ComponentName::Agent, "V1000"), (ComponentName::Business, "A"))
+        agent_refusal(|plan| plan.port = Some(0)),
+        "agent port=0: a port is from 1 to 65535"
     );
+    let check = |plan: &mut ComponentPlan| plan.health = Some(Health::Tcp { port: 0 });
+    assert_eq!(agent_refusal(check), "agent health port=0: a port is from 1 to 65535");
+    let none = Some(Health::Exec { argv: vec![String::new()] });
+    let refused = agent_refusal(|plan| plan.health = none);
+    assert_eq!(refused, "agent health \"exec\": it names no program");
 }

@@ -1,0 +1,221 @@
+//! Checks of what a plan gives to its components: skills, shares, disks, secrets, variables, a network and a task.
+
+use std::collections::HashSet;
+
+use crate::rules::{
+    AtPlace, LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
+    apart, is_name, is_peer, is_place, is_variable, reserved_place, share_host_fault,
+};
+use crate::wire::{MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, devices};
+
+use super::{MAX_SCRATCH, NO_PORT, NOT_A_NAME, PlanError};
+use crate::plan::{
+    Access, NetworkPlan, PeerPlan, RunPlan, Scope, SecretDelivery, SecretPlan, SkillMode,
+};
+
+const TWICE: &str = "there are two of this name";
+const NOBODY: &str = "it is for a business application, and the box has none";
+const MIB: u64 = 1 << 20;
+
+impl RunPlan {
+    /// Finds the first thing that no start could give, or that no Boxfile can declare.
+    pub(super) fn wrong_gift(&self) -> Option<PlanError> {
+        self.wrong_launch_variable()
+            .or_else(|| self.wrong_secret())
+            .or_else(|| self.wrong_scratch())
+            .or_else(|| self.wrong_share())
+            .or_else(|| self.too_many_devices())
+            .or_else(|| self.not_apart())
+            .or_else(|| self.wrong_skill())
+            .or_else(|| wrong_network(&self.network))
+            .or_else(|| self.wrong_task())
+    }
+
+    /// Finds the first skill whose name is no directory's, or whose texts are not those of a definition.
+    fn wrong_skill(&self) -> Option<PlanError> {
+        let mut names = HashSet::new();
+        let wrong = self.skills.iter().find_map(|it| {
+            let reason = if !is_name(&it.name) {
+                NOT_A_NAME
+            } else if !it.is_sound() {
+                "its description, version or author is too long, or not of one line"
+            } else if !names.insert(&it.name) {
+                TWICE
+            } else {
+                return None;
+            };
+            Some((it, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Skill { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first scratch disk that no start could mount.
+    fn wrong_scratch(&self) -> Option<PlanError> {
+        let mut names = HashSet::new();
+        let wrong = self.scratch.iter().enumerate().find_map(|(at, it)| {
+            let reason = if at >= MAX_SCRATCH {
+                "a box has at most 3 scratch disks"
+            } else if let Some(reason) = self.wrong_place(&it.name, &it.guest, it.scope) {
+                reason
+            } else if !names.insert(&it.name) {
+                TWICE
+            } else if !(LEAST_SCRATCH..=MOST_SCRATCH).contains(&it.size_bytes) {
+                "its size is not between 1 MiB and 1 TiB"
+            } else if !it.size_bytes.is_multiple_of(MIB) {
+                "its size is no whole number of MiB"
+            } else {
+                return None;
+            };
+            Some((it, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Scratch { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first share that no start could mount, or that would give away a directory that nobody named.
+    fn wrong_share(&self) -> Option<PlanError> {
+        let mut names = HashSet::new();
+        self.shares.iter().find_map(|it| {
+            let reason = self.wrong_place(&it.name, &it.guest, it.scope);
+            let name = || format!("{:?}", it.name);
+            if let Some(reason) = reason.or_else(|| (!names.insert(&it.name)).then_some(TWICE)) {
+                return Some(PlanError::Share { name: name(), reason });
+            }
+            let host = it.host.as_deref()?;
+            let fault = share_host_fault(host)?;
+            Some(PlanError::ShareHost { name: name(), host: format!("{host:?}"), fault })
+        })
+    }
+
+    /// Returns why nothing can be mounted at a place under a name for some components.
+    fn wrong_place(&self, name: &str, guest: &str, scope: Scope) -> Option<&'static str> {
+        if !is_name(name) {
+            Some(NOT_A_NAME)
+        } else if !is_place(guest) {
+            Some("its place is not absolute and normalized")
+        } else if reserved_place(guest).is_some() {
+            Some("its place is one of the guest's own, as /proc and /a3s/skills are")
+        } else {
+            self.wrong_scope(scope)
+        }
+    }
+
+    fn wrong_scope(&self, scope: Scope) -> Option<&'static str> {
+        (scope == Scope::Business && self.business.is_none()).then_some(NOBODY)
+    }
+
+    fn too_many_devices(&self) -> Option<PlanError> {
+        let written = self.shares.iter().filter(|it| it.access == Access::ReadWrite).count();
+        let is_read = written < self.shares.len()
+            || self.skills.iter().any(|it| it.mode == SkillMode::Mounted);
+        let devices = devices(self.scratch.len(), written, is_read, self.network.mode);
+        (devices > MAX_DEVICES).then_some(PlanError::Devices(devices))
+    }
+
+    /// Finds a share, a disk or the file of a secret that would hide another one of the same component.
+    fn not_apart(&self) -> Option<PlanError> {
+        self.components().find_map(|(component, _)| {
+            let gets = |scope: Scope| scope.includes(component);
+            let shares = self.shares.iter().filter(|it| gets(it.scope));
+            let disks = self.scratch.iter().filter(|it| gets(it.scope));
+            let secrets = self.secrets.iter().filter(|it| gets(it.scope));
+            let secrets = secrets.filter_map(|it| Some((AtPlace::Secret, path_of(it)?)));
+            let places = shares.map(|it| (AtPlace::Mount, it.guest.as_str()));
+            let places = places.chain(disks.map(|it| (AtPlace::Scratch, it.guest.as_str())));
+            let places: Vec<_> = places.chain(secrets).collect();
+            let (_, place) = places[apart(&places).err()?];
+            Some(PlanError::Hidden { component, place: format!("{place:?}") })
+        })
+    }
+
+    /// Finds the first secret that no start could deliver.
+    fn wrong_secret(&self) -> Option<PlanError> {
+        let wrong = self.secrets.iter().enumerate().find_map(|(at, it)| {
+            let reason = if at >= MAX_SECRETS {
+                "a box has at most 256 secrets"
+            } else if !is_variable(&it.name) {
+                "its name is not that of a variable"
+            } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
+                TWICE
+            } else if path_of(it).is_some_and(|it| !is_place(it)) {
+                "its path is not absolute and normalized"
+            } else if path_of(it).is_some_and(|it| reserved_place(it).is_some()) {
+                "its path is one of the guest's own, as /proc and /a3s/skills are"
+            } else {
+                self.wrong_scope(it.scope)?
+            };
+            Some((it, reason))
+        });
+        wrong.map(|(it, reason)| PlanError::Secret { name: format!("{:?}", it.name), reason })
+    }
+
+    /// Finds the first variable that nobody could give at launch.
+    fn wrong_launch_variable(&self) -> Option<PlanError> {
+        let is_secret = |component, name: &str| {
+            let is_it = |it: &SecretPlan| {
+                it.delivery == SecretDelivery::Env
+                    && it.scope.includes(component)
+                    && it.name == name
+            };
+            self.secrets.iter().any(is_it)
+        };
+        let mut before = None;
+        self.launch_variables().enumerate().find_map(|(at, (component, name))| {
+            let reason = if at >= MAX_VARIABLES {
+                "a box has at most 256 variables that are given at launch"
+            } else if !is_variable(name) {
+                "its name is not that of a variable"
+            } else if before.replace((component, name)).is_some_and(|it| it >= (component, name)) {
+                "the variables that are given at launch are not sorted, or one is there twice"
+            } else if is_secret(component, name) {
+                "it is a secret of the component, too"
+            } else {
+                return None;
+            };
+            Some(PlanError::Component { component, setting: format!("env {name:?}"), reason })
+        })
+    }
+
+    /// Finds what would keep the agent from getting its task, or from reading it.
+    fn wrong_task(&self) -> Option<PlanError> {
+        let error = self.task.clone()?.checked().err()?;
+        Some(PlanError::Task(error.to_string()))
+    }
+}
+
+/// Returns the file as which a secret arrives.
+fn path_of(secret: &SecretPlan) -> Option<&str> {
+    match &secret.delivery {
+        SecretDelivery::Env => None,
+        SecretDelivery::File { path } => Some(path),
+    }
+}
+
+/// Finds the first rule or limit of a network that no filter has.
+fn wrong_network(network: &NetworkPlan) -> Option<PlanError> {
+    let NetworkPlan { mode: _, allow, deny, limits } = network;
+    let of = |name: &'static str, peers: &[PeerPlan]| {
+        peers.iter().find_map(|it| {
+            let reason = if !is_peer(&it.peer) {
+                "it is neither a domain nor an address"
+            } else if it.port == Some(0) {
+                NO_PORT
+            } else {
+                return None;
+            };
+            Some((format!("{name} {:?}", it.peer), reason))
+        })
+    };
+    let [connections, names] = [limits.connections, limits.names_per_minute].map(u64::from);
+    let bounds = [
+        ("connections", connections, 1..=u64::from(MOST_CONNECTIONS), "it is not from 1 to 512"),
+        ("rate", limits.bytes_per_second, LEAST_RATE..=MOST_RATE, "it is not from 64KiB to 16GiB"),
+        ("names", names, 1..=u64::from(MOST_NAMES), "it is not from 1 to 100000"),
+    ];
+    let wrong = bounds.into_iter().find(|(_, value, range, _)| !range.contains(value));
+    let limit = wrong.map(|(name, value, _, reason)| (format!("limits {name}={value}"), reason));
+    let wrong = of("allow", allow).or_else(|| of("deny", deny)).or(limit);
+    wrong.map(|(setting, reason)| PlanError::Network { setting, reason })
+}
+
+#[cfg(test)]
+mod tests;

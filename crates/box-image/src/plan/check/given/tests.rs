@@ -1,0 +1,294 @@
+use super::super::tests::{agent_refusal, refusal};
+use super::*;
+use crate::plan::tests::grown;
+use crate::plan::{ComponentName, NetworkMode, ScratchPlan, SharePlan, SkillPlan, TaskPlan};
+use crate::task::MAX_TASK;
+
+#[test]
+fn a_secret_has_a_name_and_a_place_of_its_own() {
+    let secret = |name: &str, path: Option<&str>| SecretPlan {
+        name: name.to_owned(),
+        scope: Scope::Both,
+        delivery: path
+            .map_or(SecretDelivery::Env, |it| SecretDelivery::File { path: it.to_owned() }),
+    };
+    let refusal = |secrets: &[SecretPlan]| refusal(|plan| plan.secrets = secrets.to_vec());
+    for (name, path, reason) in [
+        ("\u{1b}[2J", None, "its secret \"\\u{1b}[2J\": its name is not that of a variable"),
+        ("A", Some("run/key"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/run/../key"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/"), "its secret \"A\": its path is not absolute and normalized"),
+        ("A", Some("/run/\0"), "its secret \"A\": its path is not absolute and normalized"),
+        (
+            "A",
+            Some("/proc/self/key"),
+            "its secret \"A\": its path is one of the guest's own, as /proc and /a3s/skills are",
+        ),
+        (
+            "A",
+            Some("/task/spec.json"),
+            "its secret \"A\": its path is one of the guest's own, as /proc and /a3s/skills are",
+        ),
+    ] {
+        assert_eq!(refusal(&[secret(name, path)]), reason);
+    }
+    let twice = [secret("A", None), secret("A", Some("/run/key"))];
+    assert_eq!(refusal(&twice), "its secret \"A\": there are two of this name");
+    let many: Vec<_> = (0..=256).map(|it| secret(&format!("S{it}"), None)).collect();
+    assert_eq!(refusal(&many), "its secret \"S256\": a box has at most 256 secrets");
+    let mut plan = grown("{}");
+    plan.secrets = many[..256].to_vec();
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn a_scratch_disk_has_a_place_and_a_size() {
+    let disk = |guest: &str, size_bytes| ScratchPlan {
+        name: "tmp".to_owned(),
+        guest: guest.to_owned(),
+        size_bytes,
+        scope: Scope::Both,
+    };
+    let refusal = |disks: &[ScratchPlan]| refusal(|plan| plan.scratch = disks.to_vec());
+    for (guest, size, reason) in [
+        ("var", 1 << 20, "its place is not absolute and normalized"),
+        ("/sys/x", 1 << 20, "its place is one of the guest's own, as /proc and /a3s/skills are"),
+        (
+            "/a3s/bin/box-exec",
+            1 << 20,
+            "its place is one of the guest's own, as /proc and /a3s/skills are",
+        ),
+        ("/var", (1 << 20) - 1, "its size is not between 1 MiB and 1 TiB"),
+        ("/var", (1 << 40) + 1, "its size is not between 1 MiB and 1 TiB"),
+        ("/var", (1 << 20) + 1, "its size is no whole number of MiB"),
+    ] {
+        assert_eq!(refusal(&[disk(guest, size)]), format!("its scratch disk \"tmp\": {reason}"));
+    }
+    let four = ["/a", "/b", "/c", "/d"]
+        .map(|guest| ScratchPlan { name: guest[1..].to_owned(), ..disk(guest, 1 << 20) });
+    assert!(refusal(&four).ends_with("a box has at most 3 scratch disks"));
+    let mut plan = grown("{}");
+    plan.scratch = four[..3].to_vec();
+    assert_eq!(plan.check(), Ok(()));
+    plan.network.mode = NetworkMode::Shared;
+    assert_eq!(plan.check(), Ok(()));
+    plan.skills = vec![skill("hot", SkillMode::Mounted)];
+    assert_eq!(plan.check(), Err(PlanError::Devices(5)), "a network is a device, too");
+}
+
+#[test]
+fn a_variable_that_is_given_at_launch_has_a_name_and_a_place() {
+    let names = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+    let refused = |given: &[&str]| agent_refusal(|plan| plan.launch_env = names(given));
+    let form = "its name is not that of a variable";
+    assert_eq!(refused(&["A=B"]), format!("agent env \"A=B\": {form}"));
+    assert_eq!(refused(&["\u{1b}[2J"]), format!("agent env \"\\u{{1b}}[2J\": {form}"));
+    let order = "the variables that are given at launch are not sorted, or one is there twice";
+    assert_eq!(refused(&["B", "A"]), format!("agent env \"A\": {order}"));
+    assert_eq!(refused(&["A", "A"]), format!("agent env \"A\": {order}"));
+    let many: Vec<_> = (1000..1257).map(|it| format!("V{it}")).collect();
+    let refusal_of_many = agent_refusal(|plan| plan.launch_env = many.clone());
+    let most = "a box has at most 256 variables that are given at launch";
+    assert_eq!(refusal_of_many, format!("agent env \"V1256\": {most}"));
+    let secret =
+        SecretPlan { name: "A".to_owned(), scope: Scope::Agent, delivery: SecretDelivery::Env };
+    let both = refusal(|plan| {
+        plan.agent.launch_env = names(&["A"]);
+        plan.secrets = vec![secret.clone()];
+    });
+    assert_eq!(both, "agent env \"A\": it is a secret of the component, too");
+    let mut plan = grown("{}");
+    plan.secrets = vec![secret];
+    plan.agent.launch_env = many[..254].to_vec();
+    // The names of the components may be the same.
+    plan.business.as_mut().unwrap().launch_env = names(&["A", "V1000"]);
+    assert_eq!(plan.check(), Ok(()));
+    let all: Vec<_> = plan.launch_variables().collect();
+    assert_eq!(all.len(), 256);
+    assert_eq!(
+        (all[0], all[254]),
+        ((ComponentName::Agent, "V1000"), (ComponentName::Business, "A"))
+    );
+}
+
+fn skill(name: &str, mode: SkillMode) -> SkillPlan {
+    SkillPlan { name: name.to_owned(), mode, ..SkillPlan::default() }
+}
+
+fn share(name: &str, guest: &str, host: Option<&str>) -> SharePlan {
+    SharePlan {
+        name: name.to_owned(),
+        guest: guest.to_owned(),
+        access: Access::ReadWrite,
+        scope: Scope::Both,
+        host: host.map(str::to_owned),
+    }
+}
+
+#[test]
+fn a_share_proposes_a_directory_below_and_no_other() {
+    let long = "a/".repeat(2049);
+    for (host, fault) in [
+        ("/etc", "an absolute path"),
+        ("../..", "`..` leads out of it"),
+        ("a/../../b", "`..` leads out of it"),
+        ("", "an empty path"),
+        ("a\0b", "an invisible character"),
+        ("a\u{202e}b", "an invisible character"),
+        (&long, "longer than 4096 bytes"),
+    ] {
+        assert_eq!(
+            refusal(|plan| plan.shares = vec![share("work", "/work", Some(host))]),
+            format!(
+                "its share \"work\" proposes {host:?}: {fault}; a share proposes a directory below the one in which the box \
+                 is launched, or none"
+            )
+        );
+    }
+    let mut plan = grown("{}");
+    plan.shares = vec![share("work", "/work", Some("./src")), share("work-2", "/work/2", None)];
+    assert_eq!(plan.check(), Ok(()));
+}
+
+#[test]
+fn a_share_has_a_name_a_place_and_somebody_who_sees_it() {
+    let refusal = |shares: &[SharePlan]| refusal(|plan| plan.shares = shares.to_vec());
+    let form = "a name has lower-case letters, digits and inner hyphens, at most 63";
+    assert_eq!(refusal(&[share("a=b", "/a", None)]), format!("its share \"a=b\": {form}"));
+    let place = "its place is one of the guest's own, as /proc and /a3s/skills are";
+    assert_eq!(refusal(&[share("a", "/task/x", None)]), format!("its share \"a\": {place}"));
+    let twice = [share("a", "/a", None), share("a", "/b", None)];
+    assert_eq!(refusal(&twice), "its share \"a\": there are two of this name");
+    let mut plan = grown("{}");
+    plan.business = None;
+    plan.shares = vec![SharePlan { scope: Scope::Business, ..share("a", "/a", None) }];
+    let nobody = "its share \"a\": it is for a business application, and the box has none";
+    assert_eq!(plan.check().unwrap_err().to_string(), nobody);
+}
+
+#[test]
+fn what_is_mounted_hides_nothing_else() {
+    let disk = |guest: &str| ScratchPlan {
+        name: "disk".to_owned(),
+        guest: guest.to_owned(),
+        size_bytes: 1 << 20,
+        scope: Scope::Business,
+    };
+    let secret = |path: &str, scope| SecretPlan {
+        name: "KEY".to_owned(),
+        scope,
+        delivery: SecretDelivery::File { path: path.to_owned() },
+    };
+    let set = |share: SharePlan, disk: ScratchPlan, secret: SecretPlan| {
+        move |plan: &mut RunPlan| {
+            plan.shares = vec![share];
+            plan.scratch = vec![disk];
+            plan.secrets = vec![secret];
+        }
+    };
+    let key = || secret("/run/key", Scope::Both);
+    for (component, place, change) in [
+        ("business", "/a/b", set(share("s", "/a", None), disk("/a/b"), key())),
+        ("business", "/a", set(share("s", "/a", None), disk("/a"), key())),
+        ("agent", "/run/key", set(share("s", "/run", None), disk("/b"), key())),
+        ("agent", "/run/key/a", set(share("s", "/run/key/a", None), disk("/b"), key())),
+    ] {
+        let hidden =
+            "or one inside another: a directory alone may be in another or on a scratch disk";
+        assert_eq!(refusal(change), format!("{component} has two things at {place:?}, {hidden}"));
+    }
+    let apart = [
+        set(share("s", "/disk/a", None), disk("/disk"), key()),
+        set(share("s", "/a", None), disk("/run"), secret("/run/key", Scope::Agent)),
+    ];
+    for change in apart {
+        let mut plan = grown("{}");
+        change(&mut plan);
+        assert_eq!(plan.check(), Ok(()));
+    }
+}
+
+#[test]
+fn a_skill_has_a_name_of_a_directory_and_texts_of_one_line() {
+    let refusal = |skills: &[SkillPlan]| refusal(|plan| plan.skills = skills.to_vec());
+    let baked = |name: &str| skill(name, SkillMode::Baked);
+    let form = "a name has lower-case letters, digits and inner hyphens, at most 63";
+    for name in ["", "..", "../../proc", "a/b", "A"] {
+        assert_eq!(refusal(&[baked(name)]), format!("its skill {name:?}: {form}"));
+    }
+    let text = "its description, version or author is too long, or not of one line";
+    for description in ["a\u{1b}[2J".to_owned(), "a".repeat(1025)] {
+        let long = SkillPlan { description: Some(description), ..baked("a") };
+        assert_eq!(refusal(&[long]), format!("its skill \"a\": {text}"));
+    }
+    let twice = refusal(&[baked("a"), skill("a", SkillMode::Mounted)]);
+    assert_eq!(twice, "its skill \"a\": there are two of this name");
+}
+
+#[test]
+fn the_rules_of_a_network_are_those_of_a_filter() {
+    let peer = |peer: &str, port| PeerPlan { peer: peer.to_owned(), port };
+    let allowed = |it| move |plan: &mut RunPlan| plan.network.allow = vec![it];
+    for text in ["", "*", "com", "https://a.example", "a.example:80", "10.0.0.0/33", "1.2.3.0x7"] {
+        let reason = "it is neither a domain nor an address";
+        let refused = refusal(allowed(peer(text, None)));
+        assert_eq!(refused, format!("its network allow {text:?}: {reason}"));
+    }
+    let port = "its network allow \"a.example\": a port is from 1 to 65535";
+    assert_eq!(refusal(allowed(peer("a.example", Some(0)))), port);
+    let denied = refusal(|plan| plan.network.deny = vec![peer("\u{1b}[2J", None)]);
+    assert!(denied.starts_with("its network deny \"\\u{1b}[2J\": "), "{denied}");
+    for (connections, rate, names, refused) in [
+        (0, 1 << 20, 1, "limits connections=0: it is not from 1 to 512"),
+        (513, 1 << 20, 1, "limits connections=513: it is not from 1 to 512"),
+        (1, 65_535, 1, "limits rate=65535: it is not from 64KiB to 16GiB"),
+        (1, u64::MAX, 1, "limits rate=18446744073709551615: it is not from 64KiB to 16GiB"),
+        (1, 1 << 20, 0, "limits names=0: it is not from 1 to 100000"),
+        (1, 1 << 20, 100_001, "limits names=100001: it is not from 1 to 100000"),
+    ] {
+        let set = |plan: &mut RunPlan| {
+            plan.network.limits.connections = connections;
+            plan.network.limits.bytes_per_second = rate;
+            plan.network.limits.names_per_minute = names;
+        };
+        assert_eq!(refusal(set), format!("its network {refused}"));
+    }
+    for text in ["a.example", "*.a.example", "10.0.0.0/8", "::1"] {
+        let mut plan = grown("{}");
+        allowed(peer(text, Some(1)))(&mut plan);
+        assert_eq!(plan.check(), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn a_task_is_one_that_can_be_given() {
+    let task = TaskPlan {
+        id: "t".to_owned(),
+        kind: "review".to_owned(),
+        description: "Look.".to_owned(),
+        input: Some("{\"a\":1}".to_owned()),
+        tags: Vec::new(),
+        timeout_seconds: Some(60),
+    };
+    let input = |text: &str| TaskPlan { input: Some(text.to_owned()), ..task.clone() };
+    for (changed, why) in [
+        (TaskPlan { id: " ".to_owned(), ..task.clone() }, "its task: its `id` is empty"),
+        (
+            TaskPlan { tags: vec!["a\0".to_owned()], ..task.clone() },
+            "its task: its `tags` has a zero",
+        ),
+        (
+            TaskPlan { timeout_seconds: Some(0), ..task.clone() },
+            "its task: its `timeout_seconds` is 0",
+        ),
+        (input("1,\"tags\":[]"), "its task: its `input` is not JSON: trailing characters"),
+        (input(""), "its task: its `input` is not JSON: EOF"),
+        (input(&format!("\"{}\"", "a".repeat(MAX_TASK))), "its task: it has 49"),
+    ] {
+        let refused = refusal(|plan| plan.task = Some(changed));
+        assert!(refused.starts_with(why), "{refused}");
+    }
+    let mut plan = grown("{}");
+    plan.task = Some(task);
+    assert_eq!(plan.check(), Ok(()));
+}
