@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use box_image::secrets::config_secrets;
 use kdl::KdlNode;
 
 use super::explain::Words;
@@ -51,7 +52,10 @@ fn equals(header: &str, base: usize) -> Option<Diagnostic> {
     if value.is_empty() || name.contains(is_blank) || KdlNode::parse(name).is_err() {
         return None;
     }
-    let statement = intended(name, value).unwrap_or_else(|| format!("{name} \"value\""));
+    // A secret is not repeated, and one that is a plain word could not be told from the help's own.
+    let shown = Some(value).filter(|_| config_secrets(header).is_empty());
+    let statement = shown.and_then(|value| intended(name, value));
+    let statement = statement.unwrap_or_else(|| format!("{name} \"value\""));
     Some(SYNTAX.about("kdl-equals", &statement, Span::at(base + at, 1)))
 }
 

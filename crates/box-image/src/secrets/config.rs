@@ -228,7 +228,10 @@ impl Secrets {
                 return format!("{MASK}{}", &piece[part.len()..]);
             }
             let word = |word: &str| {
-                let inner = word.trim_end_matches(is_end).trim_matches(|c| ",.;:()".contains(c));
+                // The quote that ends the piece is of its last word: write `NAME value`.
+                let inner =
+                    word.trim_end_matches(|c| is_end(c) || is_quote(c) || "…\\".contains(c));
+                let inner = inner.trim_matches(|c| ",.;:()[]/".contains(c));
                 let hides = is_distinct(inner) && self.has(inner, visible);
                 if hides { word.replace(inner, MASK) } else { word.to_owned() }
             };
@@ -435,6 +438,9 @@ mod tests {
             ("`b` is a bad thing", "`****` is a bad thing"),
             ("unknown `hunter…`, `hun`", "unknown `****…`, `hun`"),
             ("write x=hunter2", "write x=****"),
+            ("write `X hunter2`", "write `X ****`"),
+            ("write `X [hunter2]`", "write `X [****]`"),
+            ("write \"/hunter2\", `X hunter2…`", "write \"/****\", `X ****…`"),
             (r##"write `"r#\"hunter2\"#"`"##, r##"write `"r#\"****\"#"`"##),
             ("`a\u{fffd}b éé \"c`", "`****\"c`"),
             ("did you mean `env`?", "did you mean `env`?"),
