@@ -66,7 +66,8 @@ pub fn resolve(wanted: &str, passwd: &str, group: &str) -> Result<Account, Unkno
     };
     let home = entry.and_then(|it| it.rest.get(3)).filter(|home| home.starts_with('/'));
     if uid == NO_ID || gid == NO_ID {
-        return Err(unknown(PASSWD));
+        let is_groups = uid != NO_ID && named_group.is_some();
+        return Err(unknown(if is_groups { GROUP } else { PASSWD }));
     }
     Ok(Account { user: User { uid, gid, groups }, home: home.map(|it| (*it).to_owned()) })
 }
@@ -158,5 +159,9 @@ mod tests {
         assert_eq!(unknown.names, ["broken", "root", "app"]);
         assert_eq!(resolved("4294967295").unwrap_err().file, PASSWD);
         assert_eq!(resolved("app:none").unwrap_err().file, GROUP);
+        assert_eq!(resolved("app:4294967295").unwrap_err().file, GROUP);
+        let group = "nobody:x:4294967295:\n";
+        let none = resolve("app:nobody", PASSWD_TEXT, group).unwrap_err();
+        assert_eq!(none.to_string(), "/etc/group has no \"nobody\"");
     }
 }
