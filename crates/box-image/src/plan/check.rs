@@ -23,7 +23,7 @@ pub const PLAN_MAX: u64 = 1 << 20;
 pub const MAX_SCRATCH: usize = 3;
 
 /// The reason of what has a name that [`is_name`] refuses.
-const NOT_A_NAME: &str = "a name has lower-case letters, digits and inner hyphens, at most 63";
+const NOT_A_NAME: &str = "a name has lower-case letters, digits and inner hyphens, at most 64";
 /// The reason of a port that nothing can listen at.
 const NO_PORT: &str = "a port is from 1 to 65535";
 
