@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_tree::{Content, InodeId, Tree};
+use host_fs::checkout::Directory;
 use host_fs::{FileError, checkout};
 
 use read::Reader;
@@ -97,9 +98,9 @@ impl Together {
 /// # Errors
 /// [`FilesError`].
 pub fn directory(checkout: &Path, path: &Path) -> Result<Files, FilesError> {
-    check_directory(checkout, path)?;
+    let open = open_directory(checkout, path)?;
     let mut reader = Reader::new(path);
-    reader.directory(path, Tree::ROOT)?;
+    reader.directory(path, &open, Tree::ROOT)?;
     Ok(reader.files)
 }
 
@@ -129,11 +130,15 @@ pub fn any(checkout: &Path, path: &Path) -> Result<Source, FilesError> {
 /// # Errors
 /// [`FilesError`].
 pub fn check_directory(checkout: &Path, path: &Path) -> Result<(), FilesError> {
+    open_directory(checkout, path).map(drop)
+}
+
+fn open_directory(checkout: &Path, path: &Path) -> Result<Directory, FilesError> {
     if !path.is_dir() {
         return Err(FilesError::NotADirectory(path.to_owned()));
     }
-    let inside = checkout::inside(checkout, path).map_err(FileError::of("read", path))?;
-    inside.map(drop).ok_or_else(|| FilesError::Outside(path.to_owned()))
+    let open = checkout::open_directory(checkout, path).map_err(FileError::of("read", path))?;
+    open.ok_or_else(|| FilesError::Outside(path.to_owned()))
 }
 
 #[cfg(test)]

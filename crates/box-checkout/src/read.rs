@@ -1,15 +1,15 @@
 //! Reads files into a tree.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree};
 use host_fs::FileError;
-use host_fs::checkout::is_repository;
-use host_fs::read::{Links, ReadError, open_regular, read_open};
+use host_fs::checkout::{Directory, Entry, is_repository};
+use host_fs::read::{ReadError, read_open};
 
 use crate::{BYTES_MAX, Files, FilesError};
 
@@ -28,38 +28,40 @@ impl<'p> Reader<'p> {
         Self { files, root, bytes: 0 }
     }
 
-    /// Reads everything in a directory, which becomes that of the tree.
-    pub(crate) fn directory(&mut self, path: &Path, into: InodeId) -> Result<(), FilesError> {
-        let failed = |error| FileError::of("read", path)(error);
-        for entry in fs::read_dir(path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if is_repository(&entry.file_name()) {
+    /// Reads everything in an open directory, which becomes that of the tree.
+    pub(crate) fn directory(
+        &mut self,
+        path: &Path,
+        open: &Directory,
+        into: InodeId,
+    ) -> Result<(), FilesError> {
+        for name in open.names().map_err(FileError::of("read", path))? {
+            if is_repository(&name) {
                 continue;
             }
-            let inode = self.entry(&entry.path())?;
+            let path = path.join(&name);
+            let entry = open.entry(&name).map_err(FileError::of("read", &path))?;
+            let inode = self.entry(&path, entry)?;
             if self.files.tree.inode(inode).names().is_none_or(|names| !names.is_empty()) {
-                self.files.tree.link(into, entry.file_name().as_bytes(), inode);
+                self.files.tree.link(into, name.as_bytes(), inode);
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path) -> Result<InodeId, FilesError> {
-        let failed = |error| FileError::of("read", path)(error);
-        let metadata = fs::symlink_metadata(path).map_err(failed)?;
-        if metadata.is_dir() {
-            let inode = self.files.tree.add(Inode::directory(Meta::root_owned(0o755)));
-            self.directory(path, inode)?;
-            Ok(inode)
-        } else if metadata.is_symlink() {
-            let target = fs::read_link(path).map_err(failed)?;
-            let link = Leaf::Symlink(target.into_os_string().into_vec());
-            Ok(self.files.tree.add(Inode::leaf(Meta::root_owned(0o777), link)))
-        } else if metadata.is_file() {
-            let file = open_regular(path, Links::Refuse).map_err(|error| failed(error.into()))?;
-            self.file(path, &file)
-        } else {
-            Err(FilesError::Special(path.to_owned()))
+    fn entry(&mut self, path: &Path, entry: Entry) -> Result<InodeId, FilesError> {
+        match entry {
+            Entry::Directory(open) => {
+                let inode = self.files.tree.add(Inode::directory(Meta::root_owned(0o755)));
+                self.directory(path, &open, inode)?;
+                Ok(inode)
+            }
+            Entry::Link(target) => {
+                let link = Leaf::Symlink(target.into_vec());
+                Ok(self.files.tree.add(Inode::leaf(Meta::root_owned(0o777), link)))
+            }
+            Entry::File(file) => self.file(path, &file),
+            Entry::Special => Err(FilesError::Special(path.to_owned())),
         }
     }
 

@@ -17,32 +17,49 @@ pub use foreign::ForeignWriter;
 pub use harmless::Harmless;
 
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
-/// reading direction.
+/// reading direction. The two selectors by which a character is an emoji or a text (U+FE0E and U+FE0F) stay.
+///
+/// Invisible are the control characters and Unicode's `Default_Ignorable_Code_Point`
+/// (<https://www.unicode.org/reports/tr44/#Default_Ignorable_Code_Point>), and a few that fonts show as nothing.
 pub const fn visible(c: char) -> char {
     match c {
         '\0'..='\u{1f}'
         | '\u{7f}'..='\u{9f}'
         | '\u{ad}'
+        | '\u{34f}'
         | '\u{61c}'
-        | '\u{180e}'
+        | '\u{115f}'..='\u{1160}'
+        | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0d}'
         | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{13430}'..='\u{13455}'
+        | '\u{16fe4}'
+        | '\u{1bca0}'..='\u{1bca3}'
         | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e007f}' => char::REPLACEMENT_CHARACTER,
+        | '\u{e0000}'..='\u{e0fff}' => char::REPLACEMENT_CHARACTER,
         c => c,
     }
 }
 
 /// Finds the characters of a text of several lines that hide something from whoever reads it in an editor: those that
 /// [`visible`] replaces, but for what every text may have. That is line feeds, with or without a carriage return before
-/// them, tabs, a byte order mark at the start, and the two joiners that scripts and emoji are made with (U+200C and U+200D).
-/// Each comes with its offset in bytes.
+/// them, tabs, a byte order mark at the start, and one of each that scripts and emoji are made with after a character that
+/// is seen: a selector (U+FE0E and U+FE0F), and a joiner (U+200C and U+200D). Each comes with its offset in bytes.
 pub fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let is_joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}');
+    let is_selector = |c: char| matches!(c, '\u{fe0e}' | '\u{fe0f}');
+    let before = move |at: usize| text[..at].chars().next_back().filter(|c| !c.is_whitespace());
     let may_be = move |at: usize, c: char| match c {
-        '\n' | '\t' | '\u{200c}' | '\u{200d}' => true,
+        '\n' | '\t' => true,
+        c if is_joiner(c) => before(at).is_some_and(|it| !is_joiner(it)),
+        c if is_selector(c) => before(at).is_some_and(|it| !is_joiner(it) && !is_selector(it)),
         '\r' => text[at + 1..].starts_with('\n'),
         '\u{feff}' => at == 0,
         c => visible(c) == c,
@@ -221,8 +238,19 @@ mod tests {
             let found = hidden(&text).next().is_some();
             assert_eq!(found, !matches!(hostile, "\n" | "\t"), "{hostile:?}");
         }
-        let text = "\u{feff}a\r\nb\t👩\u{200d}🔬 می\u{200c}خواهم\u{a0}";
+        let text = "\u{feff}a\r\nb\t👩\u{200d}🔬 می\u{200c}خواهم\u{a0} ❤\u{fe0f}\u{200d}🔥";
         assert_eq!(hidden(text).count(), 0);
+        // A message in bits, and one in bytes.
+        for run in
+            ["a\u{200d}\u{200c}", "a\u{200d}\u{fe0f}", "a\u{fe0f}\u{fe0e}", " \u{200c}", "\u{fe0f}"]
+        {
+            assert_eq!(hidden(run).count(), 1, "{run:?}");
+        }
+        for c in
+            ["\u{34f}", "\u{fe00}", "\u{3164}", "\u{ffa0}", "\u{e0100}", "\u{e01ef}", "\u{e0fff}"]
+        {
+            assert_eq!(hidden(&format!("a{c}b")).count(), 1, "{c:?}");
+        }
         assert_eq!(hidden("é\u{feff}\r").collect::<Vec<_>>(), [(2, '\u{feff}'), (5, '\r')]);
     }
 

@@ -1,12 +1,16 @@
 //! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
 
+mod directory;
+
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::ErrorKind::{InvalidInput, NotFound};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+pub use directory::{Directory, Entry};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::kernel;
@@ -37,9 +41,14 @@ fn check_kept(path: &Path, inner: &Path) -> io::Result<()> {
 }
 
 /// Returns whether a name in a directory is that of a repository's own files, which are not checked in: keys to the
-/// repository can be in them, for example.
+/// repository can be in them, for example. Some file systems take `.GIT` and the short name `GIT~1` for `.git`.
 pub fn is_repository(name: &OsStr) -> bool {
-    REPOSITORIES.iter().any(|it| name == *it)
+    let is_short = |name: &str| {
+        let number = name.get(..4).filter(|it| it.eq_ignore_ascii_case("git~")).map(|_| &name[4..]);
+        number.is_some_and(|it| it.parse::<u32>().is_ok())
+    };
+    REPOSITORIES.iter().any(|it| name.eq_ignore_ascii_case(it))
+        || name.to_str().is_some_and(is_short)
 }
 
 /// Checks that a path is in the checkout, and returns it without symbolic links.
@@ -65,13 +74,34 @@ pub fn open_inside(checkout: &Path, path: &Path) -> io::Result<Option<File>> {
 /// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
 /// after the path was resolved.
 fn open_below(checkout: &Path, inner: &Path) -> io::Result<File> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut directory = openat(CWD, checkout, flags, Mode::empty())?;
-    for name in inner.parent().unwrap_or(inner) {
-        directory = openat(&directory, name, flags, Mode::empty())?;
-    }
+    let directory = handle(checkout, inner.parent().unwrap_or(inner))?;
     let name = inner.file_name().map_or(Path::new("."), Path::new);
     Ok(open_regular_at(&directory, name, Links::Refuse)?)
+}
+
+/// Returns a handle of a directory below the checkout, which is reached as in [`open_below`].
+fn handle(checkout: &Path, inner: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = openat(CWD, checkout, flags, Mode::empty())?;
+    for name in inner {
+        directory = openat(&directory, name, flags, Mode::empty())?;
+    }
+    Ok(directory)
+}
+
+/// Opens a directory for reading, or returns `None` if its path leads out of the checkout: also if somebody changes the
+/// checkout meanwhile, as of [`open_inside`].
+///
+/// # Errors
+/// Those of [`inside`], that it is no directory, and that a file system of the kernel is mounted in it.
+pub fn open_directory(checkout: &Path, path: &Path) -> io::Result<Option<Directory>> {
+    let (checkout, path) = (real(checkout)?, real(path)?);
+    let Ok(inner) = path.strip_prefix(&checkout) else { return Ok(None) };
+    check_kept(&path, inner)?;
+    if let Some(place) = kernel::around_or_below(&path)? {
+        return Err(kernel::no_files(&place));
+    }
+    Directory::open(&handle(&checkout, inner)?, OsStr::new(".")).map(Some)
 }
 
 /// Opens a regular file of the checkout for reading, as [`open_inside`] does.
@@ -219,6 +249,42 @@ mod tests {
         open_below(&checkout, Path::new("a/file")).unwrap();
         for link in ["directory/file", "a/link"] {
             open_below(&checkout, Path::new(link)).unwrap_err();
+        }
+        handle(&checkout, Path::new("directory")).unwrap_err();
+    }
+
+    #[test]
+    fn a_directory_is_read_where_it_was_opened() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("a/sub")).unwrap();
+        fs::create_dir(outer.path().join("sub")).unwrap();
+        for (place, text) in [("checkout/a/sub/file", "inner"), ("sub/file", "secret")] {
+            fs::write(outer.path().join(place), text).unwrap();
+        }
+        symlink("sub", checkout.join("a/link")).unwrap();
+        let open = open_directory(&checkout, &checkout.join("a")).unwrap().unwrap();
+        assert_eq!(open.names().unwrap(), ["link", "sub"]);
+        let Entry::Directory(sub) = open.entry("sub".as_ref()).unwrap() else { panic!() };
+        assert!(matches!(open.entry("link".as_ref()).unwrap(), Entry::Link(to) if to == "sub"));
+        // Somebody puts links in the places of both directories.
+        fs::rename(checkout.join("a/sub"), checkout.join("a/moved")).unwrap();
+        symlink(outer.path().join("sub"), checkout.join("a/sub")).unwrap();
+        assert!(matches!(open.entry("sub".as_ref()).unwrap(), Entry::Link(_)));
+        fs::rename(checkout.join("a"), checkout.join("b")).unwrap();
+        symlink(outer.path(), checkout.join("a")).unwrap();
+        let Entry::File(file) = sub.entry("file".as_ref()).unwrap() else { panic!() };
+        assert_eq!(io::read_to_string(file).unwrap(), "inner");
+        assert!(open_directory(&checkout, &checkout.join("a")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_repository_is_known_in_any_spelling() {
+        for name in [".git", ".GIT", ".Jj", ".hg", "git~1", "GIT~2"] {
+            assert!(is_repository(OsStr::new(name)), "{name}");
+        }
+        for name in ["git", ".gitignore", "git~", "git~a", "a.git", "\u{e4}\u{e4}"] {
+            assert!(!is_repository(OsStr::new(name)), "{name}");
         }
     }
 

@@ -259,7 +259,11 @@ fn create_console(path: &Path) -> Result<File, LaunchError> {
     let make = || -> io::Result<File> {
         // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
         // pauses.
-        let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+        // An earlier box may have made a link of it, in a directory that it could write to. `/dev/stdout` is root's.
+        if !path.starts_with("/dev") {
+            flags |= OFlag::O_NOFOLLOW;
+        }
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags.bits());
         options.open(path)

@@ -3,11 +3,12 @@
 //! A box names what it wants to see. Only the command line says what it gets.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::thread;
 
 use box_image::plan::SKILLS_PATH;
-use box_image::text::shown;
+use box_image::text::{shell_word, shown};
 use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use box_skill::is_skill;
@@ -237,9 +238,13 @@ fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
     if !host.is_absolute() && found.is_in(Path::new(".")) {
         return Ok(found);
     }
-    let (name, host, real) = (&share.name, host.display(), found.host().display());
-    let message = format!("{host}, which the box proposes for its share {name}, leads to {real}");
-    Err(usage(&message, &format!("if you mean that directory: `--share {name}={real}`")))
+    let (name, host, real) = (&share.name, host.display(), found.host());
+    let message =
+        format!("{host}, which the box proposes for its share {name}, leads to {}", real.display());
+    let mut option = OsString::from(format!("{name}="));
+    option.push(real);
+    let option = shell_word(option);
+    Err(usage(&message, &format!("if you mean that directory: `--share {option}`")))
 }
 
 /// Returns a notice for each directory that the box is shown.

@@ -6,7 +6,7 @@ use std::future::pending;
 use box_image::wire::{Denied, Follow, GuestMessage, RuleChange};
 use box_image::{NetworkMode, PeerPlan};
 use egress_proxy::{Decision, is_own};
-use egress_rules::{Local, Rules};
+use egress_rules::{Local, Rules, USUAL_PORTS};
 
 use super::Supervisor;
 use crate::network::Network;
@@ -25,6 +25,14 @@ pub(super) async fn next_denied(network: Option<&mut Network>) -> Decision {
 /// Returns rules in their order, each once.
 fn sorted(rules: Vec<PeerPlan>) -> Vec<PeerPlan> {
     rules.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Returns what a user gives a box by allowing it this by hand: the ports that the rule is about, and no other.
+fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
+    let Some(local) = Local::of(rule) else { return Vec::new() };
+    let ports = rule.port.map_or_else(|| USUAL_PORTS.to_vec(), |port| vec![port]);
+    let peer = local.plan().peer;
+    ports.into_iter().map(|port| PeerPlan { peer: peer.clone(), port: Some(port) }).collect()
 }
 
 /// Refuses rules about addresses that are not on the internet, and that nobody has given the box.
@@ -57,7 +65,7 @@ impl Supervisor {
         };
         let mut local = record.network_local.clone();
         if !change.replace {
-            local.extend(change.allow.iter().filter_map(Local::of).map(|it| it.plan()));
+            local.extend(change.allow.iter().flat_map(given_by));
             local = sorted(local);
         }
         let plan = change.of(&record.network);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use box_image::ErrorCode::*;
+use box_image::text::{shell_path, shell_word};
 use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
 use error_report::Explanation;
@@ -96,11 +97,12 @@ impl Explain for ExportError {
 
 /// Returns what to write or run where a path has something else than an image.
 fn instead(path: &Path, expected: Form, found: Found) -> String {
-    let path = path.display();
-    let form = |form: Form| format!("\"{}{path}\"", form.prefix());
+    let form = |form: Form| format!("\"{}{}\"", form.prefix(), path.display());
+    // As one word of a shell: whoever wrote the Boxfile chose it.
+    let word = |before: &str, after: &str| shell_word(format!("{before}{}{after}", path.display()));
     match (found, expected) {
         (Found::Nothing | Found::Lacks(_), Form::Layout) => {
-            format!("copy an image there: skopeo copy docker://NAME oci:{path}:latest")
+            format!("copy an image there: skopeo copy docker://NAME {}", word("oci:", ":latest"))
         }
         (Found::Nothing, _) => {
             "a relative path starts from the directory of the file that has the reference"
@@ -112,9 +114,12 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
         (Found::Directory, _) => {
             format!("an image layout in a directory is {}", form(Form::Layout))
         }
-        (Found::SkopeoDirectory, _) => format!("run: skopeo copy dir:{path} oci:IMAGE:latest"),
+        (Found::SkopeoDirectory, _) => {
+            format!("run: skopeo copy {} oci:IMAGE:latest", word("dir:", ""))
+        }
         (Found::Compressed { program, .. }, _) => format!(
-            "an archive is read in place: run `{program} {path}`, and name the file that this leaves"
+            "an archive is read in place: run `{program} {}`, and name the file that this leaves",
+            shell_path(path)
         ),
         (Found::Other("a Dockerfile"), _) => {
             "build it, and name the image: docker buildx build --output type=oci,dest=IMAGE.tar . \
@@ -122,10 +127,10 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
                 .to_owned()
         }
         (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), Form::OciArchive) => {
-            format!("make it with `skopeo copy docker://NAME oci-archive:{path}`")
+            format!("make it with `skopeo copy docker://NAME {}`", word("oci-archive:", ""))
         }
         (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), _) => {
-            format!("make it with `docker save NAME -o {path}`")
+            format!("make it with `docker save NAME -o {}`", shell_path(path))
         }
         (Found::LfsPointer, _) => FETCH_LFS.to_owned(),
         (Found::OciArchive, _) => format!("write {}", form(Form::OciArchive)),
