@@ -1,7 +1,7 @@
 //! Traces of merges, editors and web pages in a text that people edit.
 //!
-//! A text that is read is what it looks like in an editor: no character of it is invisible, and none makes a part of it
-//! pass for a comment, or a comment for a part of it ([Trojan Source](https://trojansource.codes), CVE-2021-42574).
+//! A reviewer sees in an editor what is read: no character of the text is invisible, and none makes code pass for a
+//! comment, or a comment for code ([Trojan Source](https://trojansource.codes), CVE-2021-42574).
 
 use box_image::text::hidden;
 
@@ -29,14 +29,14 @@ pub(crate) fn unmerged(text: &str) -> Option<Diagnostic> {
     conflict(text).map(|line| SYNTAX.at("conflict", line))
 }
 
-/// Returns what is wrong with a text of settings before it is read: lines that a merge left, and characters that hide
-/// something.
+/// Returns the faults of a text of settings that are looked for before it is read: lines that a merge left, and
+/// characters that hide something.
 pub fn text_faults(text: &str) -> Vec<Diagnostic> {
     unmerged(text).map_or_else(|| hidden_characters(text, None), |error| vec![error])
 }
 
-/// Returns the errors of the characters that hide something: of each line the first, and of a thousand lines. `escape` writes a character's number
-/// as a text in quotes has it; without one there is no such form.
+/// Returns an error for the first character of each line that hides something, for at most [`MOST_KEPT`] lines. `escape`
+/// writes the number of a character as an escape of a text in quotes; the syntax has no escapes if it is `None`.
 pub(crate) fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -> Vec<Diagnostic> {
     let mut end = 0;
     let first_of_line = hidden(text).filter(move |(at, _)| {
@@ -50,7 +50,7 @@ pub(crate) fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -
     first_of_line.take(MOST_KEPT).map(error).collect()
 }
 
-/// Returns the error of one that hides something.
+/// Returns the error of a character that hides something.
 fn hidden_character(span: Span, c: char, escape: Option<fn(u32) -> String>) -> Diagnostic {
     if c == '\r' {
         return SYNTAX.at("return", span);

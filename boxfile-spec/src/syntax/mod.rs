@@ -18,7 +18,7 @@ use crate::{Diagnostic, Source, Span, Syntax, edited, schema};
 /// Reads a text; what cannot be read is reported and left out.
 pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
     let own = Sink::default();
-    let tree = match source.syntax {
+    let mut tree = match source.syntax {
         Syntax::Kdl => kdl::read(&source.text, &own),
         Syntax::Toml => toml::read(&source.text, &own),
     };
@@ -31,7 +31,6 @@ pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
         sink.report(error);
         return Tree::default();
     }
-    let mut tree = tree;
     if (!found.is_empty() || tree.nodes.iter().any(is_marker))
         && let Some(error) = edited::unmerged(&source.text)
     {

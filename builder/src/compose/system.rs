@@ -1,5 +1,5 @@
-//! The files that a box adds to a component's root: its names and its resolver, accounts where the image has none, and the places
-//! at which init mounts things.
+//! The files that a box adds to a component's root: its names and its resolver, accounts if the image has none, and the
+//! places at which init mounts things.
 //!
 //! They are a layer of their own, `/boxbuild/system/agent`, which init puts above the image: what an image has is left
 //! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes

@@ -38,8 +38,8 @@ pub fn lines(permissions: &[Permission]) -> impl Iterator<Item = String> {
 }
 
 impl RunPlan {
-    /// Lists what the box may do. The network, the users of the components and the machine are always listed; everything else is if
-    /// the plan asks for it. The texts are safe for a terminal.
+    /// Lists what the box may do. The network, the users of the components and the machine are always listed; everything
+    /// else is if the plan asks for it. The texts are safe for a terminal.
     pub fn permissions(&self) -> Vec<Permission> {
         // No `..`: a new field of the plan is listed here, or does not concern the host.
         let Self {

@@ -123,11 +123,13 @@ pub const MAX_SERVICE: usize = 100;
 
 /// Returns whether `text` is a host name's label (RFC 1123, section 2.1).
 pub fn is_label(text: &str) -> bool {
+    text.len() <= MAX_LABEL && is_hyphenated(text)
+}
+
+/// Returns whether a text has ASCII letters, digits and inner hyphens alone, and at least one of them.
+fn is_hyphenated(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    (1..=MAX_LABEL).contains(&text.len())
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
 /// The greatest length of a name of a Boxfile: that of a skill's (<https://agentskills.io/specification>).
@@ -136,11 +138,9 @@ pub const MAX_NAME: usize = 64;
 /// Returns whether `text` may name a box, a skill, a share or the like in a Boxfile: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`,
 /// at most [`MAX_NAME`].
 pub fn is_name(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=MAX_NAME).contains(&text.len())
-        && text.bytes().all(inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    text.len() <= MAX_NAME
+        && is_hyphenated(text)
+        && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// Returns a server's `HOST` or `HOST:PORT` in lower case, or `None` if `text` is not one: the host is

@@ -33,11 +33,16 @@ pub fn inside(checkout: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
 
 /// Checks that a path without links, `inner` below the checkout, may be checked in.
 fn check_kept(path: &Path, inner: &Path) -> io::Result<()> {
+    check_no_repository(inner)?;
+    kernel::around(path)?.map_or(Ok(()), |place| Err(kernel::no_files(&place)))
+}
+
+fn check_no_repository(inner: &Path) -> io::Result<()> {
     if let Some(name) = inner.iter().find(|name| is_repository(name)) {
         let text = format!("{} is not checked in", Path::new(name).display());
         return Err(io::Error::new(InvalidInput, text));
     }
-    kernel::around(path)?.map_or(Ok(()), |place| Err(kernel::no_files(&place)))
+    Ok(())
 }
 
 /// Returns whether a name in a directory is that of a repository's own files, which are not checked in: keys to the
@@ -97,7 +102,7 @@ fn handle(checkout: &Path, inner: &Path) -> io::Result<OwnedFd> {
 pub fn open_directory(checkout: &Path, path: &Path) -> io::Result<Option<Directory>> {
     let (checkout, path) = (real(checkout)?, real(path)?);
     let Ok(inner) = path.strip_prefix(&checkout) else { return Ok(None) };
-    check_kept(&path, inner)?;
+    check_no_repository(inner)?;
     if let Some(place) = kernel::around_or_below(&path)? {
         return Err(kernel::no_files(&place));
     }
