@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use box_digest::Digest;
 use host_fs::read::{is_private, read_open};
@@ -44,13 +45,15 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn forget(&self, key: &ActionKey) -> Result<(), StoreError> {
-        let path = self.action_path(key);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context("remove", &path)
-            }
-            _ => Ok(()),
-        }
+        remove(&self.action_path(key))
+    }
+}
+
+/// Removes a file of the store, if there is one.
+pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", path),
+        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@ use box_digest::{Digest, Hasher, Sha256};
 use host_fs::publish::FileDraft;
 
 use crate::error::{IoContext, io_within};
+use crate::reserve::Reserve;
 use crate::store::draft;
 use crate::{Store, StoreError};
 use host_fs::FileError;
@@ -16,11 +17,12 @@ use host_fs::FileError;
 pub(crate) struct RawBlob<'store> {
     store: &'store Store,
     draft: FileDraft,
+    reserve: Reserve,
 }
 
 impl<'store> RawBlob<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
-        Ok(Self { store, draft: draft(store.root(), 0o444)? })
+        Ok(Self { store, draft: draft(store.root(), 0o444)?, reserve: Reserve::default() })
     }
 
     /// Returns a further handle of the file.
@@ -45,7 +47,8 @@ impl<'store> RawBlob<'store> {
 
 impl Write for RawBlob<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.draft.file().write(bytes).map_err(io_within(self.store.root()))
+        let written = self.reserve.write(self.draft.file(), bytes);
+        written.map_err(io_within(self.store.root()))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,13 +1,14 @@
 //! Writing a large blob: while one thread writes it, another one hashes it, and a third one flushes
-//! what is written to the disk, so that little is left to wait for at the end.
+//! what is written to the disk, so that little is left to wait for at the end. Where the system gives no
+//! further thread, the writer hashes as well.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use box_digest::{Digest, Hasher};
+use box_digest::{Digest, Hasher, Sha256};
 
 use crate::blob::RawBlob;
 use crate::{Store, StoreError};
@@ -24,28 +25,65 @@ const FLUSHED: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
-    pieces: SyncSender<Arc<Vec<u8>>>,
-    hasher: ScopedJoinHandle<'scope, Digest>,
-    flushes: SyncSender<()>,
-    flusher: ScopedJoinHandle<'scope, io::Result<()>>,
+    hashing: Hashing<'scope>,
+    flushing: Option<Flushing<'scope>>,
     piece: Vec<u8>,
     size: u64,
 }
 
+/// Who hashes the blob.
+#[derive(Debug)]
+enum Hashing<'scope> {
+    Thread(SyncSender<Arc<Vec<u8>>>, ScopedJoinHandle<'scope, Digest>),
+    Here(Box<Hasher<Sha256>>),
+}
+
+impl<'scope> Hashing<'scope> {
+    fn start(scope: &'scope Scope<'scope, '_>) -> Self {
+        let (pieces, waiting) = sync_channel(WAITING);
+        let thread =
+            Builder::new().name("hash".to_owned()).spawn_scoped(scope, move || hash(&waiting));
+        thread.map_or_else(|_| Self::Here(Box::default()), |thread| Self::Thread(pieces, thread))
+    }
+
+    fn add(&mut self, piece: &Arc<Vec<u8>>) -> io::Result<()> {
+        match self {
+            Self::Thread(pieces, _) => pieces.send(Arc::clone(piece)).map_err(|_| ended()),
+            Self::Here(hasher) => {
+                hasher.update(piece.as_slice());
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> io::Result<Digest> {
+        match self {
+            Self::Thread(pieces, thread) => {
+                drop(pieces);
+                thread.join().map_err(|_| ended())
+            }
+            Self::Here(hasher) => Ok(hasher.digest()),
+        }
+    }
+}
+
+/// The thread that flushes the blob now and then. Without one, all is flushed at the end.
+type Flushing<'scope> = (SyncSender<()>, ScopedJoinHandle<'scope, io::Result<()>>);
+
 impl<'scope, 'store> BulkWriter<'scope, 'store> {
-    /// Starts a blob, and the thread that hashes it.
+    /// Starts a blob, and the threads that hash and flush it.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn new(store: &'store Store, scope: &'scope Scope<'scope, '_>) -> Result<Self, StoreError> {
         let raw = RawBlob::new(store)?;
-        let (pieces, waiting) = sync_channel(WAITING);
-        let hasher = scope.spawn(move || hash(&waiting));
         let (flushes, wanted) = sync_channel(1);
         let file = raw.file()?;
-        let flusher = scope.spawn(move || flush(&file, &wanted));
+        let flusher = Builder::new().name("flush".to_owned());
+        let flusher = flusher.spawn_scoped(scope, move || flush(&file, &wanted));
+        let flushing = flusher.ok().map(|thread| (flushes, thread));
         let piece = Vec::with_capacity(PIECE);
-        Ok(Self { raw, pieces, hasher, flushes, flusher, piece, size: 0 })
+        Ok(Self { raw, hashing: Hashing::start(scope), flushing, piece, size: 0 })
     }
 
     /// Gives the blob its name and returns it with its size in bytes, as
@@ -55,12 +93,14 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(mut self) -> Result<(Digest, u64), StoreError> {
         let written = self.pass_on();
-        drop((self.pieces, self.flushes));
-        let (hashed, flushed) = (self.hasher.join(), self.flusher.join());
+        let hashed = self.hashing.finish();
+        let flushed = self.flushing.map_or(Ok(()), |(flushes, thread)| {
+            drop(flushes);
+            thread.join().unwrap_or_else(|_| Err(ended()))
+        });
         // The kernel reports a write error once, to the first flush.
-        let whole = written.and(flushed.unwrap_or_else(|_| Err(ended())));
-        whole.map_err(|source| self.raw.error("write", source))?;
-        let blob = hashed.map_err(|_| self.raw.error("hash", ended()))?;
+        written.and(flushed).map_err(|source| self.raw.error("write", source))?;
+        let blob = hashed.map_err(|source| self.raw.error("hash", source))?;
         self.raw.publish(&blob)?;
         Ok((blob, self.size))
     }
@@ -69,11 +109,13 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     fn pass_on(&mut self) -> io::Result<()> {
         let piece = Arc::new(std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE)));
         self.size += piece.len() as u64;
-        self.pieces.send(Arc::clone(&piece)).map_err(|_| ended())?;
+        self.hashing.add(&piece)?;
         self.raw.write_all(&piece)?;
-        if self.size % FLUSHED < PIECE as u64 {
+        if self.size % FLUSHED < PIECE as u64
+            && let Some((flushes, _)) = &self.flushing
+        {
             // If the last flush is still running, this one is done with the next.
-            self.flushes.try_send(()).ok();
+            flushes.try_send(()).ok();
         }
         Ok(())
     }

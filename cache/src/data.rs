@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use host_fs::publish::FileDraft;
 
+use crate::action::remove;
 use crate::error::{IoContext, io_within};
+use crate::reserve::Reserve;
 use crate::store::{draft, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
@@ -15,6 +17,7 @@ use crate::{ActionKey, Store, StoreError};
 pub struct DataWriter<'store> {
     store: &'store Store,
     draft: FileDraft,
+    reserve: Reserve,
 }
 
 impl Store {
@@ -26,7 +29,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
-        Ok(DataWriter { store: self, draft: draft(self.root(), 0o600)? })
+        let draft = draft(self.root(), 0o600)?;
+        Ok(DataWriter { store: self, draft, reserve: Reserve::default() })
     }
 
     /// Opens the data of an action.
@@ -37,6 +41,14 @@ impl Store {
         let path = self.data_path(key);
         let absent = || io::Error::from(io::ErrorKind::NotFound);
         open_existing(&path)?.ok_or_else(absent).context("open", &path)
+    }
+
+    /// Removes the data of an action, if there is some. Who has opened it keeps it until it is closed.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn remove_data(&self, key: &ActionKey) -> Result<(), StoreError> {
+        remove(&self.data_path(key))
     }
 
     fn data_path(&self, key: &ActionKey) -> PathBuf {
@@ -58,7 +70,8 @@ impl DataWriter<'_> {
 
 impl Write for DataWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.draft.file().write(bytes).map_err(io_within(self.store.root()))
+        let written = self.reserve.write(self.draft.file(), bytes);
+        written.map_err(io_within(self.store.root()))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -87,6 +100,19 @@ mod tests {
             store.open_data(&key).unwrap().read_to_string(&mut read).unwrap();
             assert_eq!(read, text);
         }
+    }
+
+    #[test]
+    fn removed_data_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        store.data_writer().unwrap().commit(&key).unwrap();
+        let mut open = store.open_data(&key).unwrap();
+        store.remove_data(&key).unwrap();
+        assert!(store.open_data(&key).is_err());
+        assert_eq!(open.read_to_end(&mut Vec::new()).unwrap(), 0);
+        store.remove_data(&key).unwrap();
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod bulk;
 mod data;
 mod error;
 mod key;
+mod reserve;
 mod store;
 
 pub use blob::BlobWriter;

@@ -8,9 +8,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_digest::Digest;
+use host_fs::FileError;
 use host_fs::publish::{FileDraft, create_directories};
 use host_fs::read::{Links, is_private, open_regular, read_open};
 
+use crate::action::remove;
 use crate::blob::BlobWriter;
 use crate::error::IoContext;
 use crate::{ActionKey, StoreError};
@@ -96,8 +98,7 @@ impl Store {
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
             let written = io::Write::write_all(&mut writer, bytes);
-            let written = written.context("write a blob in", &self.root);
-            written.map_err(|error| error.within(&self.root))?;
+            written.map_err(|error| self.write_error(error))?;
             writer.commit()?;
         }
         Ok(blob)
@@ -140,6 +141,20 @@ impl Store {
             return Err(StoreError::Damaged { blob: *blob, path });
         }
         Ok(bytes)
+    }
+
+    /// Removes a blob, if it is there. Only for one that another process, which reads it at this moment,
+    /// makes again where it is missing.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn remove_blob(&self, blob: &Digest) -> Result<(), StoreError> {
+        remove(&self.blob_path(blob))
+    }
+
+    /// Returns the error of a blob that cannot be written.
+    pub fn write_error(&self, error: io::Error) -> StoreError {
+        StoreError::from(FileError::of("write a blob in", &self.root)(error)).within(&self.root)
     }
 
     /// Gives a blob's bytes another name: a hard link where possible, else a copy. Neither is

@@ -39,7 +39,9 @@ pub fn from_box(
 ) -> Result<String, LaunchError> {
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
     let (path, source) = (to.to_owned(), inside.path.to_owned());
-    let unpacking = thread::spawn(move || unpack(reader, &path, Author::Box(source.as_ref())));
+    let unpack = move || unpack(reader, &path, Author::Box(source.as_ref()));
+    let unpacking = thread::Builder::new().spawn(unpack);
+    let unpacking = unpacking.map_err(LaunchError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
         // The other one is why nobody reads any more.
@@ -77,7 +79,8 @@ pub fn to_box(
     symlink_metadata(from).map_err(failed)?;
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
     let path = from.to_owned();
-    let packing = thread::spawn(move || pack(&path, writer));
+    let packing = thread::Builder::new().spawn(move || pack(&path, writer));
+    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
     let written = archive_to_box(client, Input::new(reader), inside);
     match joined(packing) {
         // The box has what it wants of it, or says itself why it wants no more.

@@ -69,14 +69,16 @@ impl Floor {
         base: &Path,
         arrived: impl FnOnce(Result<(), LaunchError>) + Send + 'static,
     ) -> LaunchError {
-        let started = self.configure(base).map(|(vm, listener, directory)| {
-            thread::spawn(move || {
+        let started = self.configure(base).and_then(|(vm, listener, directory)| {
+            let wait = move || {
                 let connection = listener.accept(std::process::id());
                 // The process ends without destructors.
                 drop(directory);
                 arrived(connection.map(drop));
-            });
-            vm.start()
+            };
+            let waiting = thread::Builder::new().spawn(wait);
+            waiting.map_err(LaunchError::system("start a thread"))?;
+            Ok(vm.start())
         });
         started.map_or_else(|error| error, LaunchError::from)
     }

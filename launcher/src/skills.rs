@@ -129,8 +129,9 @@ pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(
     let argument = serde_json::to_string(plan)
         .map_err(|error| LaunchError::system("describe a skill")(io::Error::from(error)))?;
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
-    let packing =
-        thread::spawn(move || skill.archive(io::BufWriter::with_capacity(1 << 16, writer)));
+    let pack = move || skill.archive(io::BufWriter::with_capacity(1 << 16, writer));
+    let packing = thread::Builder::new().spawn(pack);
+    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
     let action = format!("load the skill {}", plan.name);
     let input = Some(Input::new(reader));
     let loaded = run(client, &action, SkillTask::Load, Some(argument), input, Box::new(io::sink()));

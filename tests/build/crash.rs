@@ -19,6 +19,9 @@ use disk::Disk;
 /// The system calls that give names, and those that flush.
 const STEPS: [&str; 6] = ["rename", "renameat", "renameat2", "fsync", "fdatasync", "syncfs"];
 
+/// How many kills have to come before the end of a build.
+const HITS: u32 = 40;
+
 #[test]
 fn a_killed_build_leaves_no_half_object() {
     let whole = Checkout::new();
@@ -26,15 +29,18 @@ fn a_killed_build_leaves_no_half_object() {
     let expected = whole.built(&[])["box"].clone();
     let length = started.elapsed();
     let checkout = Checkout::new();
-    for round in 0..40u32 {
+    let (mut hits, mut rounds) = (0, 0u32);
+    while hits < HITS {
         fs::remove_dir_all(checkout.path("store/actions")).ok();
         let mut command = checkout.command();
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // Spread over the length of a build; where a kill lands does not matter to the outcome.
-        sleep(length.mul_f64(f64::from(round) / 40.0));
+        // Spread over the length of a build. That of this one may be shorter, and then nothing is killed.
+        sleep(length.mul_f64(f64::from(rounds % 40) / 40.0));
         child.kill().unwrap();
-        child.wait().unwrap();
+        hits += u32::from(child.wait().unwrap().signal() == Some(9));
         check_store(&checkout);
+        rounds += 1;
+        assert!(rounds < 20 * HITS, "{hits} of {rounds} kills came before the end");
     }
     assert_eq!(checkout.built(&[])["box"], expected);
     assert!(files(&checkout.path("test.box")) == files(&whole.path("test.box")));

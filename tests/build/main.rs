@@ -9,6 +9,7 @@ mod command_line;
 mod crash;
 mod declarations;
 mod example;
+mod faults;
 mod lock;
 mod output;
 mod pipes;

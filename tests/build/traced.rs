@@ -30,9 +30,14 @@ fn traced(command: &Command, options: &[&str]) -> Command {
 /// Returns a command that builds the box of a checkout with the calls of one system call changed:
 /// `inject` is its name and what `strace -e inject=` says of it.
 pub(crate) fn injected(checkout: &Checkout, inject: &str) -> Command {
+    injected_into(&build(checkout), inject)
+}
+
+/// Returns a command like [`injected`] for any other one.
+pub(crate) fn injected_into(command: &Command, inject: &str) -> Command {
     let (name, _) = inject.split_once(':').unwrap();
     let (trace, inject) = (format!("trace={name}"), format!("inject={inject}"));
-    traced(&build(checkout), &["-o", "/dev/null", "-e", &trace, "-e", &inject])
+    traced(command, &["-o", "/dev/null", "-e", &trace, "-e", &inject])
 }
 
 /// Runs a command, which must succeed, and returns the calls of these system calls, in their order.

@@ -1,6 +1,10 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
+use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
 
 use box_digest::Digest;
 use box_image::ErrorCode;
@@ -157,11 +161,25 @@ fn warn_of_swap(swap: Swap, directory: &Path, warnings: &mut Warnings) {
     }
 }
 
-/// Bounds the number of threads; this one is among them.
+/// Bounds the number of threads; this one is among them. If the system gives fewer, those that there are do all the work.
 fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from));
-    let built = threads.use_current_thread().build_global();
-    built.map_err(|error| Failure::new(ErrorCode::Internal, error))
+    let available = || thread::available_parallelism().map_or(1, NonZero::get);
+    let wanted = jobs.map_or_else(available, usize::from);
+    // The threads are started first: building the pool waits for every worker that it hands over.
+    let (hand_over, workers) = mpsc::channel::<rayon::ThreadBuilder>();
+    let workers = Arc::new(Mutex::new(workers));
+    let start = |_: &usize| {
+        let workers = Arc::clone(&workers);
+        let take = move || workers.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        thread::Builder::new().spawn(move || take().into_iter().for_each(|it| it.run())).is_ok()
+    };
+    let started = (1..wanted).filter(start).count();
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(started + 1)
+        .use_current_thread()
+        .spawn_handler(|worker| hand_over.send(worker).map_err(|_| ErrorKind::BrokenPipe.into()))
+        .build_global()
+        .map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
 fn report(

@@ -108,7 +108,7 @@ impl Stage {
 /// Shows the stages on a thread of its own, until the sender is dropped.
 fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
     let (shown, ended) = mpsc::channel();
-    thread::spawn(move || {
+    let show = move || {
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             // Held while the line is written, so that it does not outlive its stage.
             let current = lock(&current);
@@ -119,7 +119,9 @@ fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
                 terminal::status(&stage.line(taken));
             }
         }
-    });
+    };
+    // A build goes without its display where no thread can be had.
+    thread::Builder::new().name("stages".to_owned()).spawn(show).ok();
     shown
 }
 

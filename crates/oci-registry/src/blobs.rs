@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, Builder};
 
 use box_cache::{Store, StoreError};
 use box_digest::Digest;
@@ -62,7 +62,8 @@ impl Registry {
             failure: Mutex::new(None),
         };
         thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(|| work.run())));
+            // Where no thread can be had, the others fetch what there is.
+            (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, || work.run())));
             work.run();
         });
         work.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)

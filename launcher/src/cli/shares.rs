@@ -344,7 +344,9 @@ pub(super) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send 
     let most = most_files().saturating_sub(OWN_FILES);
     for share in shares {
         let host = share.host().to_owned();
-        thread::spawn(move || too_many(&host, most).iter().for_each(|it| say(it)));
+        let look = move || too_many(&host, most).iter().for_each(|it| say(it));
+        // Where no thread can be had, the box starts without the warning.
+        thread::Builder::new().spawn(look).ok();
     }
 }
 

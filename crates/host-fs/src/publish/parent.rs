@@ -83,8 +83,14 @@ impl Parent {
             match make(self.fd(), &name) {
                 Ok(made) => {
                     let file = File::from(made);
-                    if Lock::of(&file) != Lock::Taken && self.leads_to(&name, &file)? {
-                        return Ok(NewEntry { name, file });
+                    let leads = Lock::of(&file) != Lock::Taken;
+                    match leads.then(|| self.leads_to(&name, &file)).transpose() {
+                        Ok(Some(true)) => return Ok(NewEntry { name, file }),
+                        Ok(_) => {}
+                        Err(error) => {
+                            self.abandon(&name, &file);
+                            return Err(error.into());
+                        }
                     }
                 }
                 Err(error @ (Errno::EXIST | Errno::NOENT)) => last = error,
@@ -92,6 +98,13 @@ impl Parent {
             }
         }
         Err(last.into())
+    }
+
+    /// Removes an empty entry that was made a moment ago, as far as that succeeds.
+    fn abandon(&self, name: &str, file: &File) {
+        let is_directory = file.metadata().is_ok_and(|it| it.is_dir());
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        rustix::fs::unlinkat(self.fd(), name, flags).ok();
     }
 
     /// Opens a directory in this one, without following a link.

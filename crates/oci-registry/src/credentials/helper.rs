@@ -108,7 +108,8 @@ fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>
     let Some(stdout) = child.stdout.take() else { return Ok(Vec::new()) };
     let (sender, receiver) = mpsc::channel();
     // The thread may outlive a helper that left its output to another program.
-    thread::spawn(move || sender.send(read(stdout)));
+    let started = thread::Builder::new().spawn(move || sender.send(read(stdout)));
+    started.map_err(|error| format!("no thread reads its output: {error}"))?;
     let said = receiver.recv_timeout(patience);
     let said = said.map_err(|_| format!("no output for {patience:?}"))?;
     said.map_err(|error| error.to_string())?.ok_or_else(|| "its output is too long".to_owned())
