@@ -60,15 +60,29 @@ fn damaged(pack: Pack) -> io::Error {
 /// Where each content lies.
 #[derive(Debug, Default)]
 pub struct ContentMap {
-    places: HashMap<Blake3Digest, (Pack, u64)>,
+    packs: Vec<Pack>,
+    /// The number of the pack, and the offset in it: a box can have a million contents.
+    places: HashMap<Blake3Digest, (u32, u64)>,
 }
 
 impl ContentMap {
     /// Adds the contents of a pack. Of two places for one content, either is right.
     pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
-        let pack = pack.into();
+        // A build has a few hundred packs.
+        let number = u32::try_from(self.packs.len()).unwrap_or(u32::MAX);
+        self.packs.push(pack.into());
         self.places
-            .extend(contents.iter().map(|(content, offset)| (content.hash, (pack, *offset))));
+            .extend(contents.iter().map(|(content, offset)| (content.hash, (number, *offset))));
+    }
+
+    /// Makes room for so many contents at once, rather than as they come.
+    pub fn reserve(&mut self, contents: usize) {
+        self.places.reserve(contents);
+    }
+
+    fn place(&self, content: &Content) -> Option<(Pack, u64)> {
+        let (pack, offset) = self.places.get(&content.hash)?;
+        Some((*self.packs.get(*pack as usize)?, *offset))
     }
 
     /// Puts a file's bytes into the store, and adds them.
@@ -97,7 +111,7 @@ pub struct PackReader<'a> {
 
 impl ReadContent for PackReader<'_> {
     fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
-        let Some(&(pack, offset)) = self.map.places.get(&content.hash) else {
+        let Some((pack, offset)) = self.map.place(&content) else {
             return Err(io::Error::other("a content of the tree is in no pack"));
         };
         let file = match self.open.entry(pack) {

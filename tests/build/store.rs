@@ -2,12 +2,14 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use box_digest::Digest;
+use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout, files};
+use crate::checkout::{BOXFILE, Checkout, agent_with, files};
+use crate::traced::leftovers;
 
 #[test]
 fn a_second_build_of_the_same_input_reads_no_layer() {
@@ -279,7 +281,8 @@ fn many_first_builds_may_share_a_new_store() {
     for _ in 0..5 {
         let start = |n: u32| {
             let mut command = checkout.command();
-            command.args(["--output", &format!("{n}.box")]).stdout(Stdio::null());
+            // Two builders each share an output, too.
+            command.args(["--output", &format!("{}.box", n / 2)]).stdout(Stdio::null());
             command.stderr(Stdio::piped()).spawn().unwrap()
         };
         let builds: Vec<_> = (0..8).map(start).collect();
@@ -287,10 +290,62 @@ fn many_first_builds_may_share_a_new_store() {
             let output = build.wait_with_output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
-        for n in 0..8 {
+        for n in 0..4 {
+            assert_whole(&checkout.path(&format!("{n}.box")));
+            fs::remove_dir_all(checkout.path(&format!("{n}.box"))).unwrap();
+        }
+        assert_eq!(leftovers(checkout.root()), Vec::<PathBuf>::new());
+        fs::remove_dir_all(checkout.path("store")).unwrap();
+    }
+}
+
+#[test]
+fn a_refused_build_takes_nothing_from_others() {
+    let checkout = Checkout::new();
+    let large = Layer::new().file("/etc/passwd", 0o644, vec![b'x'; 40 << 20]);
+    checkout.image("large", &agent_with("agent").with(large.to_tar()));
+    checkout.write("large.Boxfile", BOXFILE.replace("images/agent", "images/large"));
+    for _ in 0..4 {
+        let start = |n: u32| {
+            let mut command = checkout.command();
+            command.args(["--output", &format!("{n}.box")]).stdout(Stdio::null());
+            // It decodes and removes layers that the others have, too.
+            command.args(["-f", "large.Boxfile"].iter().filter(|_| n % 2 == 1));
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let builds: Vec<_> = (0..8).map(start).collect();
+        for (n, build) in builds.into_iter().enumerate() {
+            let output = build.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.success(), n % 2 == 0, "{said}");
+            assert_eq!(said.contains("cannot read /etc/passwd"), n % 2 == 1, "{said}");
+        }
+        for n in [0, 2, 4, 6] {
             assert_whole(&checkout.path(&format!("{n}.box")));
             fs::remove_dir_all(checkout.path(&format!("{n}.box"))).unwrap();
         }
         fs::remove_dir_all(checkout.path("store")).unwrap();
     }
+}
+
+#[test]
+fn what_a_refused_build_decoded_is_gone_and_what_was_there_before_is_not() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    let stored = || [files(&checkout.path("store/data")), files(&checkout.path("store/actions"))];
+    let before = stored();
+    let large = Layer::new().file("/etc/passwd", 0o644, vec![b'x'; 40 << 20]);
+    checkout.image("agent", &agent_with("agent").with(large.to_tar()));
+    fs::remove_file(checkout.path("Boxfile.lock")).unwrap();
+    assert!(checkout.fails(&["build"]).contains("cannot read /etc/passwd"));
+    assert!(stored() == before);
+    // What is mended in the Boxfile is not decoded again.
+    checkout.image("agent", &agent_with("another"));
+    checkout.edit(
+        "Boxfile",
+        "    health \"tcp\"",
+        "    health \"tcp\"\n    entrypoint \"/missing\"",
+    );
+    checkout.fails(&["build"]);
+    assert_eq!(stored()[0].len(), before[0].len() + 1);
 }

@@ -10,11 +10,10 @@ use oci_layer::Limits;
 use serde_json::{Value, json};
 use testkit::promises::HOSTILE_MEMORY;
 
-use crate::layout::{GZIP, INDEX, Layout, MANIFEST};
+use crate::layout::{GZIP, INDEX, Layout, MANIFEST, ZSTD};
 use crate::outcome::Outcome;
 use crate::run::Work;
 
-const ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 const MEBIBYTE: usize = 1 << 20;
 
 /// Writes one image, reads it in a process of its own, and returns what became of it.
@@ -50,7 +49,7 @@ fn done(name: &str, entries: usize, write: impl FnOnce(&Layout)) {
 }
 
 /// A header of the ustar format.
-fn header(kind: u8, name: &str, link: &str, size: impl AsRef<[u8]>) -> [u8; 512] {
+pub(crate) fn header(kind: u8, name: &str, link: &str, size: impl AsRef<[u8]>) -> [u8; 512] {
     let mut header = [0; 512];
     let fields = [(0, name), (100, "0000644"), (108, "0000000"), (116, "0000000"), (157, link)];
     for (at, text) in fields.into_iter().chain([(136, "00000000000")]) {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use box_tree::listing::{LISTING_BYTES, METADATA_BYTES_MAX};
-use oci_layer::{ENTRIES_MAX, Limits};
+use oci_layer::{ENTRIES_MAX, Limits, MEMORY_MAX, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MANIFEST_LIMIT;
 use testkit::Workspace;
 
@@ -36,6 +36,14 @@ fn the_limits_are_those_of_the_page() {
         format!("| PAX header of one entry | {} MiB |", layer.header_bytes >> 20),
         format!("| attributes of one entry | {} KiB |", layer.xattr_bytes >> 10),
         format!("| index, manifest | {} MiB each |", MANIFEST_LIMIT >> 20),
+        format!(
+            "| bytes, uncompressed | {UNPACKED_GROWTH} times their blobs, but at least {} MiB |",
+            SMALL_UNPACKED_BYTES >> 20
+        ),
+        format!(
+            "760 bytes for a directory that no entry names, and in the tree for every directory | {} MiB |",
+            MEMORY_MAX >> 20
+        ),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
     ];
     for row in rows {

@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 pub(crate) const GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+pub(crate) const ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
 pub(crate) const TAR: &str = "application/vnd.oci.image.layer.v1.tar";
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";

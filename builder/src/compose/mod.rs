@@ -24,7 +24,7 @@ pub use mounts::check as check_mounts;
 pub(crate) use plan::image_words;
 pub use plan::{Env, plan_of, unsupported};
 pub use programs::check_programs;
-pub use root::{ComponentRoot, Parts, compose};
+pub use root::{ComponentRoot, Parts, check_roots, compose};
 pub use system::System;
 
 /// A component's image, flattened.

@@ -31,14 +31,12 @@ const MERGED: &str = "merged";
 /// The parts of a root tree.
 #[derive(Debug)]
 pub struct Parts<'a> {
-    /// The components' roots.
-    pub roots: Vec<ComponentRoot<'a>>,
+    /// The components' roots, by their names in [`ROOTS_PATH`].
+    pub trees: Vec<(&'static str, Tree)>,
     /// The files and directories that the box adds to the root of each component.
     pub systems: Vec<System>,
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,
-    /// The files of the checkout that the components have.
-    pub files: &'a [Baked],
     /// The run plan's content.
     pub plan: Content,
 }
@@ -55,6 +53,14 @@ pub struct ComponentRoot<'a> {
 }
 
 impl<'a> ComponentRoot<'a> {
+    /// Returns the trees of [`Self::all`] with their names. The images stay where they were merged.
+    pub fn take(images: &mut Vec<FlatImage>, merged: Option<Tree>) -> Vec<(&'static str, Tree)> {
+        match merged {
+            Some(tree) => vec![(MERGED, tree)],
+            None => images.drain(..).map(|image| (image.component.name(), image.tree)).collect(),
+        }
+    }
+
     /// Returns the roots of all components: their images, or the tree that these were merged to.
     pub fn all(images: &'a [FlatImage], merged: Option<&'a Tree>) -> Vec<Self> {
         let each = images.iter().map(|FlatImage { component, tree, .. }| Self {
@@ -77,38 +83,53 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
     format!("{ROOTS_PATH}/{name}")
 }
 
-/// Composes the root tree.
-///
-/// # Errors
-/// [`ComposeError::Hidden`] where an image has something in the way of what the guest mounts, or of a
-/// component's working directory; [`ComposeError::Unplaceable`] where the box hides a file of the checkout.
-pub fn compose(parts: &Parts<'_>, boxfile: &Boxfile, plan: &RunPlan) -> Result<Tree, ComposeError> {
+/// Composes the root tree of parts that were checked.
+pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
+    let Parts { trees, systems, skills, plan: content } = parts;
     let mut root = Tree::default();
     for path in KERNEL_DIRECTORIES.into_iter().chain([RUN_PATH]) {
         let directory = root.ensure_directory(Tree::ROOT, &path.as_bytes()[1..]);
         root.inode_mut(directory).origin = Origin::Init;
     }
     let roots = root.ensure_directory(Tree::ROOT, &ROOTS_PATH.as_bytes()[1..]);
-    for own in &parts.roots {
-        check_visible(own, &parts.systems, parts.files)?;
+    // Each is taken apart as it is put there: two trees of a large image would take twice the memory.
+    for (name, tree) in trees {
+        root.graft(roots, name.as_bytes(), tree);
+    }
+    put_systems(&mut root, systems);
+    put_skills(&mut root, skills, plan);
+    put_plan(&mut root, content);
+    root
+}
+
+/// Checks that nothing hides what the components have, and that they can be where the Boxfile has them.
+///
+/// # Errors
+/// [`ComposeError::Hidden`] if an image has something in the way of what the guest mounts, or of a
+/// component's working directory; [`ComposeError::Unplaceable`] if the box hides a file of the checkout.
+pub fn check_roots(
+    roots: &[ComponentRoot<'_>],
+    systems: &[System],
+    files: &[Baked],
+    boxfile: &Boxfile,
+    plan: &RunPlan,
+) -> Result<(), ComposeError> {
+    for own in roots {
+        check_visible(own, systems, files)?;
         for component in &own.components {
             check_skills(own.tree, *component, !plan.skills.is_empty())?;
             check_workdir(own.tree, *component, boxfile, plan)?;
         }
-        root.graft(roots, own.name.as_bytes(), own.tree);
     }
-    put_systems(&mut root, parts);
-    put_skills(&mut root, parts, plan);
-    put_plan(&mut root, parts.plan);
-    Ok(root)
+    Ok(())
 }
 
-fn put_systems(root: &mut Tree, parts: &Parts<'_>) {
-    for System { component, tree, .. } in &parts.systems {
-        let path = system_path(*component);
+fn put_systems(root: &mut Tree, systems: Vec<System>) {
+    for System { component, tree, .. } in systems {
+        let path = system_path(component);
         let (directory, name) = path::split(path.as_bytes());
         let directory = make_directory(root, directory);
-        root.graft(directory, name, &tree.clone().with_origin(Origin::Init));
+        root.graft(directory, name, tree.with_origin(Origin::Init));
     }
 }
 
@@ -116,11 +137,11 @@ fn make_directory(root: &mut Tree, path: &[u8]) -> InodeId {
     path::names(path).fold(Tree::ROOT, |directory, name| root.ensure_directory(directory, name))
 }
 
-fn put_skills(root: &mut Tree, parts: &Parts<'_>, plan: &RunPlan) {
+fn put_skills(root: &mut Tree, skills: Vec<(&str, &Tree)>, plan: &RunPlan) {
     let directory = make_directory(root, SKILLS_PATH.as_bytes());
-    for (number, (name, skill)) in (0..).zip(&parts.skills) {
-        let skill = (*skill).clone().with_origin(Origin::Skill(number));
-        root.graft(directory, name.as_bytes(), &skill);
+    for (number, (name, skill)) in (0..).zip(skills) {
+        let skill = skill.clone().with_origin(Origin::Skill(number));
+        root.graft(directory, name.as_bytes(), skill);
     }
     // A directory of the host covers it.
     for skill in plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted) {

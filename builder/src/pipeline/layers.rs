@@ -5,10 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use box_cache::{ActionKey, KeyHasher, Store, StoreError};
 use box_digest::Digest;
 use box_image::ComponentName;
+use boxfile_spec::Span;
 use oci_image::Image;
-use oci_layer::{DECODER_EPOCH, LayerIndex, LayerSource, Limits, Total, decode};
+use oci_layer::{
+    DECODER_EPOCH, LayerError, LayerErrorKind, LayerIndex, LayerSource, Limits, Total,
+};
 
-use super::inputs::access;
+use super::inputs::{Inputs, access};
 use super::resolved::Resolved;
 use super::step::{ReportingReader, Step};
 use crate::BuildError;
@@ -42,7 +45,7 @@ pub(super) fn decode_all(
     let jobs = inputs.images.iter().flat_map(|(component, image)| {
         image.layers.iter().map(|layer| Job { component: *component, image, layer })
     });
-    let total = Total::default();
+    let total = Total::of_blobs(blob_bytes(inputs));
     let recalled = total.read(
         jobs.clone(),
         |job| recall(store, &key(job.layer)),
@@ -56,12 +59,28 @@ pub(super) fn decode_all(
             missing.iter().map(|it| (it.layer.diff_id, it.layer.size)).collect();
         resolved.report(Step::Decode { layers: sizes.len(), bytes: sizes.values().sum() });
     }
-    let new = total.read(missing, |job| decode_one(job, resolved), |layer| Some(&layer.index))?;
+    let new = total.read(missing, |job| decode_one(job, resolved, &total), |_| None)?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
     // A layer may be there several times.
     Total::of(jobs.map(|job| &decoded[&job.layer.diff_id].index)).check()?;
     Ok(decoded)
+}
+
+/// Returns the bytes of the blobs of all layers, each counted once.
+fn blob_bytes(inputs: &Inputs) -> u64 {
+    let layers = inputs.images.iter().flat_map(|(_, image)| &image.layers);
+    let blobs: BTreeMap<_, _> = layers.map(|layer| (layer.digest, layer.size)).collect();
+    blobs.values().fold(0, |all, size| all.saturating_add(*size))
+}
+
+/// Returns the error of a layer that is refused, or of layers that are too much together: of those, no
+/// one is to blame.
+pub(super) fn refused(component: ComponentName, span: Span, error: LayerError) -> BuildError {
+    match *error.kind {
+        LayerErrorKind::Together(excess) => excess.into(),
+        _ => BuildError::image(component, span, error),
+    }
 }
 
 impl Resolved<'_> {
@@ -107,7 +126,11 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
     Ok(())
 }
 
-fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, BuildError> {
+fn decode_one(
+    job: &Job<'_>,
+    resolved: &Resolved<'_>,
+    total: &Total,
+) -> Result<DecodedLayer, BuildError> {
     let Resolved { request, store, .. } = resolved;
     let (key, component) = (key(job.layer), job.component);
     let span = request.boxfile.root_span(component);
@@ -117,12 +140,23 @@ fn decode_one(job: &Job<'_>, resolved: &Resolved<'_>) -> Result<DecodedLayer, Bu
         .map_err(|source| BuildError::image(component, span, source))?;
     let blob = ReportingReader { inner: blob, observer: resolved.observer };
     let mut data = store.data_writer()?;
-    let index = decode(job.layer, blob, &mut data, &Limits::default());
-    let index = index.map_err(|source| BuildError::image(component, span, source))?;
+    let index = total.decode(job.layer, blob, &mut data, &Limits::default());
+    let index = index.map_err(|error| refused(component, span, error))?;
+    resolved.decoded_now(key);
     data.commit(&key)?;
-    let stored = store.put(&index.encode())?;
+    let mut stored = store.writer()?;
+    index.write(&mut stored).map_err(|error| store.write_error(error))?;
+    let (stored, _) = stored.commit()?;
     store.record_action(&key, stored.as_bytes())?;
     Ok(DecodedLayer { index, pack: Pack::Layer(key) })
+}
+
+/// Removes a decoded layer from the store.
+pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
+    let index = store.action(key)?.and_then(|it| <[u8; 32]>::try_from(it).ok());
+    store.forget(key)?;
+    store.remove_data(key)?;
+    index.map_or(Ok(()), |index| store.remove_blob(&Digest::from_bytes(index)))
 }
 
 /// Returns `true` if the store has the layer decoded.

@@ -11,15 +11,18 @@ mod root;
 mod step;
 
 use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
-use box_cache::{BulkWriter, Store};
+use box_cache::{ActionKey, BulkWriter, Store};
 use box_image::RunPlan;
 use box_tree::Tree;
 use box_tree::erofs::image_builder;
 use box_tree::listing::Listing;
 use guest_kernel::Kernel;
 
+use crate::compose::ComposeError;
 use crate::compose::merged::Unused;
+use crate::error::Cause;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Sealed};
@@ -38,7 +41,8 @@ pub use step::{Observer, Step};
 /// # Errors
 /// [`BuildError`].
 pub fn resolve<'a>(request: &'a Request<'a>, store: &'a Store) -> Result<Resolved<'a>, BuildError> {
-    Ok(Resolved { request, store, inputs: Inputs::resolve(request, store)?, observer: None })
+    let inputs = Inputs::resolve(request, store)?;
+    Ok(Resolved { request, store, inputs, observer: None, decoded: Mutex::default() })
 }
 
 impl Resolved<'_> {
@@ -71,14 +75,34 @@ impl Resolved<'_> {
     /// layer once.
     fn retry_damaged<T>(&self, stage: impl Fn() -> Result<T, BuildError>) -> Result<T, BuildError> {
         let mut forgotten = HashSet::new();
-        loop {
+        let result = loop {
             let result = stage();
             match result.as_ref().err().and_then(|error| PackDamaged::cause_of(error)) {
                 Some(PackDamaged(Pack::Layer(key))) if forgotten.insert(key) => {
                     self.store.forget(&key)?;
                 }
-                _ => return result,
+                _ => break result,
             }
+        };
+        if result.as_ref().is_err_and(is_final) {
+            self.remove_decoded();
+        }
+        result
+    }
+
+    /// Notes that this build decodes a layer, which the store did not have.
+    pub(super) fn decoded_now(&self, key: ActionKey) {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+    }
+
+    /// Removes what was decoded for an image that is refused: nobody would ever use it, and small blobs
+    /// can unpack to much. Another build that reads it at this moment decodes it again.
+    fn remove_decoded(&self) {
+        let decoded =
+            std::mem::take(&mut *self.decoded.lock().unwrap_or_else(PoisonError::into_inner));
+        for key in decoded {
+            // What cannot be removed takes space, and is no reason to report another error.
+            layers::remove(self.store, &key).ok();
         }
     }
 
@@ -86,12 +110,15 @@ impl Resolved<'_> {
         let Root { tree, contents, plan, unused } = root(self)?;
         let Kernel { elf, version: kernel_version } = self.kernel(&plan)?;
         let kernel = Stored::put(self.store, &elf)?;
-        self.report(Step::Write);
-        let rootfs = rootfs(&tree, &contents, self.store)?;
+        drop(elf);
         let init = Stored::put(self.store, &self.inputs.init.bytes)?;
+        self.report(Step::Write);
         let digest = tree.digest();
         let listing = Listing { tree, origins: self.origins() };
-        let listing = Stored::put(self.store, &listing.encode()?)?;
+        let stored = Stored::put(self.store, &listing.encode()?)?;
+        // The tree goes before the image is written, which takes as much memory again.
+        let rootfs = rootfs(listing.tree, &contents, self.store)?;
+        let listing = stored;
         let contents =
             Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing };
         Ok((seal(self.store, contents)?, unused))
@@ -106,11 +133,28 @@ impl Resolved<'_> {
     }
 }
 
+/// Returns whether a build fails because of its images, so that only other images could mend it. What a person
+/// mends in the Boxfile or on the machine keeps what was decoded, so that the next attempt is fast.
+fn is_final(error: &BuildError) -> bool {
+    match error {
+        BuildError::Unusable { source, .. } => match &**source {
+            Cause::Compose(error) => matches!(error, ComposeError::Unreadable { .. }),
+            Cause::Image(_) | Cause::Layer(_) | Cause::Excess(_) | Cause::Listing(_) => true,
+            Cause::Bake(error) => !matches!(error, erofs_writer::Error::Write(_)),
+            _ => false,
+        },
+        BuildError::Several(errors) => errors.iter().any(is_final),
+        _ => false,
+    }
+}
+
 /// Bakes a tree into the store.
-fn rootfs(tree: &Tree, contents: &ContentMap, store: &Store) -> Result<Stored, BuildError> {
+fn rootfs(tree: Tree, contents: &ContentMap, store: &Store) -> Result<Stored, BuildError> {
+    let image = image_builder(&tree)?;
+    drop(tree);
     std::thread::scope(|scope| {
         let mut writer = BulkWriter::new(store, scope)?;
-        image_builder(tree)?.write(&mut writer, &mut contents.reader(store))?;
+        image.write(&mut writer, &mut contents.reader(store))?;
         let (blob, size) = writer.commit()?;
         Ok(Stored { blob, size })
     })

@@ -3,10 +3,11 @@
 //! A blob's name does not prove its content: a disk may damage it, or a program that writes to an
 //! exported box, whose files are hard links into the store. So each blob is hashed before it is
 //! served again. For the rootfs of a large box this would take longer than all else, so a blob
-//! above [`ALWAYS_HASHED`] is hashed only when its file has changed since it was hashed last; see
-//! [`host_fs::stamp`]. Damage by a disk is therefore found in small blobs only.
+//! above [`ALWAYS_HASHED`] is hashed only when its file has changed since it was hashed last, see
+//! [`host_fs::stamp`], and when that was [`VOUCHED_FOR`] ago. Damage by a disk, which changes no time of
+//! a file, is therefore found in a large blob within that time.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use box_cache::{ActionKey, Store, StoreError};
 use box_digest::Digest;
@@ -21,11 +22,15 @@ use crate::{BuildError, Sealed};
 /// Up to this size in bytes a blob is hashed each time: some 40 ms on one core.
 const ALWAYS_HASHED: u64 = 64 << 20;
 
+/// How long a large blob is not hashed again. A disk can damage it in this time: a week, as a box of 1 GiB
+/// that is built each day then costs 0.6 s a week.
+const VOUCHED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
 /// A box, and the stamps of its blobs in the same order.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     sealed: Sealed,
-    /// The lines of [`Stamp::record`] for large blobs that were hashed.
+    /// For large blobs, the second since 1970 in which they were hashed, a space, and the line of [`Stamp::record`].
     stamps: Vec<Option<String>>,
     /// The warnings of its build.
     unused: Vec<Unused>,
@@ -57,7 +62,7 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let checked: Result<Vec<_>, StoreError> = blobs
         .zip(&record.stamps)
         .map(|((digest, size), stamp)| {
-            check(store, digest, stamp.as_deref(), *size <= ALWAYS_HASHED)
+            check(store, digest, stamp.as_deref(), *size <= ALWAYS_HASHED, SystemTime::now())
         })
         .collect();
     let Ok(now) = checked else { return Ok(None) };
@@ -75,19 +80,34 @@ fn check(
     blob: &Digest,
     recorded: Option<&str>,
     small: bool,
+    now: SystemTime,
 ) -> Result<Option<String>, StoreError> {
     if small {
         return store.verify(blob).map(|_| None);
     }
     let file = store.open_blob(blob)?;
     let stamp = Stamp::of(&file).ok();
-    let unchanged = recorded.filter(|line| stamp.as_ref().is_some_and(|it| it.is_recorded(line)));
-    if let Some(line) = unchanged {
+    let unchanged = |line: &&str| {
+        let Some((hashed, line)) = line.split_once(' ') else { return false };
+        is_recent(hashed, now) && stamp.as_ref().is_some_and(|it| it.is_recorded(line))
+    };
+    if let Some(line) = recorded.filter(unchanged) {
         return Ok(Some(line.to_owned()));
     }
-    let began = SystemTime::now();
     store.verify(blob)?;
-    Ok(stamp.and_then(|stamp| stamp.record(&file, began)))
+    let line = stamp.and_then(|stamp| stamp.record(&file, now));
+    Ok(line.map(|line| format!("{} {line}", seconds(now))))
+}
+
+/// Returns whether a blob that was hashed in this second need not be hashed again. A second that is still to
+/// come says nothing: the clock was changed.
+fn is_recent(hashed: &str, now: SystemTime) -> bool {
+    let age = hashed.parse().ok().and_then(|hashed| seconds(now).checked_sub(hashed));
+    age.is_some_and(|age| age < VOUCHED_FOR.as_secs())
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |it| it.as_secs())
 }
 
 #[cfg(test)]
@@ -98,6 +118,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    fn check(
+        store: &Store,
+        blob: &Digest,
+        recorded: Option<&str>,
+        small: bool,
+    ) -> Result<Option<String>, StoreError> {
+        super::check(store, blob, recorded, small, SystemTime::now())
+    }
 
     /// Longer than a file must have been left alone.
     const A_WHILE: Duration = Duration::from_millis(50);
@@ -112,7 +141,8 @@ mod tests {
         let first = check(&store, &blob, None, false).unwrap();
         let line = first.as_deref().unwrap();
         assert_eq!(check(&store, &blob, Some(line), false).unwrap(), first);
-        assert_eq!(check(&store, &blob, Some("another"), false).unwrap(), first);
+        let again = check(&store, &blob, Some("1 another"), false).unwrap().unwrap();
+        assert_eq!(again.split_once(' ').unwrap().1, line.split_once(' ').unwrap().1);
         let link = dir.path().join("link");
         fs::hard_link(dir.path().join("blobs").join(blob.hex()), &link).unwrap();
         fs::set_permissions(&link, Permissions::from_mode(0o644)).unwrap();
@@ -120,6 +150,27 @@ mod tests {
         let error = check(&store, &blob, Some(line), false).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
         assert!(check(&store, &blob, None, true).is_err());
+    }
+
+    #[test]
+    fn a_large_blob_that_a_disk_damaged_is_found_within_a_week() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let blob = store.put(b"content").unwrap();
+        let path = dir.path().join("blobs").join(blob.hex());
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "c0ntent").unwrap();
+        sleep(A_WHILE);
+        // The damage leaves no trace in the stamp: that of the damaged file stands for the old one.
+        let file = store.open_blob(&blob).unwrap();
+        let line = Stamp::of(&file).unwrap().record(&file, SystemTime::now()).unwrap();
+        let (hashed, day) = (SystemTime::now(), Duration::from_secs(24 * 60 * 60));
+        let line = format!("{} {line}", seconds(hashed));
+        let at = |now| super::check(&store, &blob, Some(&line), false, now);
+        assert_eq!(at(hashed + 6 * day).unwrap().as_deref(), Some(line.as_str()));
+        for now in [hashed + 7 * day, hashed - day] {
+            assert!(matches!(at(now), Err(StoreError::Damaged { .. })));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The results of the two phases.
 
 use std::fmt;
+use std::sync::Mutex;
 
-use box_cache::Store;
+use box_cache::{ActionKey, Store};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use boxfile_spec::{Diagnostic, Lock};
 
@@ -30,6 +31,8 @@ pub struct Resolved<'a> {
     pub(super) store: &'a Store,
     pub(super) inputs: Inputs,
     pub(super) observer: Option<Observer<'a>>,
+    /// The layers that this build decoded.
+    pub(super) decoded: Mutex<Vec<ActionKey>>,
 }
 
 impl fmt::Debug for Resolved<'_> {

@@ -10,17 +10,17 @@ use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::Tree;
 use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
-use oci_layer::flatten;
+use oci_layer::{Total, flatten_owned};
 
 use super::inputs::{self, Inputs, SkillInput};
-use super::layers::{DecodedLayer, decode_all};
+use super::layers::{DecodedLayer, decode_all, refused};
 use super::resolved::Resolved;
 use super::step::Step;
 use crate::BuildError;
 use crate::compose::merged::{MergeConflicts, MergedRoot, Unused};
 use crate::compose::{
     self, ComponentRoot, ComposeError, FlatImage, Merge, Parts, System, bake, check_mounts,
-    check_programs, compose, plan_of,
+    check_programs, check_roots, compose, plan_of,
 };
 use crate::pack::ContentMap;
 
@@ -48,11 +48,14 @@ pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
 
 /// Decodes the layers, flattens the images, and puts the files of the checkout into them.
 pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError> {
-    let decoded = decode_all(resolved)?;
+    let mut decoded = decode_all(resolved)?;
     let mut contents = ContentMap::default();
-    decoded.values().for_each(|layer| contents.add(layer.pack, &layer.index.contents));
+    contents.reserve(decoded.values().map(|layer| layer.index.contents.len()).sum());
+    for layer in decoded.values_mut() {
+        contents.add(layer.pack, &std::mem::take(&mut layer.index.contents));
+    }
     let Resolved { request, store, inputs, .. } = resolved;
-    let mut images = flat_images(inputs, &decoded, request.boxfile, &mut contents)?;
+    let mut images = flat_images(inputs, decoded, request.boxfile, &mut contents)?;
     store_files(inputs, store, &mut contents)?;
     let mut packs = contents.reader(store);
     for flat in &mut images {
@@ -100,7 +103,7 @@ fn accept(
 /// Composes the root of the images, merged where the layout asks for it.
 pub(super) fn composed(
     resolved: &Resolved<'_>,
-    Flattened { images, mut contents }: Flattened,
+    Flattened { mut images, mut contents }: Flattened,
     merge: Option<Merge>,
 ) -> Result<Root, BuildError> {
     let Resolved { request, store, inputs, .. } = resolved;
@@ -117,21 +120,23 @@ pub(super) fn composed(
     for data in systems.iter().flat_map(|it| &it.data) {
         contents.put(store, data)?;
     }
-    let files = inputs.baked.as_slice();
-    let parts = Parts { roots, systems, skills, files, plan: plan_content };
-    let mut tree = compose(&parts, boxfile, &plan).map_err(|source| unfit(boxfile, source))?;
-    if merged.is_some() && images.len() > 1 {
-        let images = images.iter().map(|image| (image.component, &image.tree));
-        box_sbom::keep_databases(&mut tree, images);
-    }
+    check_roots(&roots, &systems, &inputs.baked, boxfile, &plan)
+        .map_err(|source| unfit(boxfile, source))?;
     let mut missing = Vec::new();
-    for root in &parts.roots {
+    for root in &roots {
         let mut packs = contents.reader(store);
         let found = check_programs(root, boxfile, &plan, request.platform, &mut packs)
             .map_err(|source| unfit(boxfile, source))?;
         missing.extend(found.into_iter().map(|source| unfit(boxfile, source)));
     }
-    BuildError::all(missing).map(|()| Root { tree, contents, plan, unused })
+    BuildError::all(missing)?;
+    let trees = ComponentRoot::take(&mut images, merged);
+    let mut tree = compose(Parts { trees, systems, skills, plan: plan_content }, &plan);
+    if images.len() > 1 {
+        let images = images.iter().map(|image| (image.component, &image.tree));
+        box_sbom::keep_databases(&mut tree, images);
+    }
+    Ok(Root { tree, contents, plan, unused })
 }
 
 /// Returns what the box adds to the root of each component, in which the Boxfile's own mounts have a place.
@@ -188,12 +193,13 @@ pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
 /// Flattens the images, and puts the agent's program in its place.
 fn flat_images(
     inputs: &Inputs,
-    decoded: &BTreeMap<Digest, DecodedLayer>,
+    decoded: BTreeMap<Digest, DecodedLayer>,
     boxfile: &Boxfile,
     contents: &mut ContentMap,
 ) -> Result<Vec<FlatImage>, BuildError> {
     let images = inputs.images.iter();
-    let flat = images.map(|(component, image)| flat(*component, image, decoded, boxfile));
+    let mut layers = Decoded::new(decoded, inputs);
+    let flat = images.map(|(component, image)| layers.flat(*component, image, boxfile));
     let mut flat = flat.collect::<Result<Vec<_>, _>>()?;
     if let Some(binary) = &inputs.binary {
         binary.add_to(contents);
@@ -213,16 +219,45 @@ fn flat_images(
     Ok(flat)
 }
 
-fn flat(
-    component: ComponentName,
-    image: &Image,
-    decoded: &BTreeMap<Digest, DecodedLayer>,
-    boxfile: &Boxfile,
-) -> Result<FlatImage, BuildError> {
-    let layers = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id].index));
-    let tree = flatten(component, layers)
-        .map_err(|source| BuildError::image(component, boxfile.root_span(component), source))?;
-    Ok(FlatImage { component, process: image.process.clone(), tree })
+/// The decoded layers, each taken where it is applied last.
+struct Decoded {
+    layers: BTreeMap<Digest, DecodedLayer>,
+    /// How often each is still to be applied.
+    uses: BTreeMap<Digest, usize>,
+    /// Adds up the memory that all trees take together.
+    total: Total,
+}
+
+impl Decoded {
+    fn new(layers: BTreeMap<Digest, DecodedLayer>, inputs: &Inputs) -> Self {
+        let mut uses = BTreeMap::new();
+        for layer in inputs.images.iter().flat_map(|(_, image)| &image.layers) {
+            *uses.entry(layer.diff_id).or_default() += 1;
+        }
+        Self { layers, uses, total: Total::default() }
+    }
+
+    fn flat(
+        &mut self,
+        component: ComponentName,
+        image: &Image,
+        boxfile: &Boxfile,
+    ) -> Result<FlatImage, BuildError> {
+        let Self { layers, uses, total } = self;
+        let mut take = |id: &Digest| {
+            let left = uses.get_mut(id)?;
+            *left -= 1;
+            if *left > 0 {
+                layers.get(id).map(|it| it.index.clone())
+            } else {
+                Some(layers.remove(id)?.index)
+            }
+        };
+        let indexes = image.layers.iter().filter_map(|it| Some((it.digest, take(&it.diff_id)?)));
+        let tree = flatten_owned(component, indexes, total);
+        let tree = tree.map_err(|error| refused(component, boxfile.root_span(component), error))?;
+        Ok(FlatImage { component, process: image.process.clone(), tree })
+    }
 }
 
 /// Puts the data of skills and files into the store, as packs like those of the layers.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{InodeId, Kind, Origin, Tree};
+use super::{Inode, InodeId, Kind, Origin, Tree};
 
 impl Tree {
     /// Gives every inode this origin.
@@ -14,8 +14,9 @@ impl Tree {
 
     /// Puts all of `other` under a name in a directory, in the place of what had it. Names that
     /// shared an inode in `other` share one here.
-    pub fn graft(&mut self, directory: InodeId, name: &[u8], other: &Self) {
-        let root = self.absorb(other, &HashMap::new()).now(Self::ROOT);
+    pub fn graft(&mut self, directory: InodeId, name: &[u8], other: Self) {
+        let known = HashMap::new();
+        let root = self.absorb_inodes(other.inodes.into_iter(), &known).now(Self::ROOT);
         self.link(directory, name, root);
     }
 
@@ -26,9 +27,17 @@ impl Tree {
         other: &Self,
         known: &'k HashMap<InodeId, InodeId>,
     ) -> Absorbed<'k> {
+        self.absorb_inodes(other.inodes.iter().cloned(), known)
+    }
+
+    fn absorb_inodes<'k>(
+        &mut self,
+        inodes: impl ExactSizeIterator<Item = Inode>,
+        known: &'k HashMap<InodeId, InodeId>,
+    ) -> Absorbed<'k> {
         let offset = u32::try_from(self.inodes.len()).unwrap_or(u32::MAX);
         let absorbed = Absorbed { offset, known };
-        let moved = other.inodes.iter().cloned().map(|mut inode| {
+        let moved = inodes.map(|mut inode| {
             if let Kind::Directory(names) = &mut inode.kind {
                 names.values_mut().for_each(|child| *child = absorbed.now(*child));
             }
@@ -57,7 +66,7 @@ impl Absorbed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Inode, Leaf, Meta};
+    use crate::{Leaf, Meta};
 
     #[test]
     fn hard_links_stay_hard_links() {
@@ -68,7 +77,7 @@ mod tests {
         inner.link(Tree::ROOT, b"two", fifo);
         let mut outer = Tree::default();
         outer.ensure_directory(Tree::ROOT, b"other");
-        outer.graft(Tree::ROOT, b"inner", &inner);
+        outer.graft(Tree::ROOT, b"inner", inner);
         let grafted = outer.child(Tree::ROOT, b"inner").unwrap();
         let one = outer.child(grafted, b"one");
         assert!(one.is_some());

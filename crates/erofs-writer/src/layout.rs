@@ -1,7 +1,5 @@
 //! Where everything lies: decided for the whole image before its first byte is written.
 
-use std::collections::HashMap;
-
 use crate::inode::{self, Data};
 use crate::tree::{Inode, Node, NodeId};
 use box_digest::Blake3Digest;
@@ -69,46 +67,60 @@ impl ImageLayout {
         let mut next = (end + SLACK).div_ceil(BLOCK_SIZE);
         let first_data_block = u32::try_from(next).map_err(|_| Error::TooLarge)?;
         place_tree_data(inodes, &order, &mut places, &mut next)?;
-        let contents = place_contents(inodes, &order, &mut places, &mut next)?;
+        let contents = place_contents(inodes, &order, &uses, &mut places, &mut next)?;
         let blocks = u32::try_from(next).map_err(|_| Error::TooLarge)?;
         let shared_bytes = uses.shared_bytes;
         Ok(Self { order, places, first_data_block, contents, blocks, shared_bytes })
     }
 }
 
-/// How many inodes have each content.
-#[derive(Debug, Default)]
+/// Which inodes have the same content. An image can have a million contents, so there is no map of them.
+#[derive(Debug)]
 struct Uses {
-    /// Size in bytes and number of inodes. Never iterated: its order is not the tree's.
-    contents: HashMap<Blake3Digest, (u64, u64)>,
+    /// Of each inode that is a file, by [`NodeId::index`], the first one in the order that has its content.
+    first: Vec<NodeId>,
+    /// Whether no other inode has its content.
+    alone: Vec<bool>,
     shared_bytes: u64,
 }
 
 impl Uses {
     fn count(inodes: &[Inode], order: &[NodeId]) -> Result<Self, Error> {
-        let mut uses = Self::default();
-        for id in order {
-            if let Node::File { size, content } = inodes[id.index()].node {
-                uses.add(content, size)?;
-            }
+        let file = |id: NodeId| match inodes[id.index()].node {
+            Node::File { size, content } => Some((content, size)),
+            _ => None,
+        };
+        let mut files: Vec<NodeId> =
+            order.iter().copied().filter(|id| file(*id).is_some()).collect();
+        // Stable: of one content the first in the order stays first.
+        files.sort_by_key(|id| file(*id).map(|(content, _)| *content.as_bytes()));
+        let first = vec![NodeId::at(0); inodes.len()];
+        let mut uses = Self { first, alone: vec![true; inodes.len()], shared_bytes: 0 };
+        for same in files.chunk_by(|a, b| file(*a).map(|it| it.0) == file(*b).map(|it| it.0)) {
+            uses.add(same, file)?;
         }
         Ok(uses)
     }
 
-    fn add(&mut self, content: Blake3Digest, size: u64) -> Result<(), Error> {
-        let (first, inodes) = self.contents.entry(content).or_insert((size, 0));
-        if *first != size {
-            return Err(Error::ContentSizeMismatch { content, first: *first, second: size });
+    /// Adds the files of one content.
+    fn add(
+        &mut self,
+        same: &[NodeId],
+        file: impl Fn(NodeId) -> Option<(Blake3Digest, u64)>,
+    ) -> Result<(), Error> {
+        let Some((content, size)) = same.first().and_then(|id| file(*id)) else { return Ok(()) };
+        for (number, id) in same.iter().enumerate() {
+            let second = file(*id).map_or(size, |(_, size)| size);
+            if second != size {
+                return Err(Error::ContentSizeMismatch { content, first: size, second });
+            }
+            if number > 0 {
+                self.shared_bytes = self.shared_bytes.saturating_add(size);
+            }
+            self.first[id.index()] = same[0];
+            self.alone[id.index()] = same.len() == 1;
         }
-        if *inodes > 0 {
-            self.shared_bytes = self.shared_bytes.saturating_add(size);
-        }
-        *inodes += 1;
         Ok(())
-    }
-
-    fn is_alone(&self, content: &Blake3Digest) -> bool {
-        matches!(self.contents.get(content), Some((_, 1)))
     }
 }
 
@@ -119,7 +131,7 @@ fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [I
         let inode = &inodes[id.index()];
         let size = data_size(inode);
         let head = inode::SIZE + inode.xattrs.len();
-        let tail = wanted_tail(inode, size, uses);
+        let tail = wanted_tail(inode, size, uses.alone[id.index()]);
         let tail = if head + tail <= BLOCK { tail } else { 0 };
         let offset = place_unit(end, head + tail);
         end = offset + (head + tail) as u64;
@@ -148,10 +160,10 @@ fn data_size(inode: &Inode) -> u64 {
 }
 
 /// Returns how many of the data's last bytes should follow the inode if they fit.
-fn wanted_tail(inode: &Inode, size: u64, uses: &Uses) -> usize {
+fn wanted_tail(inode: &Inode, size: u64, is_alone: bool) -> usize {
     let wanted = match &inode.node {
         Node::Directory | Node::Symlink { .. } => true,
-        Node::File { content, .. } => size <= MAX_INLINE_FILE && uses.is_alone(content),
+        Node::File { .. } => size <= MAX_INLINE_FILE && is_alone,
         _ => false,
     };
     let tail = usize::try_from(size % BLOCK_SIZE).expect("it is less than a block");
@@ -189,23 +201,24 @@ fn place_tree_data(
 fn place_contents(
     inodes: &[Inode],
     order: &[NodeId],
+    uses: &Uses,
     places: &mut [InodePlace],
     next: &mut u64,
 ) -> Result<Vec<StoredContent>, Error> {
-    let mut blocks: HashMap<Blake3Digest, u32> = HashMap::new();
     let mut contents = Vec::new();
     for id in order {
         let Node::File { size, content } = inodes[id.index()].node else { continue };
+        let first = uses.first[id.index()];
+        let block = places[first.index()].data.block;
         let data = &mut places[id.index()].data;
         if size == 0 || data.tail > 0 {
             continue;
         }
-        if let Some(block) = blocks.get(&content) {
-            data.block = *block;
+        if first != *id {
+            data.block = block;
             continue;
         }
         data.block = take_blocks(next, size)?;
-        blocks.insert(content, data.block);
         contents.push(StoredContent { content, size });
     }
     Ok(contents)

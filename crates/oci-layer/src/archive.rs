@@ -9,7 +9,7 @@ use tar::{EntryType, Header};
 use super::guard::Guard;
 use super::metadata::{Member, header_size, is_known, number};
 use super::pax::{Records, check_global};
-use super::{LayerErrorKind, Limits};
+use super::{Excess, LayerErrorKind, Limits};
 use crate::error::{malformed, twice};
 
 /// The bytes of a block of a tar archive: headers have one, and data are filled up to whole ones.
@@ -253,7 +253,10 @@ impl<'a, R: BufRead> Archive<'a, R> {
 }
 
 /// Returns the error of a stream that cannot be read, or that has more than `limit` bytes.
-fn unreadable(error: io::Error, limit: u64) -> LayerErrorKind {
+pub(super) fn unreadable(error: io::Error, limit: u64) -> LayerErrorKind {
+    if let Some(excess) = error.get_ref().and_then(|it| it.downcast_ref::<Excess>()) {
+        return (*excess).into();
+    }
     if error.kind() == io::ErrorKind::FileTooLarge {
         return LayerErrorKind::TooLarge { what: "bytes when it is uncompressed", limit };
     }

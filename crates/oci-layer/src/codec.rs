@@ -10,12 +10,17 @@
 //!
 //! [`encoding`]: box_tree::encoding
 
+use std::io;
+
 use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
 use super::{Action, Change, LayerIndex};
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
 pub const DECODER_EPOCH: u32 = 4;
+
+/// Bytes that are written at once.
+const PIECE: usize = 64 << 10;
 
 const MAGIC: &[u8] = b"boxbuild layer 1\n";
 
@@ -31,26 +36,39 @@ impl From<Truncated> for IndexError {
 }
 
 impl LayerIndex {
-    /// Returns the stored form.
-    pub fn encode(&self) -> Vec<u8> {
+    /// Writes the stored form, a piece at a time: whole, it would take nearly as much memory again.
+    ///
+    /// # Errors
+    /// Those of `to`.
+    pub fn write(&self, to: &mut dyn io::Write) -> io::Result<()> {
         let mut out = Writer(MAGIC.to_vec());
+        let mut pass_on = |out: &mut Writer, least| {
+            if out.0.len() < least {
+                return Ok(());
+            }
+            to.write_all(&out.0)?;
+            out.0.clear();
+            Ok::<_, io::Error>(())
+        };
         out.length(self.changes.len());
         for change in &self.changes {
             out.bytes(&change.path);
             put_action(&mut out, &change.action);
+            pass_on(&mut out, PIECE)?;
         }
         out.length(self.contents.len());
         for (content, offset) in &self.contents {
             out.content(content);
             out.u64(*offset);
+            pass_on(&mut out, PIECE)?;
         }
-        out.0
+        pass_on(&mut out, 0)
     }
 
     /// Reads the stored form.
     ///
     /// # Errors
-    /// [`IndexError`] for anything that [`LayerIndex::encode`] does not write.
+    /// [`IndexError`] for anything that [`LayerIndex::write`] does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
         let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError)?);
         let mut index = Self::default();
@@ -143,6 +161,12 @@ mod tests {
         ]
     }
 
+    fn encoded(index: &LayerIndex) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        index.write(&mut bytes).unwrap();
+        bytes
+    }
+
     fn index() -> impl Strategy<Value = LayerIndex> {
         let path = proptest::collection::vec(any::<u8>(), 0..9);
         let change = (path, action()).prop_map(|(path, action)| Change { path, action });
@@ -154,12 +178,12 @@ mod tests {
     proptest! {
         #[test]
         fn an_index_reads_back(index in index()) {
-            prop_assert_eq!(LayerIndex::decode(&index.encode()), Ok(index));
+            prop_assert_eq!(LayerIndex::decode(&encoded(&index)), Ok(index));
         }
 
         #[test]
         fn damage_is_an_error_and_never_a_panic(index in index(), at in any::<prop::sample::Index>()) {
-            let bytes = index.encode();
+            let bytes = encoded(&index);
             let cut = at.index(bytes.len());
             prop_assert_eq!(LayerIndex::decode(&bytes[..cut]), Err(IndexError));
         }

@@ -6,13 +6,14 @@ use box_digest::{Digest, Hasher};
 use box_tree::{Content, Leaf, MAX_TARGET};
 use tar::EntryType;
 
-use super::archive::Archive;
+use super::archive::{Archive, unreadable};
 use super::guard::Guard;
 use super::gzip::MAGIC as GZIP_MAGIC;
 use super::metadata::Member;
-use super::path::{Marker, marker, normalize};
+use super::path::{Directories, Marker, marker, normalize};
 use super::read::{Finished, HashingReader};
 use super::stream::Stream;
+use super::total::Total;
 use super::zstd::MAGIC as ZSTD_MAGIC;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
 use crate::error::{malformed, refused, too_large};
@@ -92,27 +93,59 @@ pub fn decode(
     pack: &mut impl Write,
     limits: &Limits,
 ) -> Result<LayerIndex, LayerError> {
+    decode_within(&Total::default(), source, blob, pack, limits)
+}
+
+impl Total {
+    /// Reads a layer as [`decode`] does, and adds it while it is read: what is too much
+    /// is never in memory.
+    ///
+    /// # Errors
+    /// [`LayerError`], also if the layers are too much together.
+    pub fn decode(
+        &self,
+        source: &LayerSource,
+        blob: impl Read + Send,
+        pack: &mut impl Write,
+        limits: &Limits,
+    ) -> Result<LayerIndex, LayerError> {
+        decode_within(self, source, blob, pack, limits)
+    }
+}
+
+/// Reads a layer as [`decode`] does, and counts it with other layers while it is read.
+fn decode_within(
+    total: &Total,
+    source: &LayerSource,
+    blob: impl Read + Send,
+    pack: &mut impl Write,
+    limits: &Limits,
+) -> Result<LayerIndex, LayerError> {
     let limits = &limits.of_blob(source.size);
     let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
-    std::thread::scope(|scope| {
-        let blob = HashingReader::new(blob, source.size);
-        let (stream, unpacking) = Stream::start(scope, blob, limits.archive_bytes);
-        let (index, plain) = read_archive(source, stream, pack, limits);
-        if index.as_ref().is_err_and(|error| matches!(*error.kind, LayerErrorKind::TooLarge { .. }))
-        {
-            return index; // What is too large is not read to its end only to be hashed.
-        }
-        // Nor is what is refused unpacked to its end: unpacking ends where nobody reads.
+    let mut blob = HashingReader::new(blob, source.size);
+    let (index, plain) = std::thread::scope(|scope| {
+        let (stream, unpacking) = Stream::start(scope, &mut blob, limits.archive_bytes, total);
+        let (index, plain) = read_archive(source, stream, pack, limits, total);
+        // What is refused is not unpacked to its end: unpacking ends where nobody reads.
         let plain = index.is_ok().then(move || plain.finish());
         let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
-        let blob = unpacking.join().map_err(|_| fail(ended()))?;
-        // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
-        match (index, verify(source, plain, blob)) {
-            (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
-            (_, Err(kind)) => Err(fail(kind)),
-            (Ok(index), Ok(())) => Ok(index),
-        }
-    })
+        let unpacked = unpacking.map_or(Ok(()), |thread| thread.join().map_err(|_| fail(ended())));
+        unpacked.map(|()| (index, plain))
+    })?;
+    // Nor is what is too large read to its end only to be hashed.
+    let is_too_large = |error: &LayerError| {
+        matches!(*error.kind, LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_))
+    };
+    if index.as_ref().is_err_and(is_too_large) {
+        return index;
+    }
+    // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+    match (index, verify(source, plain, blob, limits)) {
+        (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
+        (_, Err(kind)) => Err(fail(kind)),
+        (Ok(index), Ok(())) => Ok(index),
+    }
 }
 
 /// Reads an archive that is not compressed and of which nothing is to be verified, and writes its
@@ -125,18 +158,19 @@ pub fn read_plain(
     data: &mut impl Write,
     limits: &Limits,
 ) -> Result<LayerIndex, LayerErrorKind> {
-    index(&mut Archive::new(archive, limits), data, limits)
+    index(&mut Archive::new(archive, limits), data, limits, &Total::default())
 }
 
 /// Reads the archive to its end, and returns what follows it.
-fn read_archive(
+fn read_archive<'scope>(
     source: &LayerSource,
-    stream: Stream,
+    stream: Stream<'scope>,
     pack: &mut impl Write,
     limits: &Limits,
-) -> (Result<LayerIndex, LayerError>, Stream) {
+    total: &Total,
+) -> (Result<LayerIndex, LayerError>, Stream<'scope>) {
     let mut archive = Archive::new(stream, limits);
-    let index = index(&mut archive, pack, limits).map_err(|kind| LayerError {
+    let index = index(&mut archive, pack, limits, total).map_err(|kind| LayerError {
         layer: source.digest,
         entry: archive.here(),
         kind: Box::new(kind),
@@ -149,9 +183,11 @@ fn index(
     archive: &mut Archive<'_, impl BufRead>,
     pack: &mut impl Write,
     limits: &Limits,
+    total: &Total,
 ) -> Result<LayerIndex, LayerErrorKind> {
     let pack = BufWriter::with_capacity(PACK_BUFFER, pack);
-    let mut indexer = Indexer { limits, pack, offset: 0, bytes: 0, index: LayerIndex::default() };
+    let (directories, index) = (Directories::default(), LayerIndex::default());
+    let mut indexer = Indexer { limits, total, directories, pack, offset: 0, bytes: 0, index };
     while let Some(member) = archive.next_member()? {
         indexer.member(archive, member)?;
     }
@@ -165,6 +201,7 @@ fn verify<B: Read>(
     source: &LayerSource,
     plain: Option<Finished>,
     blob: HashingReader<B>,
+    limits: &Limits,
 ) -> Result<(), LayerErrorKind> {
     let blob = blob.finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
@@ -173,7 +210,7 @@ fn verify<B: Read>(
         LayerErrorKind::WrongDigest(format!("its bytes have the digest {}", blob.digest))
     })?;
     let Some(plain) = plain else { return Ok(()) };
-    plain.drained.map_err(LayerErrorKind::Unreadable)?;
+    plain.drained.map_err(|error| unreadable(error, limits.archive_bytes))?;
     Guard::DiffId.refuse(plain.digest != source.diff_id, || {
         let (found, expected) = (plain.digest, source.diff_id);
         let why = format!("uncompressed it is {found}, but the image's config names {expected}");
@@ -184,6 +221,8 @@ fn verify<B: Read>(
 /// Turns members into changes.
 struct Indexer<'a, W: Write> {
     limits: &'a Limits,
+    total: &'a Total,
+    directories: Directories,
     pack: BufWriter<W>,
     /// How many bytes the pack has.
     offset: u64,
@@ -223,6 +262,7 @@ impl<W: Write> Indexer<'_, W> {
         Guard::IndexBytes.refuse(self.bytes > self.limits.index_bytes, || {
             too_large("bytes of names and attributes", self.limits.index_bytes)
         })?;
+        self.total.add_change(&change, self.directories.implied_by(&change))?;
         self.index.changes.push(change);
         Ok(())
     }

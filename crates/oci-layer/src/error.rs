@@ -6,6 +6,18 @@ use std::io;
 use box_digest::Digest;
 use box_tree::LookupError;
 
+/// The layers of a build have more together than can be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the layers {verb} more than {limit} {what} together", verb = if *.needs { "need" } else { "have" })]
+pub struct Excess {
+    /// The excess counts these, such as `entries`.
+    pub(super) what: &'static str,
+    /// All layers together may have this many.
+    pub(super) limit: u64,
+    /// Layers have entries, but need memory.
+    pub(super) needs: bool,
+}
+
 /// The place of an error in a layer; its source says what is wrong there.
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer}{}", place(entry.as_ref()))]
@@ -36,6 +48,9 @@ pub enum LayerErrorKind {
     /// The layer asks for more than a layer may.
     #[error("it has more than {limit} {what}")]
     TooLarge { what: &'static str, limit: u64 },
+    /// The layers ask for more than all layers of a build may have together.
+    #[error("with the other layers, it has too much: {0}")]
+    Together(#[from] Excess),
     /// An image can have no such entry, or programs differ in how they read it.
     #[error("{0}")]
     Refused(Cow<'static, str>),

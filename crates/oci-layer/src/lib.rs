@@ -25,15 +25,15 @@ mod zstd;
 
 use box_tree::{Content, Leaf, Meta};
 
-pub use apply::flatten;
+pub use apply::{flatten, flatten_owned};
 pub use archive::BLOCK as TAR_BLOCK;
 pub use codec::{DECODER_EPOCH, IndexError};
 pub use decode::{Compression, LayerSource, START, decode, read_plain};
-pub use error::{LayerError, LayerErrorKind};
+pub use error::{Excess, LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
 pub use members::{Member, MemberKind, member};
-pub use total::{ENTRIES_MAX, Excess, Total};
+pub use total::{ENTRIES_MAX, MEMORY_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;
 
 /// The changes that one layer makes, in the archive's order.

@@ -1,10 +1,13 @@
 //! Paths in an archive.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
 use box_tree::{MAX_NAME, path};
 
 use super::guard::Guard;
 use super::limits::Limits;
-use super::{Action, LayerErrorKind};
+use super::{Action, Change, LayerErrorKind};
 use crate::error::refused;
 
 /// The reason to refuse a path that holds `..`.
@@ -24,6 +27,35 @@ pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerEr
     })?;
     Guard::PathDepth.refuse(parts.len() > limits.depth, || refused("the path is too deep"))?;
     Ok(parts.join(&b'/'))
+}
+
+/// The directories of a layer, by a hash of their paths: two that have the same are counted once.
+#[derive(Debug, Default)]
+pub(super) struct Directories {
+    seen: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Directories {
+    /// Returns how many directories a change makes, beyond itself, that no change before it has named or made.
+    pub(super) fn implied_by(&mut self, change: &Change) -> usize {
+        let is_directory = match change.action {
+            Action::Directory(_) => true,
+            Action::Leaf(..) | Action::HardLink(_) => false,
+            Action::Whiteout | Action::Opaque => return 0,
+        };
+        if is_directory {
+            self.seen.insert(self.hasher.hash_one(&change.path));
+        }
+        let (mut path, mut implied) = (change.path.as_slice(), 0);
+        // Of a directory that was seen, those above it were.
+        while let (directory @ [_, ..], _) = path::split(path)
+            && self.seen.insert(self.hasher.hash_one(directory))
+        {
+            (path, implied) = (directory, implied + 1);
+        }
+        implied
+    }
 }
 
 /// Where AUFS keeps the data of hard links: a directory in the root of a layer. Its files are
@@ -73,7 +105,31 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
 
 #[cfg(test)]
 mod tests {
+    use box_tree::{Leaf, Meta};
+
     use super::*;
+
+    #[test]
+    fn directories_that_nothing_names_are_counted_once() {
+        let mut directories = Directories::default();
+        let meta = || Meta::root_owned(0o644);
+        let (file, directory) = (Action::Leaf(meta(), Leaf::Fifo), Action::Directory(meta()));
+        for (path, action, implied) in [
+            ("a", &file, 0),
+            ("b", &directory, 0),
+            ("b/c", &file, 0),
+            ("b/d/e/f", &file, 2),
+            ("b/d/e/g", &file, 0),
+            ("b/d/h/i", &Action::HardLink(b"a".to_vec()), 1),
+            ("j/k", &directory, 1),
+            ("j/k/l", &file, 0),
+            ("m/n/o", &Action::Whiteout, 0),
+            ("", &directory, 0),
+        ] {
+            let change = Change { path: path.into(), action: action.clone() };
+            assert_eq!(directories.implied_by(&change), implied, "{path}");
+        }
+    }
 
     fn normal(path: &str) -> Result<String, String> {
         normalize(path.as_bytes(), &Limits::default())

@@ -1,15 +1,18 @@
-//! Unpacking ahead: one thread decompresses a layer's blob, another reads the archive in it.
+//! Unpacking ahead: one thread decompresses a layer's blob, another reads the archive in it. If the system
+//! gives no thread, the reader decompresses the blob itself.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{Scope, ScopedJoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use box_digest::{Hasher, Sha256};
 
 use super::decode::{Compression, START};
 use super::gzip::Gzip;
-use super::read::{Finished, HashingReader, hash};
-use super::zstd::Zstd;
+use super::read::{Finished, hash};
+use super::total::Total;
+use super::zstd::{Windows, Zstd};
 
 /// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
 const PIECE: usize = 128 << 10;
@@ -19,12 +22,14 @@ const PIECES: usize = 8;
 /// Bytes on their way from the thread that unpacks them.
 type Piece = io::Result<Vec<u8>>;
 
+/// The uncompressed archive of a blob.
+type Plain<'scope> = Box<dyn Read + Send + 'scope>;
+
 /// An uncompressed archive that another thread unpacks. It is hashed and counted while it is read.
-#[derive(Debug)]
-pub(super) struct Stream {
-    pieces: Receiver<Piece>,
-    /// Where read pieces go to be filled again.
-    spare: Sender<Vec<u8>>,
+pub(super) struct Stream<'scope> {
+    source: Source<'scope>,
+    /// Counts the archive's bytes with those of other layers.
+    total: &'scope Total,
     piece: Vec<u8>,
     /// How much of the piece is read.
     position: usize,
@@ -34,28 +39,31 @@ pub(super) struct Stream {
     failed: Option<io::ErrorKind>,
 }
 
-impl Stream {
-    /// Starts to unpack a blob. The thread's result is what is left of the blob; it ends by itself
-    /// when the stream is dropped or read to its end. More bytes than `limit` are an error.
-    pub(super) fn start<'scope, B: Read + Send + 'scope>(
+/// Where the pieces come from.
+enum Source<'scope> {
+    /// From another thread.
+    Thread {
+        pieces: Receiver<Piece>,
+        /// Where read pieces go to be filled again.
+        spare: Sender<Vec<u8>>,
+    },
+    /// From the blob itself.
+    Here(Plain<'scope>),
+}
+
+impl<'scope> Stream<'scope> {
+    /// Starts to unpack a blob. The thread ends by itself when the stream is dropped or read to its end.
+    /// If the system gives no thread, the handle is `None`. More bytes than `limit` are an error.
+    pub(super) fn start(
         scope: &'scope Scope<'scope, '_>,
-        mut blob: HashingReader<B>,
+        blob: impl Read + Send + 'scope,
         limit: u64,
-    ) -> (Self, ScopedJoinHandle<'scope, HashingReader<B>>) {
-        let (full, pieces) = sync_channel(PIECES);
-        let (spare, empty) = channel();
-        for _ in 0..PIECES {
-            // The receiver is here, so that it takes them.
-            drop(spare.send(Vec::with_capacity(PIECE)));
-        }
-        let unpacking = scope.spawn(move || {
-            unpack(&mut blob, &empty, &full);
-            blob
-        });
+        total: &'scope Total,
+    ) -> (Self, Option<ScopedJoinHandle<'scope, ()>>) {
+        let (source, unpacking) = ahead(scope, unpacked(blob, &total.windows));
         let hasher = Hasher::default();
         let (piece, position, failed) = (Vec::new(), 0, None);
-        let stream = Self { pieces, spare, piece, position, hasher, limit, failed };
-        (stream, unpacking)
+        (Self { source, total, piece, position, hasher, limit, failed }, unpacking)
     }
 
     /// Reads what is left as far as possible.
@@ -77,17 +85,90 @@ impl Stream {
     fn next_piece(&mut self) -> io::Result<()> {
         self.position = 0;
         let read = std::mem::take(&mut self.piece);
-        if read.capacity() > 0 {
-            // Where the other thread has ended, nobody needs it.
-            drop(self.spare.send(read));
-        }
-        let Ok(piece) = self.pieces.recv() else { return Ok(()) };
-        self.piece = piece?;
+        self.piece = match &mut self.source {
+            Source::Thread { pieces, spare } => {
+                if read.capacity() > 0 {
+                    // Where the other thread has ended, nobody needs it.
+                    drop(spare.send(read));
+                }
+                let Ok(piece) = pieces.recv() else { return Ok(()) };
+                piece?
+            }
+            Source::Here(plain) => {
+                let mut piece = read;
+                piece.clear();
+                plain.take(PIECE as u64).read_to_end(&mut piece)?;
+                piece
+            }
+        };
+        self.total.unpack(self.piece.len()).map_err(io::Error::other)?;
         hash(&mut self.hasher, &self.piece, self.limit)
     }
 }
 
-impl BufRead for Stream {
+/// Has a thread read what a blob unpacks to, if there is one to be had.
+fn ahead<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    plain: Plain<'scope>,
+) -> (Source<'scope>, Option<ScopedJoinHandle<'scope, ()>>) {
+    let (full, pieces) = sync_channel(PIECES);
+    let (spare, empty) = channel();
+    // A thread that does not start drops what it was to have.
+    let plain = Arc::new(Mutex::new(Some(plain)));
+    let take = |plain: &Mutex<Option<Plain<'scope>>>| {
+        plain.lock().unwrap_or_else(PoisonError::into_inner).take()
+    };
+    let its = Arc::clone(&plain);
+    let body = move || take(&its).into_iter().for_each(|plain| pump(plain, &empty, &full));
+    let started = Builder::new().name("unpack".to_owned()).spawn_scoped(scope, body);
+    let Ok(unpacking) = started else {
+        let plain = take(&plain).unwrap_or_else(|| Box::new(io::empty()));
+        return (Source::Here(plain), None);
+    };
+    for _ in 0..PIECES {
+        // Where the thread has ended already, nobody needs it.
+        drop(spare.send(Vec::with_capacity(PIECE)));
+    }
+    (Source::Thread { pieces, spare }, Some(unpacking))
+}
+
+/// Returns what a blob unpacks to, which its first bytes decide.
+fn unpacked<'scope>(blob: impl Read + Send + 'scope, windows: &'scope Windows) -> Plain<'scope> {
+    let mut blob = BufReader::with_capacity(PIECE, blob);
+    let mut start = Vec::new();
+    let read = blob.by_ref().take(START as u64).read_to_end(&mut start);
+    let compression = Compression::of_start(&start);
+    let blob = io::Cursor::new(start).chain(Rest { failed: read.err(), blob });
+    match compression {
+        Compression::None => Box::new(blob),
+        Compression::Gzip => Box::new(Gzip::new(blob)),
+        Compression::Zstd => Box::new(Zstd::new(blob, windows)),
+    }
+}
+
+/// A blob after its first bytes. The error of reading those comes first.
+struct Rest<B> {
+    failed: Option<io::Error>,
+    blob: B,
+}
+
+impl<B: BufRead> Read for Rest<B> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.failed.take().map_or_else(|| self.blob.read(buffer), Err)
+    }
+}
+
+impl<B: BufRead> BufRead for Rest<B> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.failed.take().map_or_else(|| self.blob.fill_buf(), Err)
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.blob.consume(amount);
+    }
+}
+
+impl BufRead for Stream<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.position >= self.piece.len() {
             self.advance()?;
@@ -100,7 +181,7 @@ impl BufRead for Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for Stream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.fill_buf()?.read(buffer)?;
         self.consume(read);
@@ -109,23 +190,6 @@ impl Read for Stream {
 }
 
 /// Unpacks a blob piece by piece, until it ends or the reader stops.
-fn unpack(blob: &mut impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
-    let mut blob = BufReader::with_capacity(PIECE, blob);
-    let mut start = Vec::new();
-    if let Err(error) = blob.by_ref().take(START as u64).read_to_end(&mut start) {
-        return drop(full.send(Err(error)));
-    }
-    let blob = start.as_slice().chain(blob);
-    match Compression::of_start(&start) {
-        Compression::None => pump(blob, empty, full),
-        Compression::Gzip => pump(Gzip::new(blob), empty, full),
-        Compression::Zstd => match Zstd::new(blob) {
-            Ok(plain) => pump(plain, empty, full),
-            Err(error) => drop(full.send(Err(error))),
-        },
-    }
-}
-
 fn pump(mut from: impl Read, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
     for mut piece in empty {
         piece.clear();

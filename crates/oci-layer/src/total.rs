@@ -1,45 +1,112 @@
-//! Reading many layers at once, and a bound on all of them together.
+//! Reading many layers at once, and the bounds on all of them together: one budget for a build.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use box_digest::Digest;
 use box_tree::listing::METADATA_BYTES_MAX;
 use rayon::prelude::*;
 
-use super::{LayerIndex, LayerSource};
+use super::limits::directories_memory;
+use super::path::Directories;
+use super::zstd::Windows;
+use super::{Change, Excess, LayerIndex, LayerSource};
 
 /// How many entries the layers may have together, each as often as it is applied. Real images have a
 /// tenth of it.
 pub const ENTRIES_MAX: usize = 1 << 20;
 
-/// The layers have more together than can be held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the layers have more than {limit} {what} together")]
-pub struct Excess {
-    what: &'static str,
-    limit: usize,
-}
+/// Bytes of memory that the entries of all layers may take, with the directories that no entry names.
+/// 900,000 files take it, or 400,000 directories.
+pub const MEMORY_MAX: usize = 320 << 20;
+
+/// Bytes that the layers of a build may have uncompressed, however small their blobs are. The store keeps
+/// the data twice, as that of the layers and as the rootfs.
+pub const SMALL_UNPACKED_BYTES: u64 = 896 << 20;
+/// How many times the size of their blobs the layers of a build may have uncompressed, beyond
+/// [`SMALL_UNPACKED_BYTES`]. Real images have 2 to 5 times.
+pub const UNPACKED_GROWTH: u64 = 48;
 
 /// The sizes of several layers together. Several threads may add to it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Total {
     entries: AtomicUsize,
     bytes: AtomicUsize,
+    memory: AtomicUsize,
+    unpacked: AtomicU64,
+    unpacked_max: u64,
+    pub(super) windows: Windows,
+}
+
+impl Default for Total {
+    /// Returns a total that does not bound the bytes of archives: for those whose data is not kept.
+    fn default() -> Self {
+        Self {
+            entries: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            memory: AtomicUsize::new(0),
+            unpacked: AtomicU64::new(0),
+            unpacked_max: u64::MAX,
+            windows: Windows::default(),
+        }
+    }
 }
 
 impl Total {
-    /// Adds the sizes and counts of layers up.
+    /// Returns a total for layers whose blobs have so many bytes together, each counted once: it bounds
+    /// what they have uncompressed.
+    pub fn of_blobs(bytes: u64) -> Self {
+        let unpacked_max = bytes.saturating_mul(UNPACKED_GROWTH).max(SMALL_UNPACKED_BYTES);
+        Self { unpacked_max, ..Self::default() }
+    }
+
+    /// Adds up what layers that are applied one after the other have in entries, names and attributes.
     pub fn of<'a>(layers: impl IntoIterator<Item = &'a LayerIndex>) -> Self {
         let total = Self::default();
-        layers.into_iter().for_each(|layer| total.add(layer));
+        for layer in layers {
+            total.entries.fetch_add(layer.changes.len(), Ordering::Relaxed);
+            total.bytes.fetch_add(layer.cost(), Ordering::Relaxed);
+        }
         total
     }
 
+    /// Adds a layer that is in memory.
     fn add(&self, layer: &LayerIndex) {
-        self.entries.fetch_add(layer.changes.len(), Ordering::Relaxed);
-        self.bytes.fetch_add(layer.cost(), Ordering::Relaxed);
+        let mut directories = Directories::default();
+        let add = |change| self.add_change(change, directories.implied_by(change));
+        // What is too much is found by whoever checks.
+        layer.changes.iter().map(add).take_while(Result::is_ok).for_each(drop);
+        self.unpacked.fetch_add(layer.data_size(), Ordering::Relaxed);
+    }
+
+    /// Adds a change, and so many directories that it implies.
+    ///
+    /// # Errors
+    /// [`Excess`].
+    pub(super) fn add_change(&self, change: &Change, implied: usize) -> Result<(), Excess> {
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(change.cost(), Ordering::Relaxed);
+        self.add_memory(change.path.len() + change.action.memory() + directories_memory(implied))?;
+        self.check()
+    }
+
+    /// Adds what is in memory.
+    ///
+    /// # Errors
+    /// [`Excess`].
+    pub(super) fn add_memory(&self, bytes: usize) -> Result<(), Excess> {
+        self.memory.fetch_add(bytes, Ordering::Relaxed);
+        self.check()
+    }
+
+    /// Adds bytes of an archive.
+    ///
+    /// # Errors
+    /// [`Excess`].
+    pub(super) fn unpack(&self, bytes: usize) -> Result<(), Excess> {
+        self.unpacked.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.check()
     }
 
     /// Checks that all that was added can be held.
@@ -47,17 +114,23 @@ impl Total {
     /// # Errors
     /// [`Excess`].
     pub fn check(&self) -> Result<(), Excess> {
-        let within = |count: &AtomicUsize, limit, what| {
+        let within = |count: &AtomicUsize, limit: usize, what| {
             let found = count.load(Ordering::Relaxed);
-            if found > limit { Err(Excess { what, limit }) } else { Ok(()) }
+            if found > limit { Err(excess(what, limit as u64)) } else { Ok(()) }
         };
         within(&self.entries, ENTRIES_MAX, "entries")?;
         // Whatever is below this bound fits into a listing.
-        within(&self.bytes, METADATA_BYTES_MAX, "bytes of names and attributes")
+        within(&self.bytes, METADATA_BYTES_MAX, "bytes of names and attributes")?;
+        let what = "bytes of memory for their entries and directories";
+        within(&self.memory, MEMORY_MAX, what).map_err(|it| Excess { needs: true, ..it })?;
+        if self.unpacked.load(Ordering::Relaxed) > self.unpacked_max {
+            return Err(excess("bytes when they are uncompressed", self.unpacked_max));
+        }
+        Ok(())
     }
 
     /// Reads layers, several at a time and the first of each diff_id, and adds the index of what was
-    /// read. Once the total is exceeded, no further layer is begun.
+    /// not added while it was read. Once the total is exceeded, no further layer is begun.
     ///
     /// # Errors
     /// [`Excess`], else the error of the first layer by diff_id, however many threads there are.
@@ -84,6 +157,11 @@ impl Total {
         let read = read.collect::<Result<BTreeMap<_, Result<T, E>>, E>>()?;
         read.into_iter().map(|(id, read)| Ok((id, read?))).collect()
     }
+}
+
+/// Returns the fact that layers have more than `limit` of `what`.
+const fn excess(what: &'static str, limit: u64) -> Excess {
+    Excess { what, limit, needs: false }
 }
 
 #[cfg(test)]
@@ -145,6 +223,43 @@ mod tests {
         insta::assert_snapshot!(
             refused.unwrap_err(),
             @"the layers have more than 201326592 bytes of names and attributes together"
+        );
+    }
+
+    #[test]
+    fn directories_that_no_entry_names_take_memory() {
+        let deep = [b"d/".repeat(200), b"f".to_vec()].concat();
+        let change = |number: usize| {
+            let path = [format!("{number}/").into_bytes(), deep.clone()].concat();
+            Change { path, action: Action::Whiteout }
+        };
+        let (total, mut directories) = (Total::default(), Directories::default());
+        let file = Action::HardLink(b"f".to_vec());
+        let add = |number| {
+            let change = Change { action: file.clone(), ..change(number) };
+            total.add_change(&change, directories.implied_by(&change))
+        };
+        let refused = (0..10_000).map(add).find_map(Result::err).unwrap();
+        insta::assert_snapshot!(
+            refused,
+            @"the layers need more than 335544320 bytes of memory for their entries and directories together"
+        );
+        assert!(total.entries.into_inner() < 3_000);
+    }
+
+    #[test]
+    fn archives_grow_with_their_blobs() {
+        let most = |blobs, bytes: u64| {
+            let total = Total::of_blobs(blobs);
+            total.unpacked.fetch_add(bytes, Ordering::Relaxed);
+            total.check()
+        };
+        assert_eq!(most(0, SMALL_UNPACKED_BYTES), Ok(()));
+        assert_eq!(most(1 << 30, 48 << 30), Ok(()));
+        assert!(most(1 << 30, (48 << 30) + 1).is_err());
+        insta::assert_snapshot!(
+            most(1 << 20, SMALL_UNPACKED_BYTES + 1).unwrap_err(),
+            @"the layers have more than 939524096 bytes when they are uncompressed together"
         );
     }
 

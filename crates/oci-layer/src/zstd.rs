@@ -1,6 +1,8 @@
 //! zstd streams (RFC 8878).
 
 use std::io::{self, BufRead, Read};
+use std::mem;
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use zstd::Decoder;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
@@ -16,31 +18,182 @@ const WINDOW_LOG_MAX: u32 = 27;
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
-/// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
-/// there must be nothing.
-pub(super) struct Zstd<R: BufRead>(Decoder<'static, R>);
+/// Bytes of all windows that are in memory at one time, however many layers are read: one of the largest
+/// and four of those that `zstd -19` makes. A frame whose window has no room waits for another one to end.
+pub(crate) const WINDOWS_MAX: u64 = 160 << 20;
+/// Bytes of the longest header of a frame, its magic number included (RFC 8878, 3.1.1).
+const HEADER_MAX: usize = 18;
 
-impl<R: BufRead> Zstd<R> {
-    /// Starts at the first frame.
-    pub(super) fn new(stream: R) -> io::Result<Self> {
-        let mut decoder = Decoder::with_buffer(stream)?;
-        decoder.window_log_max(WINDOW_LOG_MAX)?;
-        Ok(Self(decoder))
+/// The memory of the windows of all streams that are read at one time.
+#[derive(Debug, Default)]
+pub(crate) struct Windows {
+    taken: Mutex<u64>,
+    given_back: Condvar,
+}
+
+impl Windows {
+    /// Waits until there is room for a window. A stream has one at a time, so that nobody waits for itself.
+    fn take(&self, bytes: u64) -> Taken<'_> {
+        let bytes = bytes.min(WINDOWS_MAX);
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let no_room = |taken: &mut u64| *taken + bytes > WINDOWS_MAX;
+        let taken = self.given_back.wait_while(taken, no_room);
+        *taken.unwrap_or_else(PoisonError::into_inner) += bytes;
+        Taken { windows: self, bytes }
     }
 }
 
-impl<R: BufRead> Read for Zstd<R> {
+/// Room for a window, which is given back when this is dropped.
+struct Taken<'w> {
+    windows: &'w Windows,
+    bytes: u64,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.windows.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.windows.given_back.notify_all();
+    }
+}
+
+/// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
+/// there must be nothing.
+pub(super) struct Zstd<'w, R: BufRead> {
+    state: State<'w, R>,
+    windows: &'w Windows,
+}
+
+enum State<'w, R: BufRead> {
+    /// In front of the first frame.
+    Start(Ahead<R>),
+    /// In a frame. The decoder is dropped before the room for its window is given back.
+    Within(Box<Decoder<'static, Ahead<R>>>, Taken<'w>),
+    Ended,
+}
+
+impl<'w, R: BufRead> Zstd<'w, R> {
+    /// Starts at the first frame.
+    pub(super) const fn new(stream: R, windows: &'w Windows) -> Self {
+        let stream = Ahead { read: Vec::new(), position: 0, inner: stream };
+        Self { state: State::Start(stream), windows }
+    }
+
+    /// Enters the frame at which the stream is.
+    fn enter(&self, mut stream: Ahead<R>) -> io::Result<State<'w, R>> {
+        let taken = self.windows.take(window(stream.look(HEADER_MAX)?));
+        let mut decoder = Decoder::with_buffer(stream)?.single_frame();
+        decoder.window_log_max(WINDOW_LOG_MAX)?;
+        Ok(State::Within(Box::new(decoder), taken))
+    }
+}
+
+impl<R: BufRead> Read for Zstd<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| {
-            // Of the code, the decoder passes on the name only.
-            if error.to_string() != get_error_name(WINDOW_TOO_LARGE) {
-                return error;
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let next = match mem::replace(&mut self.state, State::Ended) {
+                State::Ended => return Ok(0),
+                State::Start(stream) => self.enter(stream)?,
+                State::Within(mut decoder, taken) => match decoder.read(buffer).map_err(named)? {
+                    0 => {
+                        let mut stream = decoder.finish();
+                        drop(taken);
+                        if stream.fill_buf()?.is_empty() {
+                            return Ok(0);
+                        }
+                        self.enter(stream)?
+                    }
+                    read => {
+                        self.state = State::Within(decoder, taken);
+                        return Ok(read);
+                    }
+                },
+            };
+            self.state = next;
+        }
+    }
+}
+
+/// Names the error of a window that is too large. Of the code, the decoder passes on the name only.
+fn named(error: io::Error) -> io::Error {
+    if error.to_string() != get_error_name(WINDOW_TOO_LARGE) {
+        return error;
+    }
+    io::Error::new(
+        error.kind(),
+        "its zstd window is larger than 128 MiB; compress it without --long and --ultra",
+    )
+}
+
+/// Returns the bytes of the window that a frame's header asks for (RFC 8878, 3.1.1.1); the decoder says
+/// what is wrong with a header that does not read.
+fn window(header: &[u8]) -> u64 {
+    let Some((MAGIC, [descriptor, rest @ ..])) = header.split_first_chunk().map(|(a, b)| (*a, b))
+    else {
+        return 0;
+    };
+    let is_single_segment = descriptor & 0x20 != 0;
+    if !is_single_segment {
+        let Some(byte) = rest.first() else { return 0 };
+        let base = 1_u64 << (10 + (byte >> 3));
+        return base + base / 8 * u64::from(byte & 7);
+    }
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let size = [1, 2, 4, 8][usize::from(descriptor >> 6)];
+    let Some(size) = rest.get(dictionary..dictionary + size) else { return 0 };
+    size.iter().rev().fold(0, |value, byte| (value << 8) | u64::from(*byte))
+}
+
+/// A stream whose next bytes can be looked at.
+struct Ahead<R> {
+    /// Bytes that were looked at, and how many of them were read since.
+    read: Vec<u8>,
+    position: usize,
+    inner: R,
+}
+
+impl<R: BufRead> Ahead<R> {
+    /// Returns the next bytes without reading them: at most so many, fewer at the end.
+    fn look(&mut self, most: usize) -> io::Result<&[u8]> {
+        self.read.drain(..self.position);
+        self.position = 0;
+        while self.read.len() < most {
+            let next = self.inner.fill_buf()?;
+            let taken = next.len().min(most - self.read.len());
+            if taken == 0 {
+                break;
             }
-            io::Error::new(
-                error.kind(),
-                "its zstd window is larger than 128 MiB; compress it without --long and --ultra",
-            )
-        })
+            self.read.extend_from_slice(&next[..taken]);
+            self.inner.consume(taken);
+        }
+        Ok(&self.read)
+    }
+}
+
+impl<R: BufRead> BufRead for Ahead<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        match self.read.get(self.position..) {
+            Some(rest) if !rest.is_empty() => Ok(rest),
+            _ => self.inner.fill_buf(),
+        }
+    }
+
+    fn consume(&mut self, amount: usize) {
+        if self.position < self.read.len() {
+            self.position += amount;
+        } else {
+            self.inner.consume(amount);
+        }
+    }
+}
+
+impl<R: BufRead> Read for Ahead<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.fill_buf()?.read(buffer)?;
+        self.consume(read);
+        Ok(read)
     }
 }
 
@@ -54,7 +207,7 @@ mod tests {
 
     fn read(stream: &[u8]) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        Zstd::new(stream)?.read_to_end(&mut content)?;
+        Zstd::new(stream, &Windows::default()).read_to_end(&mut content)?;
         Ok(content)
     }
 
@@ -97,6 +250,60 @@ mod tests {
         let (descriptor, last_raw_block) = (0, [1, 0, 0]);
         [&0xFD2F_B528_u32.to_le_bytes()[..], &[descriptor, (log - 10) << 3], &last_raw_block]
             .concat()
+    }
+
+    #[test]
+    fn a_frame_names_its_window() {
+        for log in 10..=41 {
+            assert_eq!(super::window(&window(log)), 1 << log);
+        }
+        // An eighth of the base for each of the lower bits.
+        assert_eq!(super::window(&[&MAGIC[..], &[0, (3 << 3) | 5]].concat()), 8192 + 5 * 1024);
+        // The size of a single segment, in 1, 2, 4 and 8 bytes, after a dictionary's number.
+        let single =
+            |flags: u8, rest: &[u8]| super::window(&[&MAGIC[..], &[flags | 0x20], rest].concat());
+        assert_eq!(single(0, &[200]), 200);
+        assert_eq!(single(1 << 6 | 1, &[9, 0, 1]), 256);
+        assert_eq!(single(2 << 6 | 2, &[9, 9, 0, 0, 1, 0]), 1 << 16);
+        assert_eq!(single(3 << 6 | 3, &[9, 9, 9, 9, 0, 0, 0, 0, 1, 0, 0, 0]), 1 << 32);
+        for none in [&b""[..], b"garbage, and more of it", &window(20)[..5], &skippable(b"note")] {
+            assert_eq!(super::window(none), 0, "{none:?}");
+        }
+    }
+
+    #[test]
+    fn windows_wait_for_room() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        let windows = Windows::default();
+        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let taken = windows.take(128 << 20);
+                    let now = held.fetch_add(taken.bytes, Ordering::SeqCst) + taken.bytes;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    held.fetch_sub(taken.bytes, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 128 << 20);
+        assert_eq!(*windows.taken.lock().unwrap(), 0);
+    }
+
+    #[test]
+    fn a_frame_gives_its_room_back() {
+        let windows = Windows::default();
+        let frames = [window(27), window(27), frame(b"one"), window(27)].concat();
+        let mut stream = Zstd::new(frames.as_slice(), &windows);
+        let mut content = Vec::new();
+        stream.read_to_end(&mut content).unwrap();
+        assert_eq!(content, b"one");
+        assert_eq!(*windows.taken.lock().unwrap(), 0);
+        let mut half = Zstd::new(&frames[..12], &windows);
+        assert!(half.read_to_end(&mut content).is_err());
+        drop(half);
+        assert_eq!(*windows.taken.lock().unwrap(), 0);
     }
 
     #[test]

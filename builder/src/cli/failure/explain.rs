@@ -116,7 +116,7 @@ impl Explain for Cause {
             Self::Kernel(KernelError::Other { .. }) => help(KernelInvalid, COMPILED_KERNEL),
             Self::Kernel(_) => help(KernelInvalid, A_KERNEL),
             Self::Plan(_) => BoxfileInvalid.into(),
-            Self::Excess(_) | Self::Listing(_) => TooLarge.into(),
+            Self::Excess(_) | Self::Listing(_) => help(TooLarge, LESS),
             Self::Bake(_) => Io.into(),
             Self::Document(_) => Internal.into(),
         }
@@ -237,13 +237,18 @@ impl Explain for StoreError {
     }
 }
 
+/// The help for images that are too much together.
+const LESS: &str = "build the images with less in them: the limits are in docs/hostile-input.md";
+
 impl Explain for LayerError {
     fn explain(&self) -> Explanation {
         let text = match &*self.kind {
             LayerErrorKind::WrongDigest(_) => {
                 return help(DigestMismatch, "the image is damaged: build or copy it again");
             }
-            LayerErrorKind::TooLarge { .. } => return TooLarge.into(),
+            LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_) => {
+                return TooLarge.into();
+            }
             LayerErrorKind::Store(_) => return Io.into(),
             LayerErrorKind::Unreadable(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 "the archive is cut off, as `umoci insert` leaves it after a file: build the layer \

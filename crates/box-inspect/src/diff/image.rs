@@ -7,7 +7,7 @@ use box_image::ComponentName;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, SourceError};
-use oci_layer::{Excess, LayerError, Limits, Total, decode, flatten};
+use oci_layer::{Excess, LayerError, Limits, Total, flatten};
 
 use super::{Side, SideKind};
 
@@ -54,13 +54,14 @@ fn image(
 ) -> Result<Side, ImageFault> {
     let image = oci_image::open(reference, None, platform, access)?;
     image.fetch_layers(&image.layers.iter().collect::<Vec<_>>(), access)?;
-    let decoded = Total::default().read(
+    let total = Total::default();
+    let decoded = total.read(
         &image.layers,
         |layer| {
             let blob = image.open_layer(layer, access)?;
-            Ok::<_, ImageFault>(decode(layer, blob, &mut io::sink(), &Limits::default())?)
+            Ok::<_, ImageFault>(total.decode(layer, blob, &mut io::sink(), &Limits::default())?)
         },
-        |index| Some(index),
+        |_| None,
     )?;
     let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
     Total::of(both.clone().map(|(_, index)| index)).check()?;

@@ -42,9 +42,9 @@ use box_image::ComponentName;
 use box_tree::path::split;
 use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
 
-use super::limits::INODES_MAX;
+use super::limits::{attributes, directories_memory};
 use super::path::AUFS_LINKS;
-use super::{Action, LayerError, LayerErrorKind, LayerIndex};
+use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Total};
 use crate::error::refused;
 
 /// Applies the layers of a component's image on an empty tree, the lowest first.
@@ -56,9 +56,23 @@ pub fn flatten<'a>(
     component: ComponentName,
     layers: impl IntoIterator<Item = (Digest, &'a LayerIndex)>,
 ) -> Result<Tree, LayerError> {
+    let layers = layers.into_iter().map(|(layer, index)| (layer, index.clone()));
+    flatten_owned(component, layers, &Total::default())
+}
+
+/// Applies layers as [`flatten`] does, and takes each apart, so that nothing is in memory twice. What the
+/// tree takes is added to `total`, which several images may share.
+///
+/// # Errors
+/// Those of [`flatten`].
+pub fn flatten_owned(
+    component: ComponentName,
+    layers: impl IntoIterator<Item = (Digest, LayerIndex)>,
+    total: &Total,
+) -> Result<Tree, LayerError> {
     let mut tree = Tree::default();
     for (number, (layer, index)) in (0..).zip(layers) {
-        apply(&mut tree, Origin::Layer(component, number), layer, index)?;
+        apply(&mut tree, Origin::Layer(component, number), layer, index, total)?;
     }
     Ok(tree)
 }
@@ -68,54 +82,51 @@ fn apply(
     tree: &mut Tree,
     origin: Origin,
     layer: Digest,
-    index: &LayerIndex,
+    index: LayerIndex,
+    total: &Total,
 ) -> Result<(), LayerError> {
     let blame = |path: &[u8], kind| {
         let entry = Some((path.to_vec(), None));
         LayerError { layer, entry, kind: Box::new(kind) }
     };
-    hidden::hide(tree, index).map_err(|(path, error)| blame(path, error.into()))?;
-    for change in &index.changes {
-        put(tree, origin, &change.path, &change.action)
-            .and_then(|()| check_made(tree))
-            .map_err(|kind| blame(&change.path, kind))?;
+    hidden::hide(tree, &index).map_err(|(path, error)| blame(path, error.into()))?;
+    for Change { path, action } in index.changes {
+        let (memory, made) = (memory(&action), tree.made());
+        let own = usize::from(matches!(action, Action::Leaf(..)));
+        put(tree, origin, &path, action).map_err(|kind| blame(&path, kind))?;
+        // One entry can make hundreds of directories, more than its path names if it leads through links.
+        let directories = directories_memory((tree.made() - made).saturating_sub(own));
+        total.add_memory(memory + directories).map_err(|excess| blame(&path, excess.into()))?;
     }
     tree.unlink(Tree::ROOT, AUFS_LINKS);
     Ok(())
 }
 
-/// Refuses what would take more memory than an image may: one entry can make hundreds of directories.
-fn check_made(tree: &Tree) -> Result<(), LayerErrorKind> {
-    if tree.made() <= INODES_MAX {
-        return Ok(());
+/// Returns what an action takes in the tree, but for the directories that it makes.
+fn memory(action: &Action) -> usize {
+    match action {
+        Action::Directory(meta) => attributes(meta),
+        action => action.memory(),
     }
-    let what = "entries, with those of lower layers and with the directories that no entry names";
-    Err(LayerErrorKind::TooLarge { what, limit: INODES_MAX as u64 })
 }
 
-fn put(
-    tree: &mut Tree,
-    origin: Origin,
-    path: &[u8],
-    action: &Action,
-) -> Result<(), LayerErrorKind> {
+fn put(tree: &mut Tree, origin: Origin, path: &[u8], action: Action) -> Result<(), LayerErrorKind> {
     match action {
         Action::Opaque | Action::Whiteout => Ok(()),
         Action::Directory(meta) => put_directory(tree, origin, path, meta),
-        Action::Leaf(meta, leaf) => {
-            let meta = match leaf {
-                Leaf::Symlink(_) => Meta { mode: 0o777, ..meta.clone() },
-                _ => meta.clone(),
-            };
+        Action::Leaf(mut meta, leaf) => {
+            if matches!(leaf, Leaf::Symlink(_)) {
+                meta.mode = 0o777;
+            }
             let (directory, name) = make_way(tree, path)?;
-            let inode = tree.add(Inode::leaf(meta, leaf.clone()).from(origin));
+            let inode = tree.add(Inode::leaf(meta, leaf).from(origin));
             tree.link(directory, name, inode);
             Ok(())
         }
         Action::HardLink(target) => {
             let (directory, name) = make_way(tree, path)?;
             tree.unlink(directory, name);
-            let inode = link_target(tree, target)?;
+            let inode = link_target(tree, &target)?;
             tree.link(directory, name, inode);
             Ok(())
         }
@@ -132,7 +143,7 @@ fn put_directory(
     tree: &mut Tree,
     origin: Origin,
     path: &[u8],
-    meta: &Meta,
+    meta: Meta,
 ) -> Result<(), LayerErrorKind> {
     let inode = if path.is_empty() {
         Tree::ROOT
@@ -141,7 +152,7 @@ fn put_directory(
         // A directory over a directory keeps what is in it; over anything else it is new.
         tree.ensure_directory(directory, name)
     };
-    tree.dress(inode, meta, origin);
+    tree.dress(inode, &meta, origin);
     Ok(())
 }
 

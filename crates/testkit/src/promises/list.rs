@@ -127,6 +127,17 @@ promises! {
         "peak memory for an image that asks for much, up to the finished rootfs",
         also in "docs/hostile-input.md" as "below {} MiB";
 
+    /// The peak memory of `boxbuild build` with 16 threads, whatever its images contain.
+    HOSTILE_BUILD_MEMORY = AtMost 512.0 "MiB",
+        "tests/hostile/builds.rs::nearly_as_many_files_as_a_build_may_have",
+        "peak memory of `boxbuild build --jobs 16`, for images that ask for much together",
+        also in "docs/hostile-input.md" as "at most {} MiB of memory";
+    /// The size of the store after one build of images whose blobs are small, whatever they contain.
+    HOSTILE_BUILD_DISK = AtMost 2.0 "GiB",
+        "tests/hostile/builds.rs::sixteen_windows_of_zstd",
+        "the store after one build of images with small blobs, whatever they contain",
+        also in "docs/hostile-input.md" as "at most {} GiB of the disk";
+
     /// The size of box-init, which is in every box.
     BOX_INIT_SIZE = AtMost 1552.0 "KiB",
         "tests/build/sizes.rs::the_static_programs_are_small",
