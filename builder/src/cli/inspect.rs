@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
-use box_sbom::Subject;
+use box_sbom::{Document, Subject};
 use box_tree::entries;
 use box_tree::listing::Listing;
 use serde_json::{Value, json};
@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory)?;
     let listing = opened::listing(&opened)?;
     if args.sbom {
-        terminal::json(sbom(&opened, &listing)?.trim_end());
+        let document = sbom(&opened, &listing)?;
+        terminal::json_of(|out| document.write(out));
         return Ok(());
     }
     if args.json {
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
-fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
+fn sbom(opened: &OpenBox, listing: &Listing) -> Result<Document, Failure> {
     let subject = Subject {
         digest: opened.digest,
         plan: &opened.config.plan,
@@ -60,8 +61,7 @@ fn sbom(opened: &OpenBox, listing: &Listing) -> Result<String, Failure> {
         init: opened.init.descriptor.digest,
     };
     let mut contents = Contents::open(opened, &listing.tree)?;
-    let document = box_sbom::document(&subject, &mut contents)?;
-    Ok(String::from_utf8_lossy(&document).into_owned())
+    Ok(box_sbom::document(&subject, &mut contents)?)
 }
 
 /// Returns what both programs report of a box, and what the listing adds.

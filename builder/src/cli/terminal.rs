@@ -24,6 +24,8 @@ static STATUS_IS_SHOWN: AtomicBool = AtomicBool::new(false);
 static SHOWN: Mutex<Option<Instant>> = Mutex::new(None);
 /// The settings of this process.
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
+/// How many bytes of a long result are written at once.
+const BUFFER: usize = 64 << 10;
 /// Cuts what does not fit on a line (DECAWM).
 const CUT: &str = "\x1b[?7l";
 /// Wraps it again.
@@ -68,6 +70,35 @@ pub(crate) fn json(document: &str) {
     result(&shown_json(document));
 }
 
+/// Prints JSON that may be too long for the memory, as it is written, like [`json`].
+pub(crate) fn json_of(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    drop(cleared());
+    let mut out = ShownJson(BufWriter::with_capacity(BUFFER, io::stdout().lock()));
+    let written = write(&mut out).and_then(|()| out.0.write_all(b"\n"));
+    check(written.and_then(|()| out.0.flush()));
+    // What is left in the buffer could not be written either.
+    drop(out.0.into_parts());
+}
+
+/// Writes JSON in pieces, each of which is whole characters, as [`shown_json`] has it.
+struct ShownJson<W>(W);
+
+impl<W: Write> Write for ShownJson<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if piece.iter().all(|byte| *byte == b' ' || byte.is_ascii_graphic()) {
+            self.0.write_all(piece)?;
+        } else {
+            let text = str::from_utf8(piece).map_err(io::Error::other)?;
+            self.0.write_all(shown_json(text).as_bytes())?;
+        }
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Prints a JSON object with one more field, a list that may be too long for the memory, like
 /// [`json`].
 pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = impl Serialize>) {
@@ -86,7 +117,7 @@ pub(crate) fn json_list(head: &Value, field: &str, items: impl Iterator<Item = i
 pub(crate) fn pieces(pieces: impl IntoIterator<Item = impl AsRef<str>>) {
     // Standard output is often the same terminal.
     drop(cleared());
-    let mut out = BufWriter::with_capacity(64 << 10, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
     let written = pieces.into_iter().try_for_each(|it| out.write_all(it.as_ref().as_bytes()));
     check(written.and_then(|()| out.flush()));
     // What is left in the buffer could not be written either.

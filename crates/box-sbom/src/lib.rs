@@ -38,7 +38,7 @@ use database::Installed;
 pub use dpkg::DPKG_DATABASE;
 pub use kept::keep_databases;
 use scan::Scan;
-use spdx::Document;
+pub use spdx::Document;
 
 /// The most bytes of one file of Python's or npm's metadata.
 const METADATA_MAX: u64 = 1 << 20;
@@ -60,11 +60,11 @@ pub struct Subject<'a> {
     pub init: Digest,
 }
 
-/// Writes the SBOM of a box.
+/// Makes the SBOM of a box.
 ///
 /// # Errors
 /// A pack's.
-pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Vec<u8>> {
+pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Result<Document> {
     let mut scan = Scan::new(subject.listing, contents);
     let roots = root::all(subject.plan, &subject.listing.tree);
     let mut last = None;
@@ -84,10 +84,10 @@ pub fn document(subject: &Subject<'_>, contents: &mut dyn ReadContent) -> io::Re
     kept::find_common_layers(&mut packages, &subject.listing.origins);
     let mut document = Document::new(subject.plan.name.clone(), subject.tree, &notes);
     parts::add(&mut document, subject);
-    for package in &packages {
-        document.add(package);
+    for package in packages {
+        document.add(&package);
     }
-    document.encode().map_err(io::Error::from)
+    Ok(document)
 }
 
 /// Finds what Python and npm installed, wherever that is.

@@ -1,8 +1,9 @@
 //! The SPDX document (SPDX specification 2.3), as far as it is written here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, BufWriter, Write};
 
-use box_digest::{Blake3Digest, Digest};
+use box_digest::{Blake3, Blake3Digest, Digest, Hasher};
 use box_image::text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,9 +17,9 @@ const DOCUMENT_ID: &str = "SPDXRef-DOCUMENT";
 const CREATED: &str = "1970-01-01T00:00:00Z";
 const ABOUT_CREATED: &str = "The time is not that of a build: the same input gives the same bytes.";
 
-/// A document that is being made. Everything is sorted by its identifier.
+/// An SPDX document. Everything is sorted by its identifier.
 #[derive(Debug)]
-pub(super) struct Document {
+pub struct Document {
     name: String,
     comment: String,
     licenses: Licenses,
@@ -45,12 +46,22 @@ pub(super) struct Item {
     copyright_text: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     checksums: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    external_refs: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_refs: Option<[ExternalRef; 1]>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) source_info: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) primary_package_purpose: Option<&'static str>,
+}
+
+/// Where a package is known by another name. There can be a hundred thousand: a `Value` of each would be larger than
+/// all that it says.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExternalRef {
+    reference_category: &'static str,
+    reference_locator: String,
+    reference_type: &'static str,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -93,7 +104,7 @@ impl Item {
             license_declared: UNSAID.to_owned(),
             copyright_text: UNSAID,
             checksums: Vec::new(),
-            external_refs: Vec::new(),
+            external_refs: None,
             source_info: String::new(),
             primary_package_purpose: None,
         }
@@ -165,9 +176,11 @@ impl Document {
         item.id = id(kind, &[name, version], &place);
         item.version_info.clone_from(version);
         item.license_declared = self.licenses.expression(license.as_deref());
-        item.external_refs.push(json!({
-            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": purl,
-        }));
+        item.external_refs = Some([ExternalRef {
+            reference_category: "PACKAGE-MANAGER",
+            reference_locator: purl.clone(),
+            reference_type: "purl",
+        }]);
         if let Some(supplier) = supplier {
             item.supplier.clone_from(supplier);
         }
@@ -185,11 +198,16 @@ impl Document {
 
     /// Writes the document. Its namespace is a hash of all else that it says, so that different
     /// documents have different ones.
-    pub(super) fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+    ///
+    /// # Errors
+    /// The writer's. It gets pieces of the text, each of whole characters.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut written = self.written();
-        let hash = Blake3Digest::of(&serde_json::to_vec(&written)?);
+        let mut hasher = BufWriter::new(Hasher::<Blake3>::default());
+        serde_json::to_writer(&mut hasher, &written)?;
+        let hash = hasher.into_inner()?.digest();
         written.document_namespace = format!("urn:boxbuild:sbom:{}", hash.hex());
-        serde_json::to_vec(&written)
+        Ok(serde_json::to_writer(out, &written)?)
     }
 
     fn written(&self) -> Written<'_> {

@@ -86,7 +86,9 @@ impl Fixture {
             kernel: (Digest::from_bytes([3; 32]), "Linux version 6.12.34 (me@here) #1\n"),
             init: Digest::from_bytes([4; 32]),
         };
-        super::document(&subject, &mut Data(&self.data)).unwrap()
+        let mut bytes = Vec::new();
+        super::document(&subject, &mut Data(&self.data)).unwrap().write(&mut bytes).unwrap();
+        bytes
     }
 
     fn document(&self) -> Value {
