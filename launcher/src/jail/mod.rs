@@ -16,6 +16,8 @@
 //! A host need not have all of these. What is missing is in the [`Report`], and
 //! [`Policy`] decides whether the machine is started; a layer is never left out without a word.
 
+#[cfg(test)]
+mod callers;
 mod calls;
 pub(crate) mod control_group;
 mod fence;
