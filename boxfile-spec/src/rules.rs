@@ -3,6 +3,7 @@
 use box_image::rules::MAX_NAME;
 pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap, path_order};
 pub use box_image::rules::{is_name, reserved_place};
+use box_image::secrets::looks_secret;
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
@@ -13,7 +14,9 @@ pub const NAME_FORM: &str =
 
 /// Returns the error of a text that is not a name, by a function that writes the intended one.
 pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
-    let help = intended_name(text).map_or_else(
+    // In small letters, a key is no longer known as one, nor masked.
+    let intended = intended_name(text).filter(|_| !looks_secret("", text));
+    let help = intended.map_or_else(
         || NAME_FORM.to_owned(),
         |intended| format!("{NAME_FORM}; write {}", write(&intended)),
     );

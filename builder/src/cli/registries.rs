@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use box_image::ErrorCode;
+use box_image::secrets::asterisks;
 use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
 use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::read::{Links, ReadError, read_file};
@@ -98,13 +99,20 @@ fn read_config(path: &Path) -> Result<RegistryConfig, Failure> {
         let sources = Sources::single(Source::new(file.display().to_string(), text));
         return Err(Failure::diagnostics(ErrorCode::RegistryConfig, &faults, &sources));
     }
-    RegistryConfig::parse(&text).map_err(|ConfigError { message, span, help }| {
-        let place = Span::at(span.start, span.len());
-        let help = help.unwrap_or_else(|| "docs/registries.md has an example".to_owned());
-        let found = Diagnostic::new(message, place, "").with_help(help);
-        let sources = Sources::single(Source::new(file.display().to_string(), text));
-        Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)
-    })
+    RegistryConfig::parse(&text).map_err(|error| shown_error(&file, text, error))
+}
+
+/// Shows what is wrong with a configuration, and where.
+fn shown_error(file: &Path, mut text: String, error: ConfigError) -> Failure {
+    let ConfigError { message, span, help, is_secret } = error;
+    if is_secret && let Some(secret) = text.get(span.clone()).map(asterisks) {
+        text.replace_range(span.clone(), &secret);
+    }
+    let place = Span::at(span.start, span.len());
+    let help = help.unwrap_or_else(|| "docs/registries.md has an example".to_owned());
+    let found = Diagnostic::new(message, place, "").with_help(help);
+    let sources = Sources::single(Source::new(file.display().to_string(), text));
+    Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)
 }
 
 /// Returns the files that may have credentials, in the order in which they are searched: podman's,

@@ -16,10 +16,15 @@ use std::path::PathBuf;
 
 use box_image::docker_name::{HUB, HUB_REALM, HUB_SERVER, registry_host};
 use box_image::rules::{host_and_port, is_repository};
+use box_image::secrets::MASK;
 use download::http::RemoteUrl;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Where credentials are.
+const LOGIN: &str =
+    "no user or password is in this file: `docker login` and `podman login` keep them";
 
 /// Settings for some registries.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +42,8 @@ pub struct ConfigError {
     pub span: Range<usize>,
     /// Advice on what to write instead.
     pub help: Option<String>,
+    /// Whether a password may be among these bytes, so that nobody is to see them.
+    pub is_secret: bool,
 }
 
 /// The settings of one registry.
@@ -159,25 +166,45 @@ fn check_quotes(text: &str) -> Result<(), ConfigError> {
         if end != key.span().end {
             let message = format!("the name of the registry {name} is not in quotes");
             let help = Some(format!("write [registry.{name:?}]"));
-            return Err(ConfigError { message, span: key.span().start..end, help });
+            let span = key.span().start..end;
+            return Err(ConfigError { message, span, help, is_secret: false });
         }
     }
     Ok(())
 }
 
-/// Returns the error of a text that is not TOML, or has unknown keys or values of another type.
+/// Returns the error of a text that is not TOML, or has unknown keys or values of another type. Its message repeats such a
+/// value.
 fn malformed(error: toml::de::Error) -> ConfigError {
     let message = error.message().replace("a sequence", "a list, such as [\"a.example.org\"]");
     let message = message.replace("a boolean", "true or false");
-    ConfigError { message, span: error.span().unwrap_or_default(), help: None }
+    let parts = message.rsplit_once('@');
+    let masked = parts.map(|(user, host)| format!("{}{MASK}@{host}", up_to_quote(user)));
+    ConfigError {
+        is_secret: masked.is_some(),
+        help: masked.as_ref().map(|_| LOGIN.to_owned()),
+        message: masked.unwrap_or(message),
+        span: error.span().unwrap_or_default(),
+    }
 }
 
+/// Returns a text to the first quote, with it.
+fn up_to_quote(text: &str) -> &str {
+    text.find('"').map_or("", |at| &text[..=at])
+}
+
+/// Returns the error of a text that is not what it should be. What is in front of an `@` is a user, and often a password.
 fn wrong(text: &Spanned<String>, what: &'static str) -> ConfigError {
-    error(text, &format!("{:?} is not {what}", text.get_ref()))
+    let Some((_, host)) = text.get_ref().rsplit_once('@') else {
+        return error(text, &format!("{:?} is not {what}", text.get_ref()));
+    };
+    let message = format!("{:?} is not {what}", format!("{MASK}@{host}"));
+    ConfigError { help: Some(LOGIN.to_owned()), is_secret: true, ..error(text, &message) }
 }
 
 fn error<T>(place: &Spanned<T>, message: &str) -> ConfigError {
-    ConfigError { message: message.to_owned(), span: place.span(), help: None }
+    let (message, span) = (message.to_owned(), place.span());
+    ConfigError { message, span, help: None, is_secret: false }
 }
 
 #[cfg(test)]
@@ -227,9 +254,11 @@ mod tests {
 
     /// Returns the error of a text, and the part of the text that it marks.
     fn error_in(text: &str) -> String {
-        let ConfigError { message, span, help } = RegistryConfig::parse(text).unwrap_err();
+        let ConfigError { message, span, help, is_secret } =
+            RegistryConfig::parse(text).unwrap_err();
         let help = help.map(|it| format!("; {it}")).unwrap_or_default();
-        format!("{}: {message}{help}", &text[span])
+        let marked = if is_secret { "(secret)" } else { &text[span] };
+        format!("{marked}: {message}{help}")
     }
 
     #[test]
@@ -269,6 +298,26 @@ mod tests {
         registries: unknown field `registries`, expected `registry`
         docker.io: the name of the registry docker.io is not in quotes; write [registry."docker.io"]
         registry.example.org: the name of the registry registry.example.org is not in quotes; write [registry."registry.example.org"]
+        "#);
+    }
+
+    /// As people write it who have taken the URL of a proxy for an example.
+    #[test]
+    fn a_password_in_front_of_a_host_is_not_repeated() {
+        let found = [
+            "[registry.\"me:canary@a.example.org\"]",
+            "[registry.\"a.example.org\"]\nmirrors = [\"me:c@nary@m.example.org\"]",
+            "[registry.\"a.example.org\"]\nmirrors = \"me:canary@m.example.org\"",
+            "[registry.\"a.example.org\"]\nauth-realm = [\"canary@m.example.org\"]",
+            "[registry.\"a.example.org\"]\nplain-http = \"canary@m.example.org\"",
+        ]
+        .map(error_in);
+        insta::assert_snapshot!(found.join("\n"), @r#"
+        (secret): "****@a.example.org" is not HOST or HOST:PORT; no user or password is in this file: `docker login` and `podman login` keep them
+        (secret): "****@m.example.org" is not a mirror: HOST or HOST/PREFIX; no user or password is in this file: `docker login` and `podman login` keep them
+        (secret): invalid type: string "****@m.example.org", expected a list, such as ["a.example.org"]; no user or password is in this file: `docker login` and `podman login` keep them
+        (secret): "****@m.example.org" is not a realm: HOST or HOST:PORT; no user or password is in this file: `docker login` and `podman login` keep them
+        (secret): invalid type: string "****@m.example.org", expected true or false; no user or password is in this file: `docker login` and `podman login` keep them
         "#);
     }
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::io::{self, Write};
 
 use box_image::exit;
+use box_image::secrets::{MASK, mask_words};
 use box_image::text::shell_word;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -61,6 +62,7 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 /// # Errors
 /// Standard output's, where that is the result.
 pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
+    hide_values(&mut error);
     if suggests_a_value(&error) {
         error.remove(ContextKind::Suggested);
     }
@@ -73,6 +75,28 @@ pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
         return Ok(exit::USAGE);
     }
     terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+}
+
+/// Hides values that clap would repeat: those of variables all, others where they look like secrets.
+fn hide_values(error: &mut clap::Error) {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let is_variable = option.as_ref().is_some_and(|it| it.starts_with("--env "));
+    let masked = |text| {
+        let mut words = [text];
+        mask_words(&mut words);
+        words.concat()
+    };
+    if let Some(option) = option {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(masked(option)));
+    }
+    if let Some(value) = value {
+        let value = if is_variable { MASK.to_owned() } else { masked(value) };
+        error.insert(ContextKind::InvalidValue, ContextValue::String(value));
+    }
 }
 
 /// Returns whether clap would have an option that it does not know after `--`, where names of boxes and commands are.

@@ -6,6 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use box_image::rules::check_variable;
+use box_image::secrets::masked_env_file;
 use box_image::wire::check_value;
 use box_image::{ComponentName, ErrorCode, RunPlan};
 use boxfile_spec::dotenv::{self, MAX_DOTENV};
@@ -107,7 +108,8 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
     };
     let text = read().map_err(LaunchError::file("read the variables of", path))?;
     let variables = dotenv::parse(&text).map_err(|found| {
-        let sources = Sources::single(Source::new(path.to_string_lossy(), text.as_str()));
+        let masked = masked_env_file(&text);
+        let sources = Sources::single(Source::new(path.to_string_lossy(), masked));
         CommandError::found(ErrorCode::Usage, found.as_slice(), &sources)
     })?;
     let assigned = variables.into_iter().map(|(name, value)| Assigned {

@@ -1,5 +1,6 @@
 //! The subcommands beside `build`, `lock` and `update`, and what all have in common.
 
+mod canary;
 mod check;
 mod check_images;
 mod consent;
