@@ -109,11 +109,13 @@ boxlaunch stop waiting >/dev/null & boxlaunch wait waiting; wait; boxlaunch rm w
 boxlaunch run -d --name early /sleeper >/dev/null 2>&1 & pid=$!
 while ! boxlaunch ps -n | grep -q early; do usleep 10000; done; boxlaunch stop early; wait $pid; echo $?; boxlaunch rm early"#;
 
-/// Exit statuses around those with a meaning, and how signals end a command.
+/// Exit statuses around those with a meaning, how signals end a command, which ones it starts without (what a program has
+/// caught is gone when it executes another), and its process group, session and terminal (proc(5)).
 const STATUSES: &str = r#"boxlaunch run -d --name statuses /hello >/dev/null
 for i in 0 1 2 3 63 64 65 77 100 $(seq 124 144) 192 254 255; do boxlaunch exec statuses -- sh -c "exit $i"; test $? = $i || echo "$i is $?"; done
 for s in 1 2 6 9 11 13 14 15; do boxlaunch exec statuses -- sh -c "kill -$s \$\$"; echo $?; done
-boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status"#;
+boxlaunch exec statuses -- grep -E '^Sig(Blk|Ign)' /proc/self/status
+boxlaunch exec statuses -- sh -c 'set -- $(cat /proc/$$/stat); echo $(($5 == $$)) $(($6 == $$)) $7 $8'"#;
 /// Leaves processes without a parent, many times as many as there may be at once.
 const ORPHANS: &str = r#"boxlaunch exec statuses -- sh -c '
     i=0; while [ $i -lt 2000 ]; do (: & :); i=$((i + 1)); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l'
@@ -304,7 +306,8 @@ fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {
 fn statuses_and_signals_are_those_of_the_command() {
     assert_eq!(
         stdout("statuses"),
-        "129\n130\n134\n137\n139\n141\n142\n143\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
+        "129\n130\n134\n137\n139\n141\n142\n143\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n\
+         1 1 0 -1\n"
     );
 }
 
