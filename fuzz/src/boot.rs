@@ -3,11 +3,17 @@
 use std::fmt::Debug;
 use std::io;
 
+use box_image::RunPlan;
 use box_image::wire::{ClientMessage, Frames, GuestMessage, HostMessage};
 
-/// Reads these bytes as a run plan. What is accepted stays the same when it is written and read again.
+/// Reads these bytes as a run plan. What is accepted stays the same when it is written and read again, and the launcher
+/// would start a machine with it, and with no other.
 pub fn plan(bytes: &[u8]) {
-    if let Ok(plan) = box_init::plan::parse(bytes) {
+    let parsed = box_init::plan::parse(bytes);
+    let launched = serde_json::from_slice::<RunPlan>(bytes);
+    let launched = launched.is_ok_and(|it| it.check().is_ok() && it.unsupported().is_empty());
+    assert_eq!(parsed.is_ok(), launched);
+    if let Ok(plan) = parsed {
         let text = serde_json::to_vec(&plan).expect("a plan can be written");
         let again = box_init::plan::parse(&text).expect("a plan that was accepted stays so");
         assert_eq!(again, plan);
