@@ -9,7 +9,7 @@ use testkit::hostile::{Random, corpus, mutate};
 use testkit::prerequisites::{Package, packages};
 use testkit::promises::RANDOM_ARCHIVES;
 
-use crate::readers::{Listing, Seen, bsd, gnu, python, tar_crate};
+use crate::readers::{Listing, Seen, bsd, gnu, go, python, tar_crate};
 
 /// How many archives are made, and how many of those that we accept are given to a program of
 /// their own each.
@@ -173,6 +173,8 @@ const PYTHON: Reader = Reader {
         applies: has_gnu_times,
     }],
 };
+/// That of containerd, Docker, Podman and umoci, which apply the same layers.
+const GO: Reader = Reader { name: "Go", only_lists: false, known: &[] };
 const GNU: Reader = Reader { name: "GNU tar", only_lists: true, known: &[] };
 const BSD: Reader = Reader { name: "bsdtar", only_lists: true, known: &[] };
 const TAR_CRATE: Reader = Reader {
@@ -223,24 +225,25 @@ fn has_newline_in_record(archive: &[u8]) -> bool {
 
 #[test]
 fn other_readers_see_what_we_see() {
-    let wanted = [Package::Bsdtar, Package::Python];
+    let wanted = [Package::Bsdtar, Package::Go, Package::Python];
     packages(&wanted, &mut |line| println!("{line}")).unwrap();
     RANDOM_ARCHIVES.check(ARCHIVES as f64);
     let accepted = accepted(archives());
     let all: Vec<_> = accepted.iter().map(|it| it.archive.clone()).collect();
     let zip = |listings: Vec<Listing>| accepted.iter().zip(listings).collect::<Vec<_>>();
     let python = compare(&PYTHON, &zip(python(&all)));
+    let go = compare(&GO, &zip(go(&all)));
     let each = |list: fn(&[u8]) -> Listing, count: usize| {
         zip(all.iter().take(count).map(|archive| list(archive)).collect())
     };
     let tar_crate = compare(&TAR_CRATE, &each(tar_crate, all.len()));
     let (gnu, bsd) = (compare(&GNU, &each(gnu, LISTED)), compare(&BSD, &each(bsd, LISTED)));
     println!(
-        "{ARCHIVES} archives, {} accepted; of these as well by Python {python}, the tar crate \
-         {tar_crate}, GNU tar {gnu} and bsdtar {bsd} of the first {LISTED}",
+        "{ARCHIVES} archives, {} accepted; of these as well by Python {python}, Go {go}, the \
+         tar crate {tar_crate}, GNU tar {gnu} and bsdtar {bsd} of the first {LISTED}",
         all.len()
     );
-    for both in [python, tar_crate, gnu, bsd] {
+    for both in [python, go, tar_crate, gnu, bsd] {
         assert!(both >= 1_000, "only {both} archives were compared");
     }
 }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use serde::Deserialize;
-use testkit::Workspace;
+use testkit::{Workspace, program};
 
 /// An entry as a reader sees it.
 #[derive(Debug, Deserialize)]
@@ -27,13 +27,28 @@ pub(crate) type Listing = Option<Vec<Seen>>;
 /// Lists archives with Python's library, in one process.
 pub(crate) fn python(archives: &[Vec<u8>]) -> Vec<Listing> {
     let script = Workspace::find().path("tests/hostile/list.py");
-    let output = fed(Command::new("python3").arg(script), |mut input| {
+    all(Command::new("python3").arg(script), archives)
+}
+
+/// Lists archives with Go's library, in one process.
+pub(crate) fn go(archives: &[Vec<u8>]) -> Vec<Listing> {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, made) =
+        (Workspace::find().path("tests/hostile/list.go"), directory.path().join("list"));
+    program::run(Command::new("gccgo").arg("-o").arg(&made).arg(source)).unwrap();
+    all(&mut Command::new(made), archives)
+}
+
+/// Lets a program list archives, each of which it gets after its length, and for each of which it
+/// writes a line.
+fn all(program: &mut Command, archives: &[Vec<u8>]) -> Vec<Listing> {
+    let output = fed(program, |mut input| {
         for archive in archives {
             input.write_all(&(archive.len() as u64).to_le_bytes()).unwrap();
             input.write_all(archive).unwrap();
         }
     });
-    assert!(output.0, "the script has failed");
+    assert!(output.0, "the program has failed");
     let lines = output.1.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let listings: Vec<_> = lines.map(|line| serde_json::from_slice(line).ok()).collect();
     assert_eq!(listings.len(), archives.len());

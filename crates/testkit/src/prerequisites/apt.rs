@@ -38,8 +38,13 @@ pub enum Package {
     Strace,
     /// Reads tar archives with its library, to check our reader.
     Python,
+    /// Compiles a program that reads tar archives with Go's library, to check our reader: GCC's compiler, half as large
+    /// as Go's own.
+    Go,
     /// Mounts a directory by FUSE, with times that can be set back.
     Bindfs,
+    /// Runs a program by another clock.
+    Faketime,
     /// Connects to an agent through its socket on the host.
     Curl,
     /// Carries the network that a box shares with its host.
@@ -93,7 +98,9 @@ impl Package {
             Self::Time => "time",
             Self::Strace => "strace",
             Self::Python => "python3",
+            Self::Go => "gccgo",
             Self::Bindfs => "bindfs",
+            Self::Faketime => "faketime",
             Self::Curl => "curl",
             Self::Passt => "passt",
             Self::E2fs => "e2fsprogs",
@@ -124,7 +131,9 @@ impl Package {
             Self::Time => "time",
             Self::Strace => "strace",
             Self::Python => "python3",
+            Self::Go => "gccgo",
             Self::Bindfs => "bindfs",
+            Self::Faketime => "faketime",
             Self::Curl => "curl",
             Self::Passt => "passt",
             Self::E2fs => "mke2fs",
