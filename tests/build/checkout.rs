@@ -99,6 +99,15 @@ impl Checkout {
         checkout
     }
 
+    /// Makes a copy below another directory, whose files are made in the opposite order.
+    pub(crate) fn copied(&self, below: &Path) -> Self {
+        let copy = Self { directory: tempfile::tempdir_in(below).unwrap() };
+        for (path, data) in files(self.root()).into_iter().rev() {
+            copy.write(path.to_str().unwrap(), data);
+        }
+        copy
+    }
+
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.directory.path().join(relative)
     }

@@ -1,9 +1,13 @@
 //! The same input gives the same bytes, whoever builds it, where, when and how.
 
+use std::env;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
+
+use testkit::prerequisites::{Package, packages};
 
 use crate::checkout::{Checkout, files};
 
@@ -53,6 +57,41 @@ fn two_bakes_of_the_same_input_are_the_same_bytes() {
     assert_eq!(names(&first), names(&second));
     assert!(first == second, "a blob differs");
     assert_eq!(first.len(), 8, "six blobs, index.json, oci-layout");
+}
+
+/// Runs the build by a clock that is years slow. It replaces functions of the C library, so that the program has to need
+/// one.
+fn by_an_old_clock(command: &Command) -> Command {
+    packages(&[Package::Faketime], &mut |line| println!("{line}")).unwrap();
+    let program = fs::read(command.get_program()).unwrap();
+    assert!(program[..4096].windows(8).any(|it| it == b"ld-linux"), "it has the kernel's clock");
+    let mut old = Command::new(Package::Faketime.path().unwrap());
+    old.env_clear().arg("2001-02-03 04:05:06").arg(command.get_program());
+    old.args(command.get_args()).current_dir(command.get_current_dir().unwrap());
+    old
+}
+
+#[test]
+fn neither_the_order_of_directories_nor_the_clock_is_in_a_box() {
+    const FILES: u32 = 64;
+    let first = Checkout::new();
+    (0..FILES).for_each(|number| first.write(&format!("skills/greet/{number}.md"), "text"));
+    // Where there is one, a file system that lists names in another order.
+    let memory = Some(Path::new("/dev/shm")).filter(|it| it.is_dir());
+    let second = first.copied(memory.unwrap_or(&env::temp_dir()));
+    let listed = |checkout: &Checkout| -> Vec<_> {
+        let entries = fs::read_dir(checkout.path("skills/greet")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert_ne!(listed(&first), listed(&second), "both are listed in one order");
+    let built = [first.command(), by_an_old_clock(&second.command())].map(|mut it| it.output());
+    let [built, again] = built.map(|output| {
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    });
+    assert_eq!(built, again, "the box digests differ");
+    assert!(files(&first.path("test.box")) == files(&second.path("test.box")), "a blob differs");
 }
 
 #[test]
