@@ -5,6 +5,7 @@
 //! - [`checkout`] keeps paths inside a directory, whatever links are on the way.
 //! - [`publish`] puts files and directories in place, whole or not at all.
 //! - [`kernel`] knows the file systems of the kernel.
+//! - [`known`] recognizes directories, such as homes, whatever path leads to them.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.
 //! - [`upward`] looks through the directories above one, up to where strangers begin.
@@ -14,6 +15,7 @@
 
 pub mod checkout;
 pub mod kernel;
+pub mod known;
 pub mod publish;
 pub mod read;
 pub mod stamp;
