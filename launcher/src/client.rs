@@ -348,7 +348,7 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
                 self.agent_status = Some(exit.code());
-                self.agent_lacked_memory = exit.oom_killed && exit.status != 0;
+                self.agent_lacked_memory = exit.lacked_memory();
                 Ok(())
             }
             GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {

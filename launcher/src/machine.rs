@@ -261,7 +261,7 @@ impl Machine {
     fn agent_ended(&self, exit: Exited) -> LaunchError {
         let (mut argv, status) = (self.agent_argv.clone(), exit.status);
         mask_words(&mut argv);
-        let lacked_memory = exit.oom_killed && status != 0;
+        let lacked_memory = exit.lacked_memory();
         let (argv, was_silent) = (argv.join(" "), !self.agent_spoke);
         LaunchError::AgentEnded { status, argv, was_silent, lacked_memory }
     }

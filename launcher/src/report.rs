@@ -103,7 +103,7 @@ pub struct CommandReport {
     #[serde(flatten)]
     output: Captured,
     #[serde(skip)]
-    code: u8,
+    exit: Exited,
 }
 
 impl CommandReport {
@@ -115,15 +115,15 @@ impl CommandReport {
         taken: Duration,
         output: &Route,
     ) -> Self {
-        let (Exited { status, oom_killed, timed_out, .. }, code) = (exit, exit.code());
+        let Exited { status, oom_killed, timed_out, .. } = exit;
         let duration_ms = taken.as_secs_f64() * 1e3;
         let output = output.captured();
-        Self { component, argv, status, oom_killed, timed_out, duration_ms, output, code }
+        Self { component, argv, status, oom_killed, timed_out, duration_ms, output, exit }
     }
 
     /// Returns whether the command has failed, and the kernel has ended something in its component for lack of memory.
     pub const fn lacked_memory(&self) -> bool {
-        self.oom_killed && self.status != 0
+        self.exit.lacked_memory()
     }
 
     /// Returns the component in which it ran.
@@ -133,7 +133,7 @@ impl CommandReport {
 
     /// Returns the exit code of a run with this command, as [`Exited::code`] has it.
     pub const fn code(&self) -> u8 {
-        self.code
+        self.exit.code()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use box_budget::{MeasureError, Measurement, exceeded};
+use box_image::assignment::Assignment;
 use box_image::text::clipped;
 use box_image::{Budget, ErrorCode, Phases, exit};
 use box_layout::OpenBox;
@@ -107,17 +108,19 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Reads a variable with its value: the virtual host has no other.
 fn assigned(text: &str) -> Result<String, &'static str> {
-    let is_named = text.split_once('=').is_some_and(|(name, _)| !name.is_empty());
-    if is_named { Ok(text.to_owned()) } else { Err("write NAME=VALUE") }
+    match Assignment::parse(text) {
+        Ok(Assignment { value: Some(_), .. }) => Ok(text.to_owned()),
+        _ => Err("write NAME=VALUE, with agent/ or business/ in front for that component alone"),
+    }
 }
 
 /// Returns those of the variables that a box declares for launch.
 fn declared(env: &[String], opened: &OpenBox) -> Vec<String> {
     let is_declared = |text: &&String| {
-        let name = text.split('=').next().unwrap_or_default();
-        opened.config.plan.launch_variables().any(|(component, it)| {
-            let of = name.strip_prefix(component.name()).and_then(|it| it.strip_prefix('/'));
-            it == name || of == Some(it)
+        let Ok(given) = Assignment::parse(text) else { return false };
+        let mut declared = opened.config.plan.launch_variables();
+        declared.any(|(component, name)| {
+            given.name == name && given.component.is_none_or(|it| it == component)
         })
     };
     env.iter().filter(is_declared).cloned().collect()
@@ -202,4 +205,31 @@ fn host_kernel(args: &Args) -> Result<HostKernel, Failure> {
 fn no_kernel() -> Failure {
     let help = "run this command once without --offline, or name one with --host-kernel FILE";
     Failure::new((ErrorCode::Offline, help), "the virtual host's kernel was not fetched yet")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_has_its_value_and_perhaps_a_component() {
+        for good in ["A=1", "A=", "agent/A=1", "business/A=b=c"] {
+            assert_eq!(assigned(good).as_deref(), Ok(good));
+        }
+        for wrong in ["", "A", "=1", "agent/A", "agent/=1"] {
+            assert!(assigned(wrong).unwrap_err().starts_with("write NAME=VALUE"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_older_box_gets_the_variables_that_it_declares() {
+        let mut config = testkit::test_box::config();
+        config.plan.agent.launch_env = vec!["A".to_owned()];
+        config.plan.business.as_mut().unwrap().launch_env = vec!["B".to_owned()];
+        let made = testkit::TestBox::new(&config);
+        let opened = OpenBox::open(made.path()).unwrap();
+        let given = ["A=1", "agent/A=1", "business/A=1", "B=1", "business/B=1", "C=1"];
+        let kept = declared(&given.map(str::to_owned), &opened);
+        assert_eq!(kept, ["A=1", "agent/A=1", "B=1", "business/B=1"]);
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use boxfile_spec::Reach;
 use host_fs::FileError;
+use host_fs::checkout::real;
 use host_fs::kernel;
 use host_fs::upward::{REPOSITORIES, Repository, Search};
 
@@ -111,9 +112,4 @@ fn why(found: &Repository) -> String {
 /// Returns how many directories a directory is below another one, both without links.
 fn depth(inner: &Path, outer: &Path) -> Option<usize> {
     Some(inner.strip_prefix(outer).ok()?.iter().count())
-}
-
-/// Returns a path without links; the empty one is the current directory.
-fn real(path: &Path) -> io::Result<PathBuf> {
-    if path == Path::new("") { Path::new(".") } else { path }.canonicalize()
 }

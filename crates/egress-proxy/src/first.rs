@@ -4,14 +4,12 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use egress_rules::hello::HelloError;
+use egress_rules::hello::{self, HelloError};
 use egress_rules::{Target, first};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 4096;
-/// The type of a record of TLS that has a handshake's message in it.
-const HANDSHAKE: u8 = 22;
 
 /// A client that may ask for no other server than it has named. Its server may speak first, as that of SSH does.
 pub(crate) struct FirstBytes<C> {
@@ -46,7 +44,7 @@ impl<C: AsyncRead + Unpin> FirstBytes<C> {
             let came = piece.filled();
             if came.is_empty() {
                 self.target = None;
-                if self.begun.first() == Some(&HANDSHAKE) {
+                if self.begun.first() == Some(&hello::HANDSHAKE) {
                     // Half a handshake, which says nothing to anybody.
                     self.begun.clear();
                 }

@@ -9,8 +9,6 @@ use crate::{Host, Target};
 
 /// The longest head of a request that is read, in bytes.
 const MAX_HEAD: usize = 16 << 10;
-/// The type of a record that has a handshake's message in it.
-const HANDSHAKE: u8 = 22;
 /// The methods by which requests are known. That of a proxy, CONNECT, is not one of them: whoever is allowed to reach a proxy may
 /// ask it for other servers.
 const METHODS: [&[u8]; 8] =
@@ -24,7 +22,7 @@ const METHODS: [&[u8]; 8] =
 pub fn read(bytes: &[u8], target: &Target) -> Result<bool, HelloError> {
     match bytes.first() {
         None => Ok(false),
-        Some(&HANDSHAKE) => match hello::read(bytes, target) {
+        Some(&hello::HANDSHAKE) => match hello::read(bytes, target) {
             Err(HelloError::NotTls) => Ok(true),
             read => read,
         },

@@ -4,12 +4,15 @@
 
 use crate::{Host, Target};
 
+/// The type of a record of TLS that has a handshake's message in it.
+pub const HANDSHAKE: u8 = 22;
+
 /// The longest first message that is read, in bytes. Those of today's clients have some 2 KiB, with keys of ML-KEM.
 const MAX_HELLO: usize = 16 << 10;
 /// The longest fragment of a record (RFC 8446, section 5.1).
 const MAX_FRAGMENT: usize = 1 << 14;
 /// The type of a record that has a handshake's message in it, and the major version of all records.
-const RECORD: [u8; 2] = [22, 3];
+const RECORD: [u8; 2] = [HANDSHAKE, 3];
 const RECORD_HEADER: usize = 5;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;

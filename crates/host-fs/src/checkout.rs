@@ -140,7 +140,10 @@ pub fn relative(checkout: &Path, directory: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns a path without symbolic links; the empty path is the current directory.
-fn real(path: &Path) -> io::Result<PathBuf> {
+///
+/// # Errors
+/// The operating system's.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(if path == Path::new("") { Path::new(".") } else { path })
 }
 

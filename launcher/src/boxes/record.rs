@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use box_image::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm};
+use box_image::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm, wire};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +118,15 @@ pub enum State {
 }
 
 impl Record {
+    /// Returns whether the program of a component has failed for lack of memory.
+    pub fn lacked_memory(&self, component: ComponentName) -> bool {
+        let status = match component {
+            ComponentName::Agent => self.status,
+            ComponentName::Business => self.business_status,
+        };
+        wire::lacked_memory(self.oom_killed.contains(&component), status)
+    }
+
     /// Describes a box that is about to start, with its own name until it has got another.
     pub fn new(opened: &OpenBox, vm: Vm, runtime: &Path) -> Self {
         let plan = opened.plan();

@@ -122,20 +122,12 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
 #[cfg(test)]
 mod tests {
     use box_image::{Scope, SecretDelivery, SecretPlan};
-    use clap::Parser as _;
 
     use super::*;
 
-    /// [`RunArgs`] as a command line of their own.
-    #[derive(Debug, clap::Parser)]
-    struct Run {
-        #[command(flatten)]
-        args: RunArgs,
-    }
-
     fn args(options: &[&str]) -> RunArgs {
-        let words = ["run", "--emulated", "x.box"].iter().chain(options);
-        Run::try_parse_from(words).unwrap().args
+        let words = ["--emulated", "x.box"].iter().chain(options);
+        RunArgs::of_words(words).unwrap()
     }
 
     #[test]

@@ -116,6 +116,11 @@ fn group_of(text: &str) -> PathBuf {
     Path::new(CGROUPS).join(path.trim_start_matches('/'))
 }
 
+/// Returns a control group, and those around it: the limits of each one count.
+pub(crate) fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
+    group.ancestors().take_while(|it| it.starts_with(CGROUPS))
+}
+
 /// A setting of the kernel (sysctl(8)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
@@ -151,6 +156,15 @@ mod tests {
         assert_eq!(group_of(text), Path::new("/sys/fs/cgroup/user.slice/a b.scope"));
         assert_eq!(group_of("0::/\n"), Path::new("/sys/fs/cgroup"));
         assert_eq!(group_of(""), Path::new("/sys/fs/cgroup"));
+        let with_above = |text: &str| {
+            let group = group_of(text);
+            with_above(&group).map(|it| it.components().collect::<PathBuf>()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            with_above("12:cpu:/x\n0::/user.slice/a.scope\n"),
+            ["user.slice/a.scope", "user.slice", ""].map(|it| Path::new(CGROUPS).join(it))
+        );
+        assert_eq!(with_above("0::/\n"), [Path::new(CGROUPS)]);
     }
 
     #[test]

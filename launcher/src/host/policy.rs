@@ -2,21 +2,20 @@
 
 use std::fs;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use box_image::Vm;
 use nix::sys::statvfs::statvfs;
 
 use crate::LaunchError;
+use crate::host::isolation::{own_group, with_above};
 
 /// The CPUs that every box may have: Boxfiles that say nothing get as many.
 const LEAST_CPUS: u8 = 2;
 /// The memory in MiB that every box may have, on a host that has as much: the half of a small one would be less than most
 /// boxes need.
 pub const LEAST_MEMORY_MIB: u32 = 1024;
-/// Where control groups of version 2 are.
-const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The largest machine that is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,19 +81,10 @@ fn half(mib: u32) -> u32 {
 /// are limited to, as in a container.
 fn usable_mib() -> Option<u32> {
     let total = total_mib(&fs::read_to_string("/proc/meminfo").ok()?)?;
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = groups(&own).filter_map(|it| fs::read_to_string(it.join("memory.max")).ok());
+    let own = own_group();
+    let limits = with_above(&own).filter_map(|it| fs::read_to_string(it.join("memory.max")).ok());
     let least = limits.filter_map(|text| limit_mib(&text)).min();
     Some(least.map_or(total, |limit| limit.min(total)))
-}
-
-/// Returns the directories of the control groups that a `/proc/self/cgroup` names, version 2, the innermost first
-/// (cgroups(7)).
-fn groups(text: &str) -> impl Iterator<Item = PathBuf> {
-    let own = text.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    let own = Path::new(CGROUPS).join(own);
-    let above: Vec<_> = own.ancestors().map(Path::to_owned).collect();
-    above.into_iter().take_while(|it| it.starts_with(CGROUPS))
 }
 
 /// Reads a `memory.max`, in MiB; `None` for no limit.
@@ -129,15 +119,6 @@ mod tests {
         }
         assert_eq!(limit_mib("4294967296\n"), Some(4096));
         assert_eq!(limit_mib("max\n"), None);
-        let found = |text: &str| {
-            groups(text).map(|it| it.components().collect::<PathBuf>()).collect::<Vec<_>>()
-        };
-        assert_eq!(
-            found("12:cpu:/x\n0::/user.slice/a.scope\n"),
-            ["user.slice/a.scope", "user.slice", ""].map(|it| Path::new(CGROUPS).join(it))
-        );
-        assert_eq!(found("0::/\n"), [Path::new(CGROUPS)]);
-        assert_eq!(found(""), [Path::new(CGROUPS)]);
     }
 
     #[test]

@@ -123,6 +123,18 @@ impl Exited {
     pub const fn code(self) -> u8 {
         if self.timed_out { exit::TIMED_OUT } else { self.status }
     }
+
+    /// Returns whether it has failed for lack of memory, as far as the host can tell: with status 0, what the kernel has
+    /// ended in its component was no loss to it.
+    pub const fn lacked_memory(self) -> bool {
+        lacked_memory(self.oom_killed, Some(self.status))
+    }
+}
+
+/// Returns whether a program has failed for lack of memory, by what the kernel's out-of-memory killer has done in its component,
+/// and by its status, where that is known.
+pub const fn lacked_memory(oom_killed: bool, status: Option<u8>) -> bool {
+    oom_killed && !matches!(status, Some(0))
 }
 
 /// A part of the result of the box's task. All parts are sent at once and together are bounded

@@ -143,7 +143,7 @@ mod variable;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
 pub use command::{
-    Exec, Exited, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize,
+    Exec, Exited, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize, lacked_memory,
 };
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;

@@ -43,6 +43,15 @@ fn guest_messages_read_back() {
 }
 
 #[test]
+fn memory_was_lacked_by_what_has_failed() {
+    let exited = Exited { id: 1, status: 3, oom_killed: false, timed_out: false };
+    let killed = Exited { oom_killed: true, ..exited };
+    assert!(killed.lacked_memory() && !exited.lacked_memory());
+    assert!(!Exited { status: 0, ..killed }.lacked_memory());
+    assert!(lacked_memory(true, None) && !lacked_memory(false, None));
+}
+
+#[test]
 fn a_caller_reads_what_init_sends_about_a_command() {
     let output = Output { id: 1, stream: Stream::Stdout, data: vec![1] };
     let exited = Exited { id: 1, status: 3, oom_killed: false, timed_out: false };

@@ -40,7 +40,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), CommandError> {
 #[cfg(test)]
 mod tests {
     use box_image::{RunPlan, Scope, SecretDelivery, SecretPlan};
-    use clap::{Args as _, FromArgMatches as _};
+    use clap::Args as _;
 
     use crate::cli::emulated::{
         refuse_network, refuse_secrets, refuse_shares, refuse_what_has_no_host,
@@ -154,9 +154,7 @@ mod tests {
 
     fn parsed(mode: &Mode, words: &[&str]) -> Option<RunArgs> {
         let (_, before, after) = *mode;
-        let words = ["run", "x.box"].iter().chain(before).chain(words).chain(after);
-        let matches = command().try_get_matches_from(words).ok()?;
-        RunArgs::from_arg_matches(&matches).ok()
+        RunArgs::of_words(["x.box"].iter().chain(before).chain(words).chain(after)).ok()
     }
 
     /// A box that declares what the option is about.

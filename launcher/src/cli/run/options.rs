@@ -161,6 +161,20 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) options: CommandOptions,
 }
 
+#[cfg(test)]
+impl RunArgs {
+    /// Reads the words after `boxlaunch run`.
+    pub(in crate::cli) fn of_words<'w>(
+        words: impl IntoIterator<Item = impl AsRef<str> + 'w>,
+    ) -> clap::error::Result<Self> {
+        use clap::{Args as _, FromArgMatches as _};
+        let words = words.into_iter().map(|it| it.as_ref().to_owned());
+        let command = Self::augment_args(clap::Command::new("run"));
+        let matches = command.try_get_matches_from(std::iter::once("run".to_owned()).chain(words));
+        Self::from_arg_matches(&matches?)
+    }
+}
+
 impl RunArgs {
     /// Returns the places of the directories that the box does not know of.
     pub(super) fn own_shares(&self) -> impl Iterator<Item = &str> {

@@ -240,7 +240,7 @@ impl Run<'_> {
     /// Says that the business application's own program has ended, and where its words are.
     fn say_business_ended(&self, name: &str, exit: Exited) {
         let status = exit.status;
-        if exit.oom_killed && status != 0 {
+        if exit.lacked_memory() {
             self.say_out_of_memory(ComponentName::Business);
         }
         // A terminal is the command's alone.

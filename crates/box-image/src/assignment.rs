@@ -1,0 +1,54 @@
+//! Variables of a command line: `[COMPONENT/]NAME[=VALUE]`.
+
+use crate::ComponentName;
+use crate::rules::check_variable;
+
+/// A variable that a command line names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Assignment<'t> {
+    /// The component that it is for; `None` for each one that declares it.
+    pub component: Option<ComponentName>,
+    /// Its name.
+    pub name: &'t str,
+    /// Its value, where the command line has one.
+    pub value: Option<&'t str>,
+}
+
+impl<'t> Assignment<'t> {
+    /// Reads one. What is in front of a `/` and no component's name is part of the variable's.
+    ///
+    /// # Errors
+    /// For people: how to write it.
+    pub fn parse(text: &'t str) -> Result<Self, &'static str> {
+        let of = |it: ComponentName| Some((it, text.strip_prefix(it.name())?.strip_prefix('/')?));
+        let narrow = ComponentName::ALL.into_iter().find_map(of);
+        let (component, rest) = narrow.map_or((None, text), |(it, rest)| (Some(it), rest));
+        check_variable(rest)?;
+        let (name, value) = match rest.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (rest, None),
+        };
+        Ok(Self { component, name, value })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_a_name_and_a_value_are_told_apart() {
+        let read = |text| {
+            let Assignment { component, name, value } = Assignment::parse(text)?;
+            Ok::<_, &str>((component.map(ComponentName::name), name, value))
+        };
+        assert_eq!(read("A"), Ok((None, "A", None)));
+        assert_eq!(read("A=b=c"), Ok((None, "A", Some("b=c"))));
+        assert_eq!(read("agent/A="), Ok((Some("agent"), "A", Some(""))));
+        assert_eq!(read("business/A=agent/B"), Ok((Some("business"), "A", Some("agent/B"))));
+        assert_eq!(read("agents/A=1"), Ok((None, "agents/A", Some("1"))));
+        for wrong in ["", "=b", "agent/", "business/=b"] {
+            assert_eq!(read(wrong), Err("write NAME=VALUE, or NAME"), "{wrong}");
+        }
+    }
+}
