@@ -99,12 +99,16 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes a directory that a process which was killed has left; nothing that has another name, or is not this user's.
 pub(crate) fn remove_left(path: &Path) {
-    let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
-    let is_one = name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok());
-    if is_one && is_ours(path) {
+    if is_name_of_one(path) && is_ours(path) {
         control_group::remove_left(path);
         drop(remove(path));
     }
+}
+
+/// Returns whether a path's last part is the name of such a directory.
+pub fn is_name_of_one(path: &Path) -> bool {
+    let name = path.file_name().and_then(|it| it.to_str()).and_then(|it| it.strip_prefix(PREFIX));
+    name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok())
 }
 
 /// Returns whether there is a directory of this user.

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io;
+use std::iter;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_image::wire::{self, Mount, Mounts};
 use box_image::{Access, NetworkMode, Scope};
 use host_fs::kernel;
+use host_fs::known::Known;
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -98,14 +100,18 @@ impl Share {
         Shown { host, guest, writable: self.is_writable() }
     }
 
-    /// Returns whether the directory is at a path, or above it.
+    /// Returns whether the directory is at a path, or above it, whatever path leads to either: so is one that is mounted in
+    /// the directory.
     pub fn has(&self, path: &Path) -> bool {
-        real(path).is_some_and(|it| it.starts_with(self.host()))
+        let Some(path) = real(path) else { return false };
+        let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
+        let seen = iter::once(self.host().to_owned()).chain(mounted);
+        Known::of(seen).around(&path).is_some()
     }
 
-    /// Returns whether the directory is in another one.
+    /// Returns whether the directory is another one, or in it, whatever path leads to either.
     pub fn is_in(&self, path: &Path) -> bool {
-        real(path).is_some_and(|it| self.host().starts_with(it))
+        Known::of([path.to_owned()]).around(self.host()).is_some()
     }
 
     /// Counts the files below a directory, up to `most` and one more. What cannot be read is not there.
@@ -236,6 +242,7 @@ mod tests {
         assert!(share.has(&at("shared/none/below")) && share.has(&at("shared")));
         assert!(!share.has(&at("none")) && !share.is_in(&at("none")));
         assert!(share.is_in(dir.path()) && share.is_in(&at("shared")));
+        assert!(!share.is_in(&at("shared/none")));
     }
 
     #[test]

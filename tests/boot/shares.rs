@@ -331,9 +331,9 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     error: the box is in /tmp/refused/copy.box, to which it may write: it could put another in its place
       = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box could change in /tmp what boxlaunch itself keeps
-      = help: share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it
+      = help: share a directory that does not have /tmp in it
     error: the box could change in /tmp/refused/project what boxlaunch itself keeps
-      = help: share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it
+      = help: share a directory that does not have /tmp/refused/project/state in it
     error: cannot share /proc: /proc is not of files: it is the kernel's
     error: cannot share /sys/kernel: /sys is not of files: it is the kernel's
     error: cannot share /: /dev is not of files: it is the kernel's

@@ -10,10 +10,11 @@ use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
 use boxfile_spec::{Boxfile, Platform, Spanned};
 use guest_kernel::SYSTEM_LIBRARIES;
+use host_fs::own;
 use host_fs::trust::Trusted;
 
 use super::failure::{Failure, chain};
-use super::{locate, search, terminal};
+use super::{search, terminal};
 
 const INIT: Companion = Companion {
     name: "box-init",
@@ -174,8 +175,7 @@ fn first_kernel(
 
 /// Returns where `boxbuild setup` puts a kernel, if there is a directory for the user's data.
 pub(crate) fn set_up_kernel(name: KernelName) -> Option<PathBuf> {
-    let data = locate::user("XDG_DATA_HOME", ".local/share")?;
-    Some(data.join("boxbuild").join(name.file()))
+    Some(own::data(|name| env::var_os(name))?.join(name.file()))
 }
 
 #[cfg(test)]

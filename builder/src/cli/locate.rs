@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
-use host_fs::{named_path, user_directory};
+use host_fs::{named_path, own, user_directory};
 
 use super::failure::Failure;
 use super::terminal;
@@ -27,14 +27,10 @@ pub(crate) fn check_output(output: &Path) -> Result<(), Failure> {
 
 /// Returns the directory of the store.
 pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    named
-        .map(Path::to_owned)
-        .or_else(|| path("BOXBUILD_STORE"))
-        .or_else(|| user("XDG_CACHE_HOME", ".cache").map(|cache| cache.join("boxbuild")))
-        .ok_or_else(|| {
-            let help = "name one with --store, or set HOME";
-            Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
-        })
+    named.map(Path::to_owned).or_else(|| own::store(|name| env::var_os(name))).ok_or_else(|| {
+        let help = "name one with --store, or set HOME";
+        Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
+    })
 }
 
 /// Opens the store, and says so if that has to wait for another process.
@@ -52,14 +48,9 @@ pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new((ErrorCode::Usage, help), "no directory for the user's caches"))
 }
 
-/// Returns the directory of the user's configuration.
+/// Returns the directory of the user's configuration, of all programs.
 pub(crate) fn config_home() -> Option<PathBuf> {
-    user("XDG_CONFIG_HOME", ".config")
-}
-
-/// Returns a directory of the user's files by its variable and its default below `HOME`.
-pub(crate) fn user(name: &str, default: &str) -> Option<PathBuf> {
-    user_directory(name, default, |name| env::var_os(name))
+    user_directory("XDG_CONFIG_HOME", ".config", |name| env::var_os(name))
 }
 
 /// Returns the path in an environment variable, unless it is empty.

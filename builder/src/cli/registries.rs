@@ -10,7 +10,7 @@ use box_image::secrets::asterisks;
 use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
 use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::read::{Links, ReadError, read_file};
-use host_fs::{FileError, absolute_path};
+use host_fs::{FileError, absolute_path, own};
 use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
@@ -74,7 +74,7 @@ fn retrying(retry: &Retry) -> String {
 /// user's need not exist.
 fn config(options: &RegistryOptions) -> Result<(RegistryConfig, Option<PathBuf>), Failure> {
     let named = options.registry_config.clone();
-    let users = config_home().map(|it| it.join("boxbuild/registries.toml"));
+    let users = own::configuration(|name| env::var_os(name)).map(|it| it.join("registries.toml"));
     match (named, users) {
         (Some(file), _) => Ok((read_config(&file)?, Some(file))),
         (None, Some(file)) if file.exists() => Ok((read_config(&file)?, Some(file))),

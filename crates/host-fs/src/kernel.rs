@@ -48,6 +48,16 @@ pub fn around_or_below(directory: &Path) -> io::Result<Option<PathBuf>> {
     Ok(below.or_else(|| innermost(&mounts, directory)))
 }
 
+/// Returns the places below a directory without links at which something is mounted, also another directory of the same file
+/// system.
+///
+/// # Errors
+/// As [`around`].
+pub fn mounted_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let places = mounts()?.into_iter().map(|it| it.place);
+    Ok(places.filter(|it| it != directory && it.starts_with(directory)).collect())
+}
+
 /// A file system, and the place at which it is mounted.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
@@ -102,6 +112,9 @@ mod tests {
         assert_eq!(around(Path::new("/processes")).unwrap(), None);
         assert!(around_or_below(Path::new("/")).unwrap().is_some());
         assert_eq!(around_or_below(Path::new("/proc/sys")).unwrap(), proc());
+        let below = mounted_below(Path::new("/")).unwrap();
+        assert!(below.contains(&proc().unwrap()) && !below.contains(&PathBuf::from("/")));
+        assert!(!mounted_below(Path::new("/pro")).unwrap().contains(&proc().unwrap()));
         assert_eq!(
             no_files(Path::new("/sys")).to_string(),
             "/sys is not of files: it is the kernel's"

@@ -18,6 +18,10 @@ const MANUAL: Manual = Manual {
         ),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
+        (
+            "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
+            "Where boxbuild keeps what no box is given to write to.",
+        ),
         VARIABLES,
     ],
     files: &[

@@ -41,7 +41,7 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, memory, secrets, shares, task};
+use super::{detach, emulated, kept, memory, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -100,7 +100,8 @@ fn boot(
     let larger = memory::larger_machine(opened.plan(), args.memory);
     let larger = larger.filter(|_| !args.json && !is_quiet());
     notices.chain(larger).for_each(|it| screen.notice(&it));
-    shares::check_own(&shares, args, &opened.directory, &state)?;
+    kept::check(&shares, args, &opened.directory, &state)?;
+    kept::notices(&shares, &state).for_each(|it| screen.notice(&it));
     if !args.json && !is_quiet() {
         shares::notices(&shares).for_each(|it| screen.notice(&it));
         network::notice(&given, &opened.plan().network).iter().for_each(|it| screen.notice(it));

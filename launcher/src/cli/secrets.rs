@@ -26,6 +26,7 @@ use nix::unistd::close;
 use zeroize::Zeroizing;
 
 use super::error::{CommandError, usage};
+use super::given_file;
 use super::paths::SELF;
 use super::run::RunArgs;
 
@@ -36,8 +37,18 @@ const FILE: &str = "BOXLAUNCH_SECRETS";
 const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
 
 /// The variables that this program reads itself.
-const OWN: [&str; 6] =
-    ["BOXLAUNCH_STATE", FILE, "HOME", "PATH", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"];
+const OWN: [&str; 10] = [
+    "BOXBUILD_STORE",
+    "BOXLAUNCH_STATE",
+    FILE,
+    "HOME",
+    "PATH",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_STATE_HOME",
+];
 
 /// A secret of the command line: `NAME=SOURCE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,11 +97,10 @@ impl GivenSecret {
                 let value = env::var_os(variable).map(OsString::into_vec);
                 value.ok_or_else(|| unset(name, variable))?
             }
-            Source::File(path) => File::open(path).and_then(bounded).map_err(|error| {
-                let path = path.display();
-                let message = format!("cannot read the secret {name} from {path}: {error}");
-                usage(&message, "correct the path")
-            })?,
+            Source::File(path) => {
+                let failed = |error| unread(name, path, &error);
+                bounded(given_file::open(path, failed)?).map_err(failed)?
+            }
             Source::Stdin => bounded(stdin().lock())
                 .map_err(LaunchError::system("read a secret from standard input"))?,
         };
@@ -106,6 +116,12 @@ fn unset(name: &str, variable: &str) -> CommandError {
     let message =
         format!("the secret {name} is to come from the variable {variable}, which is not set");
     usage(&message, "set the variable, and export it; or use file:PATH")
+}
+
+/// Returns the error of a file that cannot be read.
+fn unread(name: &str, path: &Path, error: &io::Error) -> CommandError {
+    let path = path.display();
+    usage(&format!("cannot read the secret {name} from {path}: {error}"), "correct the path")
 }
 
 /// Returns the error of an option's value. What is after its name may be the secret, and so may all of it where nothing is:

@@ -17,7 +17,6 @@ use boxlaunch::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes, places};
 
 use super::error::{CommandError, usage};
-use super::paths;
 use super::run::RunArgs;
 
 /// The form of `--share`.
@@ -307,32 +306,6 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     }
     let guest = format!("{SKILLS_PATH}/{name}");
     Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
-}
-
-/// Checks that a box can write neither to itself, nor to what boxlaunch keeps of boxes: it would decide what happens next.
-pub(super) fn check_own(
-    shares: &[Share],
-    args: &RunArgs,
-    own: &Path,
-    state: &Path,
-) -> Result<(), CommandError> {
-    for share in shares.iter().filter(|it| it.is_writable()) {
-        let host = share.host().display();
-        if share.has(state) || share.is_in(state) || share.has(&paths::runtime_base()) {
-            let message = format!("the box could change in {host} what boxlaunch itself keeps");
-            let help =
-                "share a directory that has neither $BOXLAUNCH_STATE nor $XDG_RUNTIME_DIR in it";
-            return Err(usage(&message, help));
-        }
-        if (share.has(own) || share.is_in(own)) && !args.names_digest() {
-            let message = format!(
-                "the box is in {host}, to which it may write: it could put another in its place"
-            );
-            let help = "say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory";
-            return Err(usage(&message, help));
-        }
-    }
-    Ok(())
 }
 
 /// The files that a machine needs for itself.

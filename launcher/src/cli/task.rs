@@ -1,5 +1,6 @@
 //! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
 
+use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 
@@ -9,10 +10,11 @@ use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Boxes;
 use boxlaunch::task::{EndedTask, Task};
-use host_fs::read::{Links, read_file};
+use host_fs::read::{ReadError, read_open};
 use serde_json::json;
 
 use super::error::CommandError;
+use super::given_file;
 use super::paths;
 use super::run::RunArgs;
 use super::terminal::{foreign, json_line, notice, pass_on, print};
@@ -93,8 +95,12 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
         let message = format!("{}: {why}", shown(&path.display().to_string()));
         CommandError::new((ErrorCode::Usage, help), message)
     };
-    let bytes = read_file(path, Links::Follow, MAX_FILE)
-        .map_err(|error| wrong(FILE_HELP, &format!("cannot read the task: {error}")))?;
+    let unread = |error: &dyn Display| wrong(FILE_HELP, &format!("cannot read the task: {error}"));
+    let file = given_file::open(path, |error| unread(&error))?;
+    if !file.metadata().is_ok_and(|it| it.is_file()) {
+        return Err(unread(&ReadError::NotRegular));
+    }
+    let bytes = read_open(&file, MAX_FILE).map_err(|error| unread(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong(TASK_HELP, "it is not UTF-8"))?;
     TaskPlan::read(&text).map(Some).map_err(|error| {
         let help = if matches!(error, TaskError::TooLong(_)) { SIZE_HELP } else { TASK_HELP };

@@ -1,11 +1,10 @@
 //! `-e` and `--env-file`: variables for a command, and for components that declare them.
 
 use std::env::{self, VarError};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use box_image::rules::check_variable;
+use box_image::assignment::Assignment;
 use box_image::secrets::masked_env_file;
 use box_image::wire::check_value;
 use box_image::{ComponentName, ErrorCode, RunPlan};
@@ -15,6 +14,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::variables::GivenVariable;
 
 use super::error::{CommandError, usage};
+use super::given_file;
 
 /// A variable of the command line: `[COMPONENT/]NAME[=VALUE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,19 +28,11 @@ pub(super) struct EnvOption {
 impl EnvOption {
     /// Reads an option's value.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
-        let component = ComponentName::ALL
-            .into_iter()
-            .find_map(|it| Some((it, text.strip_prefix(it.name())?.strip_prefix('/')?)));
-        let (component, rest) = component.map_or((None, text), |(it, rest)| (Some(it), rest));
-        check_variable(rest)?;
-        let (name, value) = match rest.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None if matches!(env::var(rest), Err(VarError::NotUnicode(_))) => {
-                return Err("its value here is not UTF-8");
-            }
-            None => (rest, None),
-        };
-        Ok(Self { component, name: name.to_owned(), value })
+        let Assignment { component, name, value } = Assignment::parse(text)?;
+        if value.is_none() && matches!(env::var(name), Err(VarError::NotUnicode(_))) {
+            return Err("its value here is not UTF-8");
+        }
+        Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
     }
 
     /// Reads an option's value where a component cannot be named.
@@ -101,12 +93,10 @@ pub(super) fn resolved(
 }
 
 fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
-    let read = || -> io::Result<String> {
-        let (mut text, most) = (String::new(), u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX));
-        File::open(path)?.take(most.saturating_add(1)).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(LaunchError::file("read the variables of", path))?;
+    let failed = |error| LaunchError::file("read the variables of", path)(error).into();
+    let most = u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX).saturating_add(1);
+    let (file, mut text) = (given_file::open(path, failed)?, String::new());
+    file.take(most).read_to_string(&mut text).map_err(failed)?;
     let variables = dotenv::parse(&text).map_err(|found| {
         let masked = masked_env_file(&text);
         let sources = Sources::single(Source::new(path.to_string_lossy(), masked));

@@ -1,0 +1,212 @@
+//! The directories that boxlaunch and boxbuild trust on this host, and that no share gives to a box.
+//!
+//! A box that writes there decides what happens on the host next: which image a name of a registry means, which files of a box
+//! count as verified, what another box finds on its volume. A box that reads in boxlaunch's state sees the logs and the volumes of
+//! others. The store, the configuration and the kernels have nothing that is secret.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use box_image::text::shown;
+use boxlaunch::runtime_dir::is_name_of_one;
+use boxlaunch::shares::Share;
+use host_fs::own;
+
+use super::error::{CommandError, usage};
+use super::paths;
+use super::run::RunArgs;
+
+/// A directory that the programs trust.
+struct Kept {
+    path: PathBuf,
+    /// The program that keeps it.
+    program: &'static str,
+    /// Whether a box may not even read in it.
+    is_private: bool,
+}
+
+/// Returns all such directories, by a function that returns a variable's value. They need not be there yet.
+fn kept(state: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Kept> {
+    let of_builder = [own::store(&variable), own::configuration(&variable), own::data(&variable)];
+    let of_builder = of_builder.into_iter().flatten();
+    let of_builder = of_builder.map(|path| Kept { path, program: "boxbuild", is_private: false });
+    let state = Kept { path: state.to_owned(), program: "boxlaunch", is_private: true };
+    [state].into_iter().chain(of_builder).collect()
+}
+
+/// Checks that a box can write neither to itself nor to what the programs trust, and that it reads nothing that other boxes
+/// have left.
+///
+/// # Errors
+/// The first share that would let it, and what to do instead.
+pub(super) fn check(
+    shares: &[Share],
+    args: &RunArgs,
+    own: &Path,
+    state: &Path,
+) -> Result<(), CommandError> {
+    let kept = kept(state, |name| env::var_os(name));
+    shares.iter().try_for_each(|share| {
+        kept.iter().try_for_each(|it| check_kept(share, it))?;
+        check_runtime(share, &paths::runtime_base())?;
+        check_box(share, own, args.names_digest())
+    })
+}
+
+/// Checks a share for one of those directories. Around it, a box may only read: the user has named a directory of which that
+/// is a small part.
+fn check_kept(share: &Share, kept: &Kept) -> Result<(), CommandError> {
+    let Kept { path, program, is_private } = kept;
+    let may = if share.is_writable() { "change" } else { "read" };
+    if (share.is_writable() || *is_private) && share.is_in(path) {
+        return Err(refused(share, may, program, &outside_of(path)));
+    }
+    if share.is_writable() && share.has(path) {
+        return Err(refused(share, may, program, &without(path)));
+    }
+    Ok(())
+}
+
+/// Checks a share for the directory in which runs make theirs. Others keep things there, too, so that it counts only with what
+/// is around it; a run's own directory has a name of its kind.
+fn check_runtime(share: &Share, base: &Path) -> Result<(), CommandError> {
+    let may = if share.is_writable() { "change" } else { "read" };
+    if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
+        return Err(refused(share, may, "boxlaunch", &outside_of(&of_run)));
+    }
+    if share.is_writable() && share.has(base) {
+        return Err(refused(share, may, "boxlaunch", &without(base)));
+    }
+    Ok(())
+}
+
+/// Lists the directories of runs.
+fn runs(base: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    entries.map(|it| it.path()).filter(|it| is_name_of_one(it))
+}
+
+fn refused(share: &Share, may: &str, program: &str, help: &str) -> CommandError {
+    let host = share.host().display();
+    usage(&format!("the box could {may} in {host} what {program} itself keeps"), help)
+}
+
+fn outside_of(path: &Path) -> String {
+    format!("share a directory outside of {}", path.display())
+}
+
+fn without(path: &Path) -> String {
+    format!("share a directory that does not have {} in it", path.display())
+}
+
+/// Checks that a box cannot put another in its place, unless its user says which one is meant.
+fn check_box(share: &Share, own: &Path, names_digest: bool) -> Result<(), CommandError> {
+    if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
+        return Ok(());
+    }
+    let host = share.host().display();
+    let message =
+        format!("the box is in {host}, to which it may write: it could put another in its place");
+    let help = "say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory";
+    Err(usage(&message, help))
+}
+
+/// Returns a notice for each share to read that has the state somewhere in it.
+pub(super) fn notices(shares: &[Share], state: &Path) -> impl Iterator<Item = String> {
+    let around = shares.iter().filter(|it| !it.is_writable() && it.has(state));
+    around.map(|share| {
+        let (host, state) = (share.host().display(), state.display());
+        let text = format!(
+            "boxlaunch: the box can read in {host} the logs and volumes of other boxes, which are in {state}"
+        );
+        shown(&text) + "\n"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::{Access, Scope};
+
+    use super::*;
+
+    /// Shares each directory below a home, to read and to write.
+    #[test]
+    fn no_box_changes_what_the_programs_trust_or_reads_what_others_have_left() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().join(path);
+        let state = at(".local/state/boxbuild");
+        let variable = |name: &str| (name == "HOME").then(|| home.path().into());
+        let all = kept(&state, variable);
+        let paths: Vec<_> = all.iter().map(|it| &it.path).collect();
+        let of_builder = [".cache/boxbuild", ".config/boxbuild", ".local/share/boxbuild"].map(at);
+        assert_eq!(paths, [&state].into_iter().chain(&of_builder).collect::<Vec<_>>());
+        let may = |path: &str| {
+            fs::create_dir_all(at(path)).unwrap();
+            let is_allowed = |access| {
+                let share = Share::new(&at(path), "/a", access, Scope::Both).unwrap();
+                all.iter().all(|it| check_kept(&share, it).is_ok())
+            };
+            (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
+        };
+        // Also before it is there: a box would make it.
+        assert_eq!(may(".config"), (true, false));
+        for path in [".local/state/boxbuild", ".local/state/boxbuild/boxes/a"] {
+            assert_eq!(may(path), (false, false), "{path}");
+        }
+        for path in [
+            "",
+            ".local",
+            ".config/boxbuild",
+            ".cache",
+            ".cache/boxbuild/sha256",
+            ".local/share/boxbuild",
+        ] {
+            assert_eq!(may(path), (true, false), "{path}");
+        }
+        for path in ["project", ".config/nvim", ".local/share/other", ".cache/boxbuilder"] {
+            assert_eq!(may(path), (true, true), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_directory_of_a_run_is_not_shared() {
+        let base = tempfile::tempdir().unwrap();
+        let of_run = base.path().join("boxlaunch-0123456789abcdef");
+        fs::create_dir_all(of_run.join("vmm")).unwrap();
+        fs::create_dir(base.path().join("project")).unwrap();
+        let may = |path: &Path| {
+            let is_allowed = |access| {
+                let share = Share::new(path, "/a", access, Scope::Both).unwrap();
+                check_runtime(&share, base.path()).is_ok()
+            };
+            (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
+        };
+        assert_eq!(may(base.path()), (true, false));
+        assert_eq!(may(&of_run), (false, false));
+        assert_eq!(may(&of_run.join("vmm")), (false, false));
+        // One of that name elsewhere is no run's.
+        let inner = base.path().join("project/boxlaunch-0123456789abcdef");
+        fs::create_dir(&inner).unwrap();
+        assert_eq!(may(&inner), (true, true));
+        assert_eq!(may(&base.path().join("project")), (true, true));
+    }
+
+    #[test]
+    fn who_shows_the_state_to_read_with_what_is_around_it_is_told() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join("state");
+        let said = |access| {
+            let share = Share::new(home.path(), "/a", access, Scope::Both).unwrap();
+            notices(&[share], &state).collect::<String>()
+        };
+        let expected = format!(
+            "boxlaunch: the box can read in {} the logs and volumes of other boxes, which are in {}\n",
+            home.path().canonicalize().unwrap().display(),
+            state.display()
+        );
+        assert_eq!(said(Access::ReadOnly), expected);
+        assert_eq!(said(Access::ReadWrite), "");
+    }
+}

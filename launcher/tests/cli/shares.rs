@@ -1,0 +1,44 @@
+//! Directories that no run may show to its box.
+
+use std::fs;
+use std::process::Command;
+
+use testkit::test_box::config;
+
+use crate::{Scene, ended, piped};
+
+/// A bind mount is shared of such a directory, around one, and below a share.
+#[test]
+fn no_mount_leads_a_box_to_what_the_programs_keep() {
+    let scene = Scene::new(&config());
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path).display().to_string();
+    for path in ["kept/boxbuild/inner", "kept/state", "project/inner", "elsewhere"] {
+        fs::create_dir_all(at(path)).unwrap();
+    }
+    let refused = |from: &str, to: &str, share: &str| {
+        let mount = r#"mount --bind "$1" "$2" && shift 2 && exec "$@""#;
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c", mount, "sh", &at(from), &at(to)]);
+        let share = format!("{}:/w{share}", at(to.split('/').next().unwrap()));
+        command.args([env!("CARGO_BIN_EXE_boxlaunch"), "run", "-v", &share]);
+        command.arg(scene.made.path()).args(["--", "true"]);
+        command.env("HOME", at("none")).env("XDG_CONFIG_HOME", at("kept"));
+        command.env("BOXLAUNCH_STATE", at("kept/state"));
+        let ended = ended(piped(command));
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        ended.stderr.lines().next().unwrap().replace(&home.path().display().to_string(), "HOME")
+    };
+    let lines = [
+        refused("kept/boxbuild", "elsewhere", ":rw"),
+        refused("kept", "elsewhere", ":rw"),
+        refused("kept/boxbuild", "project/inner", ":rw"),
+        refused("kept/state", "elsewhere", ""),
+    ];
+    insta::assert_snapshot!(lines.join("\n"), @"
+    error: the box could change in HOME/elsewhere what boxbuild itself keeps
+    error: the box could change in HOME/elsewhere what boxlaunch itself keeps
+    error: the box could change in HOME/project what boxbuild itself keeps
+    error: the box could read in HOME/elsewhere what boxlaunch itself keeps
+    ");
+}
