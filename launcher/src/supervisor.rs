@@ -21,11 +21,11 @@ use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
 use box_image::wire::{
     AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
     Shutdown, Signal,
 };
+use box_image::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
@@ -128,6 +128,7 @@ impl Started {
             let programs = Programs::new(std::mem::take(&mut machine.agent_window));
             let supervisor = Supervisor {
                 machine,
+                given: entry.record.network_local.clone(),
                 entry,
                 clients,
                 programs,
@@ -182,6 +183,8 @@ struct Supervisor {
     /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
     measured_for: VecDeque<u64>,
     wall_clock: WallClock,
+    /// The addresses that are not on the internet, and that the command line gave the box.
+    given: Vec<PeerPlan>,
     /// The denials that clients know of.
     told: BTreeSet<(ComponentName, String)>,
     /// The result that the agent has left of its task.

@@ -10,6 +10,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{
     Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
 };
+use host_fs::known::Identity;
 use serde_json::{Value, json};
 
 use super::error::CommandError;
@@ -68,7 +69,7 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
     }
     let name = record.name.clone();
     let mut log = boxes.log(&name, args.component);
-    let mut to = (foreign(io::stdout(), args.raw), foreign(io::stderr(), args.raw));
+    let mut to = Streams::new(args.raw);
     let last = follow(&boxes, record, args, &mut || {
         while let Some(entry) = log.next_entry().map_err(read_error)? {
             if entry.time_ms >= since {
@@ -77,9 +78,11 @@ pub(crate) fn logs(args: &LogsArgs) -> Result<u8, CommandError> {
         }
         Ok(())
     })?;
+    let line_end = if to.in_line.stderr { "\n" } else { "" };
     drop(to);
-    if last.oom_killed.contains(&args.component) && !args.json {
-        notice(&out_of_memory(args.component, last.memory_limits.get(&args.component).copied()));
+    if last.lacked_memory(args.component) && !args.json {
+        let limit = last.memory_limits.get(&args.component).copied();
+        notice(&format!("{line_end}{}", out_of_memory(args.component, limit)));
     }
     Ok(0)
 }
@@ -160,7 +163,49 @@ pub(super) fn read_error(source: io::Error) -> LaunchError {
 }
 
 /// Where a program's output is shown.
-type Streams = (ForeignWriter<Stdout>, ForeignWriter<Stderr>);
+struct Streams {
+    stdout: ForeignWriter<Stdout>,
+    stderr: ForeignWriter<Stderr>,
+    in_line: InLine,
+}
+
+/// Whether the last line on standard error has no end yet.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct InLine {
+    stderr: bool,
+    /// Whether both lead to the same terminal, file or pipe.
+    is_one: bool,
+}
+
+impl Streams {
+    fn new(is_raw: bool) -> Self {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let is_one = match (Identity::of_open(&stdout), Identity::of_open(&stderr)) {
+            (Ok(stdout), Ok(stderr)) => stdout == stderr,
+            _ => false,
+        };
+        let in_line = InLine { is_one, ..InLine::default() };
+        Self { stdout: foreign(stdout, is_raw), stderr: foreign(stderr, is_raw), in_line }
+    }
+
+    fn show(&mut self, stream: Stream, data: &[u8]) -> Result<(), CommandError> {
+        self.in_line.note(stream, data);
+        match stream {
+            Stream::Stdout => pass_on(&mut self.stdout, data),
+            Stream::Stderr => pass_on(&mut self.stderr, data),
+        }
+    }
+}
+
+impl InLine {
+    /// Notes what is written.
+    fn note(&mut self, stream: Stream, data: &[u8]) {
+        let Some(last) = data.last() else { return };
+        if self.is_one || stream == Stream::Stderr {
+            self.stderr = *last != b'\n';
+        }
+    }
+}
 
 fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), CommandError> {
     if args.json {
@@ -169,10 +214,7 @@ fn show(entry: &Logged, args: &LogsArgs, to: &mut Streams) -> Result<(), Command
         line["component"] = json!(args.component);
         return print_line(&line);
     }
-    match entry.stream {
-        Stream::Stdout => pass_on(&mut to.0, &entry.data),
-        Stream::Stderr => pass_on(&mut to.1, &entry.data),
-    }
+    to.show(entry.stream, &entry.data)
 }
 
 /// Returns a piece of output as people's programs read it.
@@ -182,4 +224,23 @@ fn of_output(entry: &Logged) -> Value {
         Stream::Stderr => "stderr",
     };
     json!({ "stream": stream, "text": String::from_utf8_lossy(&entry.data) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_an_end_is_known_by_the_stream_on_which_it_is() {
+        let after = |is_one: bool, written: &[(Stream, &str)]| {
+            let mut in_line = InLine { is_one, ..InLine::default() };
+            written.iter().for_each(|(stream, text)| in_line.note(*stream, text.as_bytes()));
+            in_line.stderr
+        };
+        use Stream::{Stderr, Stdout};
+        assert!(!after(false, &[(Stdout, "out")]) && after(true, &[(Stdout, "out")]));
+        assert!(after(false, &[(Stderr, "x\nerr"), (Stdout, "out\n")]));
+        assert!(!after(true, &[(Stderr, "err"), (Stdout, "out\n")]));
+        assert!(!after(true, &[(Stderr, "err\n"), (Stdout, "")]));
+    }
 }

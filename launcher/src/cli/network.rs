@@ -68,7 +68,8 @@ enum Action {
         #[arg(value_name = "PEER", required = true, value_parser = peer)]
         peers: Vec<PeerPlan>,
     },
-    /// Takes the rules of a box, such as this one after its Boxfile was changed and it was built again.
+    /// Takes the rules of a box, such as this one after its Boxfile was changed and it was built again; what was allowed or
+    /// denied by hand is taken back.
     Reload {
         /// The box's directory.
         #[arg(value_name = "BOX")]
@@ -98,7 +99,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
     Client::connect(&record, Follow::Nothing, &signals)?.set_rules(rules)?;
     let record = boxes.find(&args.name)?;
     if let Some(Action::Allow { peers }) = &args.action {
-        still_denied(peers, &record).for_each(|line| notice(&line));
+        still_denied(peers, &record.network.deny, &record.name).for_each(|it| notice(&it));
     }
     show(&boxes, &record, args.json)
 }
@@ -126,17 +127,19 @@ fn check_filtered(name: &str, mode: NetworkMode) -> Result<(), CommandError> {
 /// Returns a line about each host that was to be allowed, and that a rule of the box denies.
 fn still_denied<'a>(
     peers: &'a [PeerPlan],
-    record: &'a Record,
+    deny: &'a [PeerPlan],
+    name: &'a str,
 ) -> impl Iterator<Item = String> + 'a {
     let denies = |peer: &PeerPlan| {
-        let mut rules = record.network.deny.iter();
+        let mut rules = deny.iter();
         rules.any(|rule| rule.peer == peer.peer && rule.port.is_none_or(|it| peer.port == Some(it)))
     };
-    let line = |it: &PeerPlan| {
-        format!(
-            "{} stays denied: `deny` beats `allow`; `boxlaunch network {} reload BOX` takes all changes back",
-            it.peer, record.name
-        )
+    let line = move |it: &PeerPlan| {
+        let text = format!(
+            "boxlaunch: {} stays denied: `deny` beats `allow`; `boxlaunch network {} reload BOX` takes all changes back",
+            it.peer, name
+        );
+        shown(&text) + "\n"
     };
     peers.iter().filter(move |it| denies(it)).map(line)
 }
@@ -264,6 +267,14 @@ fn limits(limits: NetworkLimits) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stays_denied_is_said_on_a_line_of_its_own() {
+        let peers = ["a.example.com", "b.example.com"].map(|it| peer(it).unwrap());
+        let said: String = still_denied(&peers, &peers[1..], "hello").collect();
+        insta::assert_snapshot!(said, @"boxlaunch: b.example.com stays denied: `deny` beats `allow`; `boxlaunch network hello reload BOX` takes all changes back");
+        assert!(said.ends_with("back\n"));
+    }
 
     #[test]
     fn hosts_have_ports_or_not() {

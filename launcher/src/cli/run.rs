@@ -104,7 +104,8 @@ fn boot(
     kept::notices(&shares, &state).for_each(|it| screen.notice(&it));
     if !args.json && !is_quiet() {
         shares::notices(&shares).for_each(|it| screen.notice(&it));
-        network::notice(&given, &opened.plan().network).iter().for_each(|it| screen.notice(it));
+        let notice = network::notice(&given, &opened.plan().network, &opened.directory);
+        notice.iter().for_each(|it| screen.notice(it));
     }
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;

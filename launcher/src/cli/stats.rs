@@ -1,7 +1,7 @@
 //! `boxlaunch stats`: the resources that boxes use.
 
 use box_image::exit;
-use box_image::text::readable;
+use box_image::text::{readable, shown};
 use box_image::wire::{ComponentUsage, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
@@ -96,7 +96,7 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, LaunchError
             error
             @ (LaunchError::NoAnswer | LaunchError::OlderBox(_) | LaunchError::Refused { .. }),
         ) => {
-            notice(&format!("boxlaunch: {}: {error}\n", record.name));
+            notice(&unmeasured(&record.name, &error));
             return Ok(Figures { record, machine, components: None });
         }
         Err(error) => return Err(error),
@@ -106,6 +106,11 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, LaunchError
     components.dedup_by_key(|it| it.component);
     components.retain(|it| record.components.contains(&it.component));
     Ok(Figures { record, machine, components: Some(components) })
+}
+
+/// Says that a box has not answered; the reason may be its guest's.
+fn unmeasured(name: &str, error: &LaunchError) -> String {
+    shown(&format!("boxlaunch: {name}: {error}")) + "\n"
 }
 
 impl Figures {
@@ -155,4 +160,18 @@ fn table(figures: &[Figures]) -> String {
 fn seconds(microseconds: u64) -> String {
     let hundredths = microseconds / 10_000;
     format!("{}.{:02} s", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_guest_moves_no_terminal() {
+        let (step, reason) =
+            ("measure\u{1b}[2J".to_owned(), "no\r\nboxlaunch: all is well".to_owned());
+        let text = unmeasured("hello", &LaunchError::Refused { step, reason });
+        assert!(text.starts_with("boxlaunch: hello: ") && text.ends_with('\n'), "{text}");
+        assert_eq!(text.chars().filter(|it| it.is_control()).count(), 1, "{text}");
+    }
 }

@@ -35,6 +35,23 @@ fn given_by(rule: &PeerPlan) -> Vec<PeerPlan> {
     ports.into_iter().map(|port| PeerPlan { peer: peer.clone(), port: Some(port) }).collect()
 }
 
+/// Returns what a box is given that is not on the internet, after its rules have changed to these. What is allowed by hand comes
+/// to it. Rules that replace all others keep what the command line gave, and of the rest only what they themselves are about:
+/// what was allowed by hand before is taken back.
+fn local_after(
+    change: &RuleChange,
+    rules: &Rules,
+    now: &[PeerPlan],
+    at_start: &[PeerPlan],
+) -> Vec<PeerPlan> {
+    if !change.replace {
+        return sorted([now.to_vec(), change.allow.iter().flat_map(given_by).collect()].concat());
+    }
+    let is_of_use = |it: &&PeerPlan| Local::of(it).is_some_and(|it| it.is_of_use(&rules.allow));
+    let used = now.iter().filter(is_of_use);
+    sorted(at_start.iter().chain(used).cloned().collect())
+}
+
 /// Refuses rules about addresses that are not on the internet, and that nobody has given the box.
 fn check_given(rules: &Rules, given: &[Local], name: &str) -> Result<(), String> {
     let wanted = Local::wanted(&rules.allow, given, is_own);
@@ -63,14 +80,10 @@ impl Supervisor {
             let mode = record.network.mode.name();
             return Err(format!("its network is {mode:?}, which has no rules"));
         };
-        let mut local = record.network_local.clone();
-        if !change.replace {
-            local.extend(change.allow.iter().flat_map(given_by));
-            local = sorted(local);
-        }
-        let plan = change.of(&record.network);
-        let given: Vec<_> = local.iter().filter_map(Local::of).collect();
+        let plan = change.clone().of(&record.network);
         let rules = Rules::try_from(&plan).map_err(|error| error.to_string())?;
+        let local = local_after(&change, &rules, &record.network_local, &self.given);
+        let given: Vec<_> = local.iter().filter_map(Local::of).collect();
         check_given(&rules, &given, &record.name)?;
         filter.reload(Rules { local: given, ..rules });
         let noted = self.entry.update(|record| {
@@ -89,5 +102,36 @@ impl Supervisor {
             let denied = GuestMessage::Denied(Denied { component, what });
             self.clients.tell(&[Follow::Output], &denied, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_takes_back_what_was_given_by_hand() {
+        let peers = |rules: &[&str]| -> Vec<PeerPlan> {
+            let peer = |text: &&str| {
+                let (peer, port) = egress_rules::Peer::parse_with_port(text).unwrap();
+                PeerPlan { peer: peer.to_string(), port }
+            };
+            rules.iter().map(peer).collect()
+        };
+        let after = |allow: &[&str], replace, now: &[&str]| -> Vec<String> {
+            let change = RuleChange { allow: peers(allow), deny: Vec::new(), replace };
+            let plan = change.clone().of(&box_image::NetworkPlan::default());
+            let rules = Rules::try_from(&plan).unwrap();
+            let local = local_after(&change, &rules, &peers(now), &peers(&["10.0.0.0/8"]));
+            local.iter().filter_map(Local::of).map(|it| it.to_string()).collect()
+        };
+        let by_hand = after(&["127.0.0.1:9999", "a.example.com"], false, &["10.0.0.0/8"]);
+        assert_eq!(by_hand, ["10.0.0.0/8", "127.0.0.1:9999"]);
+        let now = ["10.0.0.0/8", "127.0.0.1:9999"];
+        assert_eq!(after(&["a.example.com"], true, &now), ["10.0.0.0/8"]);
+        assert_eq!(after(&["127.0.0.1:80"], true, &now), ["10.0.0.0/8"]);
+        assert_eq!(after(&["127.0.0.1:9999"], true, &now), now);
+        // What the command line gave is there again, whatever was reloaded in between.
+        assert_eq!(after(&["a.example.com"], true, &[]), ["10.0.0.0/8"]);
     }
 }

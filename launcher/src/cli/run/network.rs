@@ -1,6 +1,8 @@
 //! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
-use box_image::text::shown;
+use std::path::Path;
+
+use box_image::text::{shell_word, shown};
 use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
@@ -54,20 +56,20 @@ fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Problem {
     Problem::new((ErrorCode::Usage, help), message)
 }
 
-/// Returns what a user is told at each start: what the box reaches, if it reaches anything.
-pub(super) fn notice(given: &Given, declared: &NetworkPlan) -> Option<String> {
+/// Returns what a user is told at each start: what the box in this directory reaches, if it reaches anything.
+pub(super) fn notice(given: &Given, declared: &NetworkPlan, directory: &Path) -> Option<String> {
     let reached = match given.mode {
         NetworkMode::None | NetworkMode::CapOnly => return None,
         NetworkMode::Shared => {
             "whatever this host reaches by IPv4, but its loopback: it shares the network of this host".to_owned()
         }
-        NetworkMode::Filtered => hosts(&declared.allow),
+        NetworkMode::Filtered => hosts(&declared.allow, directory),
     };
     Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
 }
 
 /// Names the hosts of rules, as many as fit into a line or two.
-fn hosts(allow: &[PeerPlan]) -> String {
+fn hosts(allow: &[PeerPlan], directory: &Path) -> String {
     let name = |it: &PeerPlan| match it.port {
         Some(port) if it.peer.contains(':') => format!("[{}]:{port}", it.peer),
         Some(port) => format!("{}:{port}", it.peer),
@@ -76,23 +78,18 @@ fn hosts(allow: &[PeerPlan]) -> String {
     let named: Vec<_> = allow.iter().take(MOST_NAMED).map(name).collect();
     let more = match allow.len() - named.len() {
         0 => String::new(),
-        more => format!(" and {more} more: `boxlaunch network NAME`"),
+        more => {
+            let directory = shell_word(directory);
+            let hosts = if more == 1 { "host" } else { "hosts" };
+            format!(" and {more} more {hosts}, which `boxlaunch inspect {directory}` names")
+        }
     };
     format!("{}{more}", named.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-    use crate::cli::run::RunArgs;
-
-    #[derive(Debug, clap::Parser)]
-    struct Run {
-        #[command(flatten)]
-        args: RunArgs,
-    }
 
     fn plan(mode: NetworkMode, allow: &[(&str, u16)]) -> RunPlan {
         let peer = |(peer, port): &(&str, u16)| PeerPlan {
@@ -106,10 +103,9 @@ mod tests {
     }
 
     fn said(plan: &RunPlan, options: &[&str]) -> String {
-        let words = ["run", "x.box"].iter().chain(options);
-        let args = Run::try_parse_from(words).unwrap().args;
+        let args = RunArgs::of_words(["x.box"].iter().chain(options)).unwrap();
         match given(&args, plan) {
-            Ok(given) => notice(&given, &plan.network).unwrap_or_default(),
+            Ok(given) => notice(&given, &plan.network, Path::new("my box")).unwrap_or_default(),
             Err(error) => {
                 assert_eq!(error.exit, 2);
                 error.text()
@@ -182,8 +178,8 @@ mod tests {
         error: `--network shared` is more than the box declares: its network is "none"
           = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
         "#);
-        let words = ["run", "x.box", "--network-local", "db.example.com:5432"];
-        let error = Run::try_parse_from(words).unwrap_err().to_string();
+        let words = ["x.box", "--network-local", "db.example.com:5432"];
+        let error = RunArgs::of_words(words).unwrap_err().to_string();
         assert!(error.contains("names are none"), "{error}");
     }
 
@@ -198,10 +194,8 @@ mod tests {
         insta::assert_snapshot!(said(&plan(NetworkMode::Filtered, &few), &[]), @"boxlaunch: the box reaches *.example.net, api.example.com, [2606:2800::1]:22, db.example.com:5432");
         let many: Vec<_> = (0..20).map(|_| ("a.example.com", 0)).collect();
         let notice = said(&plan(NetworkMode::Filtered, &many), &[]);
-        assert!(
-            notice.ends_with("a.example.com and 12 more: `boxlaunch network NAME`\n"),
-            "{notice}"
-        );
+        let more = "a.example.com and 12 more hosts, which `boxlaunch inspect 'my box'` names\n";
+        assert!(notice.ends_with(more), "{notice}");
         assert_eq!(said(&plan(NetworkMode::None, &[]), &[]), "");
     }
 }
