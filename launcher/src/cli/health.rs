@@ -12,11 +12,13 @@ use boxlaunch::{LaunchError, health as check};
 use serde_json::json;
 
 use super::command::component;
-use super::error::CommandError;
+use super::error::{CommandError, usage};
 use super::paths;
 use super::run::{component_name, seconds};
 use super::terminal::{is_quiet, json_line, print};
 
+/// How long a check by a program may take unless the command line says otherwise, in seconds.
+const LIMIT: u32 = 10;
 /// How much longer than its check a box may take to answer.
 const MARGIN: Duration = Duration::from_secs(5);
 
@@ -34,10 +36,10 @@ pub(crate) struct HealthArgs {
     /// The component.
     #[arg(long = "in", value_parser = component_name(), value_name = "COMPONENT", default_value = "agent")]
     component: ComponentName,
-    /// How long a check by a program may take; a connection has a second.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// How long a check by a program may take; a connection has a second [default: 10].
+    #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = seconds(1), allow_negative_numbers = true)]
-    timeout: u32,
+    timeout: Option<u32>,
     /// Print one JSON object: component, healthy, reason and duration_ms.
     #[arg(long)]
     pub(crate) json: bool,
@@ -51,7 +53,7 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     }
     let signals = StopSignals::block()?;
     let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
-    let limit = Duration::from_secs(args.timeout.into());
+    let limit = Duration::from_secs(args.timeout.unwrap_or(LIMIT).into());
     let (exec, mut output) = (check::check(0, component, limit), check::answer());
     client.give_up_after(limit + MARGIN);
     let started = Instant::now();
@@ -66,10 +68,20 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
 fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
     match (args.component, record.state) {
         (ComponentName::Business, _) => Err(LaunchError::NoHealthCheck(args.component).into()),
+        (_, State::Running) if args.timeout.is_some() => Err(unlimited(&record.name)),
         (_, State::Running) => report(args, None, 0.0),
         (_, State::Starting) => Err(LaunchError::StillStarting(record.name.clone()).into()),
         (_, State::Ended) => Err(LaunchError::NotRunning(record.name.clone()).into()),
     }
+}
+
+/// Returns the error of a limit to what takes no time.
+fn unlimited(name: &str) -> CommandError {
+    let message = format!("--timeout is for a check, and the agent of {name} has none");
+    usage(
+        &message,
+        "leave it out, or declare `health` for the agent in the Boxfile, and build the box again",
+    )
 }
 
 fn report(args: &HealthArgs, reason: Option<&str>, duration_ms: f64) -> Result<u8, CommandError> {

@@ -108,6 +108,7 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
         let record = boxes.find(name)?;
         if record.state == State::Starting {
             // Its agent may not be there yet.
+            check_ends(&record.name, args.signal)?;
             end(&boxes, &record, Duration::ZERO)?;
         } else {
             let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
@@ -119,6 +120,15 @@ pub(crate) fn kill(args: &KillArgs) -> Result<u8, CommandError> {
         }
         print(&format!("{name}\n"))
     })
+}
+
+/// Checks that a signal can have an effect on a box that starts: no program of it is there for any other than the one which ends
+/// all of it.
+fn check_ends(name: &str, signal: i32) -> Result<(), LaunchError> {
+    if signal == Signal::SIGKILL as i32 {
+        return Ok(());
+    }
+    Err(LaunchError::StillStarting(name.to_owned()))
 }
 
 pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
@@ -288,4 +298,18 @@ pub(super) fn each(
 /// Reads a signal of the command line: `KILL`, `SIGKILL`, or `9`.
 fn signal(text: &str) -> Result<i32, &'static str> {
     signals::number(text).map(i32::from).ok_or("write a signal's name, such as TERM, or its number")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_that_starts_gets_no_signal_but_the_one_that_ends_it() {
+        assert!(check_ends("hello", Signal::SIGKILL as i32).is_ok());
+        for other in [Signal::SIGHUP, Signal::SIGTERM, Signal::SIGUSR1] {
+            let refused = check_ends("hello", other as i32);
+            assert!(matches!(refused, Err(LaunchError::StillStarting(name)) if name == "hello"));
+        }
+    }
 }

@@ -3,6 +3,8 @@
 mod agent;
 mod command;
 mod copy;
+#[cfg(test)]
+mod decisions;
 mod detach;
 mod doctor;
 mod emulated;

@@ -1,0 +1,171 @@
+//! Which options of the commands have an effect together. A command line is refused where one of them has none: a caller who
+//! gives it means something by it. `run` has its own table, beside its modes.
+
+use std::collections::BTreeSet;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::{Cli, Command};
+
+/// An option: its id, words that give it, and the options of the same command with which it is refused.
+type Decision = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+/// A command: its words, those that follow its options, and its options.
+type Row = (&'static str, &'static [&'static str], &'static [Decision]);
+
+const JSON: Decision = ("json", &["--json"], &[]);
+const IN_AGENT: Decision = ("component", &["--in", "agent"], &[]);
+const USER: Decision = ("user", &["-u", "app"], &[]);
+const TIMEOUT: Decision = ("timeout", &["--timeout", "5"], &[]);
+const SESSION: Decision = ("session", &["--session", "s"], &[]);
+const OUTPUT: Decision = ("output", &["--output", "d"], &[]);
+
+/// Each command with each option. One that is new has to be put here, with what it is refused with.
+const ROWS: &[Row] = &[
+    (
+        "ps",
+        &[],
+        &[
+            ("all", &["--all"], &[]),
+            ("names", &["-n"], &["json"]),
+            ("json", &["--json"], &["names"]),
+        ],
+    ),
+    (
+        "exec",
+        &["x", "true"],
+        &[
+            ("json", &["--json"], &["raw", "tty"]),
+            ("raw", &["--raw"], &["json", "max_output"]),
+            IN_AGENT,
+            ("env", &["-e", "A=1"], &[]),
+            ("env_files", &["--env-file", "f"], &[]),
+            ("interactive", &["-i"], &[]),
+            ("tty", &["-i", "-t"], &["json", "max_output"]),
+            ("workdir", &["-w", "/tmp"], &[]),
+            USER,
+            TIMEOUT,
+            ("max_output", &["--json", "--max-output", "7"], &["raw", "tty"]),
+        ],
+    ),
+    ("shell", &["x"], &[IN_AGENT, USER]),
+    ("attach", &["x"], &[("raw", &["--raw"], &[])]),
+    (
+        "logs",
+        &["x"],
+        &[
+            ("follow", &["-f"], &[]),
+            ("since", &["--since", "1h"], &[]),
+            ("component", &["--in", "business"], &["task"]),
+            // Each line of it is JSON: that is said twice, and both have their effect.
+            ("task", &["--task"], &["component", "raw"]),
+            ("json", &["--json"], &["raw"]),
+            ("raw", &["--raw"], &["task", "json"]),
+        ],
+    ),
+    ("cp", &["a", "x:b"], &[IN_AGENT, USER]),
+    ("health", &["x"], &[("component", &["--in", "business"], &[]), TIMEOUT, JSON]),
+    ("skills", &["x"], &[JSON]),
+    ("skills x ls", &[], &[JSON]),
+    ("skills x load", &["d"], &[JSON]),
+    ("skills x unload", &["s"], &[JSON]),
+    ("network", &["x"], &[JSON]),
+    ("network x show", &[], &[JSON]),
+    ("network x allow", &["a.example.com"], &[JSON]),
+    ("network x deny", &["a.example.com"], &[JSON]),
+    ("network x reload", &["x.box"], &[JSON]),
+    (
+        "task",
+        &["x"],
+        &[
+            ("result", &["--result"], &["json"]),
+            ("raw", &["--result", "--raw"], &["json"]),
+            ("json", &["--json"], &["result", "raw"]),
+        ],
+    ),
+    ("agent health", &["x"], &[TIMEOUT, JSON]),
+    ("agent capabilities", &["x"], &[TIMEOUT, JSON]),
+    ("agent skills", &["x"], &[TIMEOUT, JSON, SESSION]),
+    ("agent generate", &["x", "p"], &[TIMEOUT, JSON, SESSION]),
+    // Hidden: what docker has, and what is always so here.
+    ("stats", &["x"], &[("no_stream", &["--no-stream"], &[]), JSON]),
+    ("port", &["x"], &[]),
+    ("events", &[], &[("since", &["--since", "1h"], &[]), JSON]),
+    ("stop", &["x"], &[("grace", &["--grace", "3"], &[])]),
+    ("kill", &["x"], &[("signal", &["--signal", "HUP"], &[])]),
+    ("wait", &["x"], &[JSON]),
+    ("rm", &["x"], &[("force", &["--force"], &[])]),
+    ("volume create", &["v"], &[("size", &["--size", "1GiB"], &[])]),
+    ("volume ls", &[], &[JSON]),
+    ("volume inspect", &["v"], &[JSON]),
+    ("volume rm", &["v"], &[]),
+    ("verify", &["x.box"], &[JSON]),
+    ("inspect", &["x.box"], &[JSON]),
+    ("doctor", &[], &[JSON]),
+    ("completions", &["bash"], &[]),
+    ("man", &[], &[OUTPUT]),
+];
+
+/// The options of every command, which decide how all of them print.
+const GLOBAL: [&str; 2] = ["quiet", "color"];
+
+/// Lists the commands below one by their words, with the ids of their options. One with subcommands that may be left out is in
+/// the list itself; they follow the name of a box then.
+fn commands(command: &clap::Command, words: &str) -> Vec<(String, BTreeSet<String>)> {
+    let below = || command.get_subcommands().filter(|it| !["help", "run"].contains(&it.get_name()));
+    let mut all = Vec::new();
+    if !command.is_subcommand_required_set() || below().next().is_none() {
+        let options = command.get_arguments().filter(|it| !it.is_positional());
+        let ids = options.map(|it| it.get_id().to_string());
+        let ids =
+            ids.filter(|it| !GLOBAL.contains(&&**it) && !["help", "version"].contains(&&**it));
+        all.push((words.to_owned(), ids.collect()));
+    }
+    let name = if command.get_positionals().next().is_some() { " x" } else { "" };
+    for each in below() {
+        let words = format!("{words}{name} {}", each.get_name());
+        all.extend(commands(each, words.trim_start()));
+    }
+    all
+}
+
+/// Returns what a command line means, as this program has read it; `None` where it is refused. An option is given once.
+fn read(row: &Row, options: &[&Decision]) -> Option<String> {
+    let mut given: Vec<&str> = Vec::new();
+    for word in options.iter().flat_map(|it| it.1) {
+        if !(word.starts_with('-') && given.contains(word)) {
+            given.push(word);
+        }
+    }
+    let words = ["boxlaunch"].into_iter().chain(row.0.split(' ')).chain(given);
+    let read = Cli::try_parse_from(words.chain(row.1.iter().copied())).ok()?.command;
+    assert!(!matches!(read, Command::Run(_)));
+    Some(format!("{read:?}"))
+}
+
+#[test]
+fn every_option_of_every_command_has_an_effect_or_is_refused() {
+    let mut whole = Cli::command();
+    whole.build();
+    let mut found = commands(&whole, "");
+    found.retain(|(words, _)| !words.is_empty());
+    let of_row = |(words, _, options): &Row| {
+        ((*words).to_owned(), options.iter().map(|it| it.0.to_owned()).collect())
+    };
+    let mut decided: Vec<(String, BTreeSet<String>)> = ROWS.iter().map(of_row).collect();
+    found.sort();
+    decided.sort();
+    assert_eq!(found, decided, "decide what a new option is refused with");
+    for row in ROWS {
+        let without = read(row, &[]).unwrap_or_else(|| panic!("{} is refused", row.0));
+        for one in row.2 {
+            let alone = read(row, &[one]).unwrap_or_else(|| panic!("{} {}", row.0, one.0));
+            assert_ne!(alone, without, "{} {} has no effect", row.0, one.0);
+            for other in row.2.iter().filter(|it| it.0 != one.0) {
+                let both = read(row, &[one, other]);
+                let is_refused = one.2.contains(&other.0);
+                assert_eq!(both.is_none(), is_refused, "{} {} {}: {both:?}", row.0, one.0, other.0);
+            }
+        }
+    }
+}
