@@ -465,8 +465,9 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
         has_mounts,
         jail: terms,
     })?;
-    let jail =
-        confine::finish(setup.size, runtime, setup.jail, &mut vmm, (deadline, setup.signals))?;
+    let serving = network_device.as_ref().and_then(Device::process);
+    let until = (deadline, setup.signals);
+    let jail = confine::finish(setup.size, runtime, setup.jail, &mut vmm, serving, until)?;
     if let Some(jail) = &jail {
         setup.watch.see(Progress::Confined(&jail.missing));
         setup.volumes.iter().try_for_each(Volume::note_use)?;

@@ -164,7 +164,11 @@ fn a_user_is_told_what_the_host_lacks() {
 #[test]
 fn a_group_that_is_handed_over_limits_the_machine() {
     let step = &STEPS["delegated"];
-    assert_eq!(step.stdout, ". 0 max\nboxlaunch 1 536870912\nsupervisor 1 max\n", "{step:?}");
+    assert_eq!(
+        step.stdout,
+        ". 0 max\nboxlaunch 1 536870912\nsupervisor-boxlaunch 1 1073741824\nsupervisor 0 max\n",
+        "{step:?}"
+    );
 }
 
 /// Fails where the runtime directory can be entered by others.

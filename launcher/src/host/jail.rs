@@ -43,7 +43,7 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     let terms = confine::terms(blobs, &[], device, &runtime, policy, Vec::new(), &mut process)?;
     process.configure(&terms)?;
     let deadline = Instant::now() + LIMIT;
-    confine::finish(SIZE, &runtime, policy, &mut process, (deadline, &signals))
+    confine::finish(SIZE, &runtime, policy, &mut process, None, (deadline, &signals))
 }
 
 /// Reads the terms of a jail, puts it up around this process, and reports it.

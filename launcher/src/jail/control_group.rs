@@ -1,6 +1,7 @@
 //! The control group of a machine: how much memory, how many processes and how much CPU time it may take at most
 //! (cgroups(7), version 2).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,11 @@ const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 const OWN_MEMORY: u64 = 256 << 20;
 /// The threads that libkrun starts beside those of the virtual CPUs, with as many to spare.
 const THREADS: u64 = 32;
+/// The memory that a supervisor may have, with passt, in bytes: several times what its own bounds add up to, and the output that
+/// `--json` keeps.
+const SUPERVISOR_MEMORY: u64 = 1 << 30;
+/// The threads that a supervisor may have, with passt. It starts some thirty.
+const SUPERVISOR_THREADS: u64 = 256;
 /// How often a group is emptied whose processes start others meanwhile.
 const ATTEMPTS: usize = 20;
 /// The period of the limit on CPU time, in microseconds (the kernel's default).
@@ -32,31 +38,41 @@ const PERIOD_US: u64 = 100_000;
 #[derive(Debug)]
 pub(crate) struct ControlGroup {
     path: PathBuf,
+    /// The supervisor's own, where the groups are in one that was handed over.
+    supervisor: Option<Bounded>,
+}
+
+/// The group of a supervisor, beside that of its machine. It is left, and removed, when this is dropped.
+#[derive(Debug)]
+struct Bounded {
+    path: PathBuf,
+    /// The group that it was in before.
+    back: PathBuf,
 }
 
 impl ControlGroup {
-    /// Makes the group of a machine that has a size, with the name of the run's own directory, for a process `vmm`.
+    /// Makes the group of a machine that has a size, with the name of the run's own directory, for a process `vmm`. In a group
+    /// that was handed over, this process gets one, too, with those that serve it: a flood of the guest's ends the box, and not
+    /// what else the host runs.
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) fn create(runtime: &Path, size: Vm, vmm: Pid) -> Result<Self, String> {
+    pub(crate) fn create(
+        runtime: &Path,
+        size: Vm,
+        vmm: Pid,
+        serving: Option<Pid>,
+    ) -> Result<Self, String> {
         let name = runtime.file_name().ok_or("the run has no directory")?;
         let parent = parent(vmm)?;
-        let made = Self { path: parent.join(name) };
+        let mut made = Self { path: parent.path().join(name), supervisor: None };
         fs::create_dir(&made.path).map_err(|error| failed("make a control group", &error))?;
         let memory = (u64::from(size.memory_mib) << 20) + OWN_MEMORY;
         let cpus = u64::from(size.cpus);
-        for (file, text) in [
-            ("memory.max", memory.to_string()),
-            ("memory.swap.max", "0".to_owned()),
-            ("pids.max", (cpus + THREADS).to_string()),
-            ("cpu.max", format!("{} {PERIOD_US}", cpus * PERIOD_US)),
-        ] {
-            match fs::write(made.path.join(file), text) {
-                Err(error)
-                    if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {}
-                written => written.map_err(|error| failed(file, &error))?,
-            }
+        limit(&made.path, memory, cpus + THREADS)?;
+        set(&made.path, "cpu.max", &format!("{} {PERIOD_US}", cpus * PERIOD_US))?;
+        if let Parent::HandedOver(group) = &parent {
+            made.supervisor = Some(Bounded::enter(group, name, serving)?);
         }
         Ok(made)
     }
@@ -68,6 +84,28 @@ impl ControlGroup {
     pub(crate) fn take(&self, process: Pid) -> Result<(), String> {
         enter(&self.path, &process.to_string())
             .map_err(|error| failed("enter the control group", &error))
+    }
+}
+
+impl Bounded {
+    /// Makes the group of this process in one that was handed over, with a name of the same run, and moves it there, with the
+    /// process that serves it.
+    fn enter(group: &Path, name: &OsStr, serving: Option<Pid>) -> Result<Self, String> {
+        let name = [OsStr::new(SUPERVISOR), name].join(OsStr::new("-"));
+        let made = Self { path: group.join(name), back: group.join(SUPERVISOR) };
+        fs::create_dir(&made.path).map_err(|error| failed("make a control group", &error))?;
+        limit(&made.path, SUPERVISOR_MEMORY, SUPERVISOR_THREADS)?;
+        let own = ["0".to_owned()].into_iter().chain(serving.map(|it| it.to_string()));
+        own.into_iter().try_for_each(|it| moved(&made.path, &it))?;
+        Ok(made)
+    }
+}
+
+impl Drop for Bounded {
+    fn drop(&mut self) {
+        let left = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        left.lines().for_each(|it| drop(enter(&self.back, it)));
+        drop(fs::remove_dir(&self.path));
     }
 }
 
@@ -90,33 +128,67 @@ fn failed(what: &str, error: &io::Error) -> String {
     format!("cannot {what}: {error}")
 }
 
-/// Returns the group in which the machines' groups are made, with all controllers for them.
-fn parent(vmm: Pid) -> Result<PathBuf, String> {
+/// The group in which the machines' groups are made.
+#[derive(Debug)]
+enum Parent {
+    /// One that was handed over to this user, where everything is this user's.
+    HandedOver(PathBuf),
+    /// Root's, beside all others of the host: a supervisor stays in the one of its service.
+    Roots(PathBuf),
+}
+
+impl Parent {
+    fn path(&self) -> &Path {
+        let (Self::HandedOver(path) | Self::Roots(path)) = self;
+        path
+    }
+}
+
+/// Limits the memory of a group, without swap, and its threads.
+fn limit(group: &Path, memory: u64, threads: u64) -> Result<(), String> {
+    set(group, "memory.max", &memory.to_string())?;
+    set(group, "memory.swap.max", "0")?;
+    set(group, "pids.max", &threads.to_string())
+}
+
+/// Sets a limit of a group. A kernel may know no swap.
+fn set(group: &Path, file: &str, text: &str) -> Result<(), String> {
+    match fs::write(group.join(file), text) {
+        Err(error) if file == "memory.swap.max" && error.kind() == io::ErrorKind::NotFound => {
+            Ok(())
+        }
+        written => written.map_err(|error| failed(file, &error)),
+    }
+}
+
+/// Returns that group, with all controllers for those in it.
+fn parent(vmm: Pid) -> Result<Parent, String> {
     let (own, is_root) = (own_group(), geteuid().is_root());
     if let Some(fault) = cgroups().fault(is_root) {
         return Err(fault.to_owned());
     }
     let group = match handed_over(&own) {
         Some(group) => group.to_owned(),
-        None if is_root => return below(Path::new(CGROUPS)),
+        None if is_root => return below(Path::new(CGROUPS)).map(Parent::Roots),
         None => own,
     };
     // Its processes may be about to start others.
     for _ in 1..ATTEMPTS {
         vacate(&group, vmm)?;
         if enable(&group).is_ok() {
-            return Ok(group);
+            return Ok(Parent::HandedOver(group));
         }
     }
     vacate(&group, vmm)?;
     enable(&group)?;
-    Ok(group)
+    Ok(Parent::HandedOver(group))
 }
 
 /// Returns the group that the service manager has handed over to what runs in `own`, or in the one above, of which `own`
 /// is made for supervisors.
 fn handed_over(own: &Path) -> Option<&Path> {
-    let above = own.parent().filter(|_| own.ends_with(SUPERVISOR));
+    let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(SUPERVISOR.as_bytes());
+    let above = own.parent().filter(|_| own.file_name().is_some_and(is_ours));
     [Some(own), above].into_iter().flatten().find(|group| is_marked(group))
 }
 
@@ -131,14 +203,15 @@ fn vacate(group: &Path, vmm: Pid) -> Result<(), String> {
         Ok(all) if is_marked(group) => all,
         _ => format!("0\n{vmm}"),
     };
-    for process in processes.lines() {
-        match enter(&below, process) {
-            // It has ended.
-            Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {}
-            moved => moved.map_err(|error| failed("move to another control group", &error))?,
-        }
+    processes.lines().try_for_each(|process| moved(&below, process))
+}
+
+/// Moves a process to a group, unless it has ended.
+fn moved(group: &Path, process: &str) -> Result<(), String> {
+    match enter(group, process) {
+        Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => Ok(()),
+        moved => moved.map_err(|error| failed("move to another control group", &error)),
     }
-    Ok(())
 }
 
 fn enter(group: &Path, process: &str) -> io::Result<()> {
@@ -195,5 +268,32 @@ mod tests {
         let document = include_str!("../../../docs/security.md");
         let text = format!("the machine's memory and {} MiB, {THREADS} threads", OWN_MEMORY >> 20);
         assert!(document.contains(&text), "{text}");
+        let text = format!("{} MiB and {SUPERVISOR_THREADS} threads", SUPERVISOR_MEMORY >> 20);
+        assert!(document.contains(&text), "{text}");
+    }
+
+    /// In a directory of files, which a group is not, what is written shows.
+    #[test]
+    fn a_supervisor_has_a_group_with_limits_and_leaves_it() {
+        let group = tempfile::tempdir().unwrap();
+        make(&group.path().join(SUPERVISOR)).unwrap();
+        let name = OsStr::new("boxlaunch-0123");
+        let bounded = Bounded::enter(group.path(), name, Some(Pid::from_raw(7))).unwrap();
+        let path = group.path().join("supervisor-boxlaunch-0123");
+        assert_eq!(bounded.path, path);
+        let text = |file: &str| fs::read_to_string(path.join(file)).unwrap();
+        assert_eq!(text("memory.max"), SUPERVISOR_MEMORY.to_string());
+        assert_eq!([text("memory.swap.max"), text("pids.max")], ["0", "256"]);
+        assert_eq!(text("cgroup.procs"), "7", "this process, and then that one");
+        drop(bounded);
+        let back = fs::read_to_string(group.path().join("supervisor/cgroup.procs")).unwrap();
+        assert_eq!(back, "7");
+    }
+
+    #[test]
+    fn a_supervisor_is_looked_for_above_its_own_group() {
+        let group = tempfile::tempdir().unwrap();
+        // Nothing is marked there.
+        assert_eq!(handed_over(&group.path().join("supervisor-boxlaunch-0123")), None);
     }
 }

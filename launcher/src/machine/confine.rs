@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use box_image::Vm as Size;
 use nix::sys::prctl;
-use nix::unistd::geteuid;
+use nix::unistd::{Pid, geteuid};
 
 use crate::LaunchError;
 use crate::jail::control_group::ControlGroup;
@@ -71,7 +71,8 @@ fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, LaunchError> {
     }
 }
 
-/// Puts a VMM process that has its configuration into a control group of its own, and waits until it has confined
+/// Puts a VMM process that has its configuration into a control group of its own, and this process and the one that serves its
+/// network into another where they can have one, and waits until it has confined
 /// itself. `None` where it has ended instead.
 ///
 /// # Errors
@@ -82,10 +83,11 @@ pub(crate) fn finish(
     runtime: &RuntimeDir,
     policy: Policy,
     vmm: &mut Vmm,
+    serving: Option<Pid>,
     (deadline, signals): (Instant, &StopSignals),
 ) -> Result<Option<Report>, LaunchError> {
     // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
-    let group = ControlGroup::create(runtime.path(), size, vmm.id());
+    let group = ControlGroup::create(runtime.path(), size, vmm.id(), serving);
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
         vmm.missing.push(Missing::new(Layer::ControlGroup, reason));
     }

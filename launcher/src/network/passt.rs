@@ -29,6 +29,7 @@ use box_image::NetworkMode;
 use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
 use box_image::text::shown;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::Pid;
 
 use crate::LaunchError;
 use crate::host::programs::{self, NETWORK};
@@ -93,6 +94,14 @@ impl Device {
         }
         let pair = UnixStream::pair().map_err(LaunchError::system("make a network device"));
         pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
+    }
+
+    /// Returns the process that carries its network, where there is one.
+    pub(crate) fn process(&self) -> Option<Pid> {
+        match self {
+            Self::Host(passt) => i32::try_from(passt.child.id()).ok().map(Pid::from_raw),
+            Self::Nothing { .. } => None,
+        }
     }
 
     /// Lets the guest reach it, once it carries a network.
