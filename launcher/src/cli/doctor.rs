@@ -150,6 +150,7 @@ mod tests {
             jail: Ok(boxlaunch::jail::Report { landlock_abi: Some(7), ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Unified { controllers, delegated: true },
+            bounds_supervisor: true,
             forbidden_by: Vec::new(),
             has_landlock: true,
             network: tool("passt", "passt 0.0~git20250503"),
@@ -174,6 +175,7 @@ mod tests {
             jail: Ok(boxlaunch::jail::Report { missing, ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Legacy,
+            bounds_supervisor: false,
             forbidden_by: vec![switch],
             has_landlock: false,
             network: None,
@@ -301,6 +303,20 @@ mod tests {
         for name in ["control-group     ok", "user-namespace    ok", "landlock          ok"] {
             assert!(good.contains(name), "{good}");
         }
+    }
+
+    #[test]
+    fn a_supervisor_without_limits_is_named_where_its_machine_has_some() {
+        let facts = Facts { is_root: true, bounds_supervisor: false, ..good() };
+        let roots = report(&facts);
+        insta::assert_snapshot!(text(&roots, true), @"
+        for the jail of the process that runs a box (`boxlaunch run --jail`):
+          supervisor        limited  it has no control group of its own, and stays in the one of its service
+                               = help: start in a group that is handed over: `systemd-run --scope -p Delegate=yes boxlaunch ...`
+        ");
+        assert!(!roots.is_refused);
+        // Where the machine has none either, that is what counts.
+        assert!(!text(&report(&bad()), true).contains("supervisor"));
     }
 
     #[test]

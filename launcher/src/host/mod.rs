@@ -25,7 +25,7 @@ use virtual_host::HostKernel;
 use virtual_host::programs::fetchers;
 pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 
-use crate::jail::Report;
+use crate::jail::{Report, control_group};
 use crate::network::passt;
 
 /// The things that it needs of a host, for people.
@@ -61,6 +61,8 @@ pub struct Facts {
     pub is_root: bool,
     /// The control groups of this process.
     pub cgroups: Cgroups,
+    /// Whether the supervisor of a box has a control group of its own, if the box has one.
+    pub bounds_supervisor: bool,
     /// The settings that forbid user namespaces to ordinary users.
     pub forbidden_by: Vec<Switch>,
     /// Whether its kernel offers Landlock.
@@ -92,6 +94,8 @@ impl Facts {
             emulated_kernel: emulated_kernel(kernels, path),
             is_root: geteuid().is_root(),
             cgroups: isolation::cgroups(),
+            // Before the jail is tried, which may move this process.
+            bounds_supervisor: control_group::bounds_supervisor(),
             forbidden_by: isolation::forbidden(),
             has_landlock: isolation::has_landlock(),
             // The last one: its signals stay blocked.

@@ -184,6 +184,11 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
     Ok(Parent::HandedOver(group))
 }
 
+/// Returns whether a supervisor that is started here has a group of its own, if its machine has one.
+pub(crate) fn bounds_supervisor() -> bool {
+    !geteuid().is_root() || handed_over(&own_group()).is_some()
+}
+
 /// Returns the group that the service manager has handed over to what runs in `own`, or in the one above, of which `own`
 /// is made for supervisors.
 fn handed_over(own: &Path) -> Option<&Path> {

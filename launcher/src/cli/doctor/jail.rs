@@ -16,12 +16,25 @@ pub(super) fn of(facts: &Facts) -> Vec<Row> {
     let missing = facts.jail.as_ref().map_or(&[][..], |report| &report.missing);
     let mut rows = vec![whole(facts).row("jail", "jail", JAIL)];
     rows.extend(missing.iter().map(|it| layer(it, facts)));
+    rows.extend(supervisor(facts).map(|it| it.row("supervisor", "supervisor", JAIL)));
     if facts.jail.is_err() {
         rows.extend(
             parts(facts).map(|(layer, finding)| finding.row(layer.name(), layer.name(), JAIL)),
         );
     }
     rows
+}
+
+/// Judges the limits of the process beside the machine, where that has a control group.
+fn supervisor(facts: &Facts) -> Option<Finding> {
+    let missing = &facts.jail.as_ref().ok()?.missing;
+    let has_group = missing.iter().all(|it| it.layer != Layer::ControlGroup);
+    (has_group && !facts.bounds_supervisor).then(|| {
+        Finding::limited(
+            "it has no control group of its own, and stays in the one of its service",
+            "start in a group that is handed over: `systemd-run --scope -p Delegate=yes boxlaunch ...`",
+        )
+    })
 }
 
 /// Judges the layers that need no KVM to be looked for, where no jail was put up.
