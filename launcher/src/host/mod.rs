@@ -104,7 +104,7 @@ impl Facts {
     }
 }
 
-/// A kernel that another user could have changed is none: no run takes it.
+/// No run takes a kernel that another user could have changed: it counts as missing.
 fn emulated_kernel(kernels: Option<&Path>, path: &OsStr) -> EmulatedKernel {
     let kept = kernels.and_then(|it| HostKernel::find(it).ok().flatten());
     let can_fetch = || fetchers().all(|name| programs::locate(name, path).is_some());
