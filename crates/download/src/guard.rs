@@ -12,7 +12,7 @@ guards::guards! {
         PlainRealm,
         /// No redirect leads from https to http.
         Downgrade,
-        /// No redirect leads to an address that is only known on the link.
+        /// No redirect leads to an address that is only known on the link, or to a cloud's metadata.
         LinkLocal,
         /// Content has the expected digest.
         Digest,

@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFT
 
 use crate::error::DownloadError;
 use crate::guard::Guard;
-use crate::http::{Client, RemoteUrl, UrlError, is_link_local};
+use crate::http::{Client, HttpError, RemoteUrl, UrlError};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
@@ -54,12 +54,7 @@ impl Request<'_> {
             {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
-            let response = client.get(&url, headers)?;
-            // A name can have such an address, too; then the response is not looked at.
-            let from = response.remote_addr().is_some_and(|it| is_link_local(it.ip()));
-            if Guard::LinkLocal.catches(url != self.url && self.leaves_for_link(from)) {
-                return Err(self.link_local(&url.describe()));
-            }
+            let response = self.ask(client, &url, headers)?;
             match location(&response) {
                 None => return Ok(FinalResponse { url, same_origin, response }),
                 Some(location) => url = self.redirected(&url, location)?,
@@ -69,15 +64,31 @@ impl Request<'_> {
         Err(DownloadError::Redirect { what: self.what.to_owned(), how })
     }
 
+    /// Asks for what is at a URL: that of the request, or one to which a server has led.
+    fn ask(
+        &self,
+        client: &Client,
+        url: &RemoteUrl,
+        headers: HeaderMap,
+    ) -> Result<Response, DownloadError> {
+        // Whoever names a server by a link-local address means that server, and no other there.
+        let response = if url.same_host(&self.url) {
+            client.get(url, headers)
+        } else {
+            client.get_redirected(url, headers)
+        };
+        response.map_err(|error| match error {
+            HttpError::Screened { purpose, .. } => self.screened(&url.describe(), purpose),
+            error => error.into(),
+        })
+    }
+
     /// Returns the URL that a redirect leads to, if it is followed.
     fn redirected(&self, from: &RemoteUrl, location: &str) -> Result<RemoteUrl, DownloadError> {
         let (what, to) = (self.what.to_owned(), from.describe_server(location));
         match from.join(location) {
             Ok(url) if Guard::Downgrade.catches(from.is_https() && !url.is_https()) => {
                 Err(DownloadError::Downgrade { what, to })
-            }
-            Ok(url) if Guard::LinkLocal.catches(self.leaves_for_link(url.is_link_local())) => {
-                Err(self.link_local(&to))
             }
             Ok(url) => Ok(url),
             Err(error) => {
@@ -87,16 +98,9 @@ impl Request<'_> {
         }
     }
 
-    /// Returns whether a redirect to a link-local address is one that the URL does not name itself.
-    /// Clouds answer there with credentials of the machine, and no registry is there but one that a
-    /// user names.
-    fn leaves_for_link(&self, is_link_local: bool) -> bool {
-        is_link_local && !self.url.is_link_local()
-    }
-
-    /// Returns the error of a redirect to a link-local address.
-    fn link_local(&self, to: &str) -> DownloadError {
-        let how = format!("to {to}, which is not followed: its address is link-local");
+    /// Returns the error of a redirect to an address of the link, or to a cloud's metadata.
+    fn screened(&self, to: &str, purpose: &str) -> DownloadError {
+        let how = format!("to {to}, which is not followed: its address is {purpose}");
         DownloadError::Redirect { what: self.what.to_owned(), how }
     }
 }

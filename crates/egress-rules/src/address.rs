@@ -16,7 +16,7 @@ const V4: [Range<Ipv4Addr>; 16] = [
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a provider's customers"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, LOOPBACK),
     // Where clouds have the credentials of their machines, among others.
-    (Ipv4Addr::new(168, 63, 129, 16), 32, "a cloud's metadata"),
+    (AZURE, 32, METADATA),
     (Ipv4Addr::new(169, 254, 0, 0), 16, LINK_LOCAL),
     (Ipv4Addr::new(172, 16, 0, 0), 12, PRIVATE),
     (Ipv4Addr::new(192, 0, 0, 0), 24, RESERVED),
@@ -34,6 +34,9 @@ const V4: [Range<Ipv4Addr>; 16] = [
 /// IPv4 in its last bits. A host that has IPv6 alone finds names of IPv4 there (DNS64, RFC 6147).
 const TRANSLATED: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
+/// The prefix of translators that a provider has for itself (RFC 8215).
+const PROVIDERS: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 1, 0, 0, 0, 0, 0), 48);
+
 const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, EMBEDDED),
@@ -50,6 +53,21 @@ const V6: [Range<Ipv6Addr>; 12] = [
     (Ipv6Addr::UNSPECIFIED, 96, RESERVED),
 ];
 
+/// Where Azure serves metadata, an address like any other of the internet.
+const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+
+/// Where clouds serve metadata, besides link-local addresses: Azure, Alibaba, Oracle.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [AZURE, Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(192, 0, 0, 192)];
+
+/// The same in IPv6: Amazon's local services, Google, Oracle, Scaleway.
+const METADATA_V6: [(Ipv6Addr, u8); 4] = [
+    (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254), 128),
+    (Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe), 128),
+    (Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42), 128),
+];
+
 /// The part of IPv6 that is given to hosts at all.
 const GLOBAL: (Ipv6Addr, u8) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
@@ -59,6 +77,7 @@ const LINK_LOCAL: &str = "link-local";
 const MULTICAST: &str = "multicast";
 const RESERVED: &str = "reserved";
 const DOCUMENTATION: &str = "for documentation";
+const METADATA: &str = "a cloud's metadata";
 const EMBEDDED: &str = "another spelling of an IPv4 address";
 
 /// Returns what an address is for, where it is not that of a host of the internet.
@@ -87,6 +106,41 @@ pub(crate) fn special_part(network: IpAddr, bits: u8) -> Option<&'static str> {
             range.or_else(|| (!is_global).then_some(RESERVED))
         }
     }
+}
+
+/// Returns what an address is for, where it is one at which a machine is answered with its own credentials: one of its link,
+/// or of a cloud's metadata, in any spelling. A user may name such an address; nobody else may lead a request to it.
+pub fn link_or_metadata(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => in_v4(address),
+        IpAddr::V6(six) => {
+            let has = |it: &(Ipv6Addr, u8)| has_prefix(address, it.0.into(), it.1);
+            let own = six.is_unicast_link_local().then_some(LINK_LOCAL);
+            own.or_else(|| METADATA_V6.iter().any(has).then_some(METADATA))
+                .or_else(|| inner(six).into_iter().find_map(in_v4))
+        }
+    }
+}
+
+fn in_v4(address: Ipv4Addr) -> Option<&'static str> {
+    let is_metadata = METADATA_V4.contains(&address);
+    address.is_link_local().then_some(LINK_LOCAL).or(is_metadata.then_some(METADATA))
+}
+
+/// Returns the addresses of IPv4 to which what is sent to this one may go: in addition to those of [`embedded`], a provider's
+/// translator has them at one of several places (RFC 6052, section 2.2; RFC 8215), and the oldest spelling has nothing before
+/// them (RFC 4291, section 2.5.5.1).
+fn inner(address: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let it = address.octets();
+    let of = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| it[place]));
+    let mut found: Vec<_> = embedded(address.into()).into_iter().collect();
+    if has_prefix(address.into(), PROVIDERS.0.into(), PROVIDERS.1) {
+        found.extend([[6, 7, 9, 10], [7, 9, 10, 11], [9, 10, 11, 12], [12, 13, 14, 15]].map(of));
+    }
+    if it[..12] == [0; 12] {
+        found.push(of([12, 13, 14, 15]));
+    }
+    found
 }
 
 /// Returns the address of IPv4 that is another spelling of this one of IPv6, or to which a translator sends what is sent
@@ -130,6 +184,51 @@ mod tests {
             "2a00:1450:4001::1",
         ] {
             assert_eq!(special(address.parse().unwrap()), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_link_and_of_metadata_are_known_in_any_spelling() {
+        for (address, expected) in [
+            ("169.254.169.254", LINK_LOCAL),
+            ("fe80::1", LINK_LOCAL),
+            ("::ffff:169.254.169.254", LINK_LOCAL),
+            ("::169.254.169.254", LINK_LOCAL),
+            ("64:ff9b::169.254.169.254", LINK_LOCAL),
+            ("64:ff9b:1::169.254.169.254", LINK_LOCAL),
+            ("64:ff9b:1:a9fe:a9:fe00::", LINK_LOCAL),
+            ("64:ff9b:1:a9:fe:a9fe::", LINK_LOCAL),
+            ("64:ff9b:1:0:a9:fea9:fe00:0", LINK_LOCAL),
+            ("2002:a9fe:a9fe::1", LINK_LOCAL),
+            ("168.63.129.16", METADATA),
+            ("100.100.100.200", METADATA),
+            ("192.0.0.192", METADATA),
+            ("::ffff:100.100.100.200", METADATA),
+            ("64:ff9b::168.63.129.16", METADATA),
+            ("2002:a83f:8110::", METADATA),
+            ("fd00:ec2::254", METADATA),
+            ("fd00:ec2::23", METADATA),
+            ("fd20:ce::254", METADATA),
+            ("fd00:c1::a9fe:a9fe", METADATA),
+            ("fd00:42::42", METADATA),
+        ] {
+            assert_eq!(link_or_metadata(address.parse().unwrap()), Some(expected), "{address}");
+        }
+        for address in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "192.168.1.1",
+            "100.100.100.201",
+            "93.184.216.34",
+            "::1",
+            "::ffff:127.0.0.1",
+            "64:ff9b::93.184.216.34",
+            "64:ff9b:1::93.184.216.34",
+            "2002:5db8:d822::1",
+            "fd00::1",
+            "2606:4700::1111",
+        ] {
+            assert_eq!(link_or_metadata(address.parse().unwrap()), None, "{address}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Explain for HttpError {
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
             Self::Client(_) => Internal.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
-            Self::NotHttp { .. } => DownloadFailed.into(),
+            Self::NotHttp { .. } | Self::Screened { .. } => DownloadFailed.into(),
             Self::Unreachable { .. } => help(ServerUnreachable, UNREACHABLE),
         }
     }

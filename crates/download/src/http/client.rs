@@ -15,6 +15,7 @@ use rustls::InvalidMessage;
 
 use super::error::HttpError;
 use super::roots;
+use super::screen::{self, Lookup, Screen, Screened};
 use super::url::{RemoteUrl, host_of};
 use crate::retry::{Policy, RetryObserver};
 
@@ -62,6 +63,8 @@ pub struct Progress {
 #[derive(Debug)]
 pub struct Client {
     http: blocking::Client,
+    /// The client for what strangers lead to. It has connections of its own, each to an address that was checked.
+    screened: blocking::Client,
     has_roots: bool,
     /// The host of the proxy, for messages.
     proxy: Option<String>,
@@ -76,31 +79,61 @@ impl Client {
         more_roots: Option<&Path>,
         idle: usize,
     ) -> Result<Self, HttpError> {
+        Self::with_lookup(options, more_roots, idle, screen::of_the_system)
+    }
+
+    /// Makes a client that finds the addresses of redirects in this way.
+    pub(crate) fn with_lookup(
+        options: &NetworkOptions,
+        more_roots: Option<&Path>,
+        idle: usize,
+        lookup: Lookup,
+    ) -> Result<Self, HttpError> {
         let patience = options.policy.patience;
         let roots = roots::load(options.roots.as_deref(), more_roots)?;
         let has_roots = !roots.is_empty();
         let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
-        let mut builder = blocking::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .user_agent(concat!("boxbuild/", env!("CARGO_PKG_VERSION")))
-            .redirect(redirect::Policy::none())
-            .timeout(patience)
-            .connect_timeout(patience)
-            .pool_max_idle_per_host(idle)
-            .no_proxy();
-        let mut proxy = None;
-        if let Some(text) = &options.proxy {
-            let (host, settings) = parse_proxy(text)?;
-            builder = builder.proxy(settings);
-            proxy = Some(host);
-        }
-        let http = builder.build().map_err(|error| HttpError::Client(error.into()))?;
-        Ok(Self { http, has_roots, proxy, patience })
+        let proxy = options.proxy.as_deref().map(parse_proxy).transpose()?;
+        let builder = || {
+            let builder = blocking::Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .user_agent(concat!("boxbuild/", env!("CARGO_PKG_VERSION")))
+                .redirect(redirect::Policy::none())
+                .timeout(patience)
+                .connect_timeout(patience)
+                .pool_max_idle_per_host(idle)
+                .no_proxy();
+            match &proxy {
+                Some((_, settings)) => builder.proxy(settings.clone()),
+                None => builder,
+            }
+        };
+        let proxy_host = proxy.as_ref().and_then(|(url, _)| url.host_str().map(str::to_owned));
+        let screen = Arc::new(Screen { lookup, proxy: proxy_host });
+        let failed = |error: reqwest::Error| HttpError::Client(error.into());
+        let http = builder().build().map_err(failed)?;
+        let screened = builder().dns_resolver(screen).build().map_err(failed)?;
+        let proxy = proxy.map(|(url, _)| host_of(&url));
+        Ok(Self { http, screened, has_roots, proxy, patience })
     }
 
     /// Asks for what is at a URL.
     pub fn get(&self, at: &RemoteUrl, headers: HeaderMap) -> Result<Response, HttpError> {
         self.send(at, self.http.get(at.to_url()).headers(headers))
+    }
+
+    /// Asks for what is at a URL to which a server leads, and nobody else: not at an address of the link or a cloud's
+    /// metadata, also where that is the address of a name. A proxy resolves names itself.
+    pub fn get_redirected(
+        &self,
+        at: &RemoteUrl,
+        headers: HeaderMap,
+    ) -> Result<Response, HttpError> {
+        // An address is not resolved.
+        if let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
+            return Err(HttpError::Screened { host: at.host(), purpose });
+        }
+        self.send(at, self.screened.get(at.to_url()).headers(headers))
     }
 
     /// Sends a form to a URL.
@@ -127,6 +160,9 @@ impl Client {
         }
         // The URL may be a redirect's, and then be signed.
         let source = error.without_url();
+        if let Some(Screened(purpose)) = screened(&source) {
+            return HttpError::Screened { host, purpose };
+        }
         match tls_error(&source) {
             Some(rustls::Error::InvalidCertificate(_)) => {
                 let what = format!("{host} cannot be trusted: its certificate is not valid here");
@@ -166,6 +202,18 @@ fn is_malformed(error: &reqwest::Error) -> bool {
     false
 }
 
+/// Finds the reason for which a redirect's name was not connected to.
+fn screened(error: &reqwest::Error) -> Option<&Screened> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(screened) = error.downcast_ref() {
+            return Some(screened);
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// Finds the error of TLS because of which a connection failed. An [`io::Error`] leaves out what it
 /// holds when it is asked for its source, so it is opened here.
 fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
@@ -181,14 +229,13 @@ fn tls_error(error: &reqwest::Error) -> Option<&rustls::Error> {
     None
 }
 
-/// Reads a proxy's URL, and returns its host and port for messages, too.
-fn parse_proxy(text: &str) -> Result<(String, Proxy), HttpError> {
+/// Reads a proxy's URL.
+fn parse_proxy(text: &str) -> Result<(Url, Proxy), HttpError> {
     let url = Url::parse(text).map_err(|error| HttpError::Proxy(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(HttpError::Proxy(format!("it speaks {:?}", url.scheme())));
     }
-    let host = host_of(&url);
-    let proxy = Proxy::all(url);
+    let proxy = Proxy::all(url.clone());
     let proxy = proxy.map_err(|error| HttpError::Proxy(error.without_url().to_string()))?;
-    Ok((host, proxy.no_proxy(NoProxy::from_string(THIS_MACHINE))))
+    Ok((url, proxy.no_proxy(NoProxy::from_string(THIS_MACHINE))))
 }

@@ -25,6 +25,9 @@ pub enum HttpError {
     /// Something answers, but not as RFC 9112 says.
     #[error("{host} answers, but not with valid HTTP")]
     NotHttp { host: String, source: Box<dyn Error + Send + Sync> },
+    /// A redirect leads to an address of the link, or to a cloud's metadata, whatever its name is.
+    #[error("{host} is not asked: its address is {purpose}")]
+    Screened { host: String, purpose: &'static str },
     /// No connection, or no HTTP answer on it, or nothing is sent any more.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },

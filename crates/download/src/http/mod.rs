@@ -4,6 +4,7 @@
 //! url       text                   → RemoteUrl
 //! roots     files of certificates  → the TLS configuration
 //! client    RemoteUrl, headers     → one response; redirects are not followed here
+//! screen    a name                 → its addresses, if a redirect may lead there
 //! ```
 //!
 //! Nothing is read from the environment, no cookie is kept, and the body of a response is
@@ -12,9 +13,9 @@
 mod client;
 mod error;
 mod roots;
+mod screen;
 mod url;
 
 pub use client::{Client, NetworkOptions, Progress, timed_out};
 pub use error::HttpError;
-pub(crate) use url::is_link_local;
 pub use url::{RemoteUrl, UrlError};

@@ -53,9 +53,9 @@ impl RemoteUrl {
         format!("{}://{}", self.0.scheme(), host_of(&self.0))
     }
 
-    /// Returns whether the host is a link-local address.
-    pub(crate) fn is_link_local(&self) -> bool {
-        self.address().is_some_and(is_link_local)
+    /// Returns whether the host is the same, at whatever port.
+    pub(crate) fn same_host(&self, other: &Self) -> bool {
+        self.0.host() == other.0.host()
     }
 
     /// Returns whether the host is this machine, by its address or the name `localhost`.
@@ -65,7 +65,7 @@ impl RemoteUrl {
     }
 
     /// Returns the host where it is an address.
-    fn address(&self) -> Option<IpAddr> {
+    pub(super) fn address(&self) -> Option<IpAddr> {
         self.0.host_str()?.trim_matches(['[', ']']).parse().ok()
     }
 
@@ -135,14 +135,6 @@ impl FromStr for RemoteUrl {
             Some((_, rest)) if !rest.starts_with(['/', '?', '#']) => Ok(url),
             _ => Err(malformed(text, "it has no host after \"://\"")),
         }
-    }
-}
-
-/// Returns whether an address is only known on its link (RFC 3927, RFC 4291 section 2.5.6).
-pub(crate) fn is_link_local(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
     }
 }
 
@@ -224,15 +216,20 @@ mod tests {
     }
 
     #[test]
-    fn link_local_addresses_are_known_and_private_ones_are_not_among_them() {
-        let is =
-            |host: &str| format!("http://{host}/").parse::<RemoteUrl>().unwrap().is_link_local();
-        for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.0.1]", "2852039166"] {
-            assert!(is(host), "{host}");
+    fn an_address_is_read_in_any_spelling() {
+        let url = |host: &str| format!("http://{host}:81/").parse::<RemoteUrl>().unwrap();
+        let address = |host: &str| url(host).address().map(|it| it.to_string());
+        for (host, expected) in [
+            ("169.254.169.254", "169.254.169.254"),
+            ("2852039166", "169.254.169.254"),
+            ("0xa9.0xfea9fe", "169.254.169.254"),
+            ("[fe80::1]", "fe80::1"),
+        ] {
+            assert_eq!(address(host).as_deref(), Some(expected), "{host}");
         }
-        for host in ["127.0.0.1", "10.0.0.1", "192.168.1.1", "[::1]", "[fd00::1]", "example.com"] {
-            assert!(!is(host), "{host}");
-        }
+        assert_eq!(address("example.com"), None);
+        assert!(url("2852039166").same_host(&url("169.254.169.254")));
+        assert!(!url("169.254.169.253").same_host(&url("169.254.169.254")));
     }
 
     #[test]

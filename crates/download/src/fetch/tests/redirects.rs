@@ -1,7 +1,13 @@
 //! Redirects: where they may lead.
 
+use std::net::SocketAddr;
+
+use reqwest::header::HeaderMap;
+
 use super::server::{Server, file, redirect, reply};
 use super::*;
+use crate::http::Client;
+use crate::request::{FinalResponse, Request};
 
 #[test]
 fn five_redirects_are_followed() {
@@ -61,11 +67,58 @@ fn redirected_to(location: &str) -> String {
 
 #[test]
 fn a_link_local_address_is_not_asked() {
-    for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]"] {
+    for (host, purpose) in [
+        ("169.254.169.254", "link-local"),
+        ("[fe80::1]", "link-local"),
+        ("[::ffff:169.254.169.254]", "link-local"),
+        ("[64:ff9b::169.254.169.254]", "link-local"),
+        ("168.63.129.16", "a cloud's metadata"),
+        ("100.100.100.200", "a cloud's metadata"),
+        ("[fd00:ec2::254]", "a cloud's metadata"),
+    ] {
         let error = redirected_to(&format!("http://{host}/latest/meta-data/?key=secret"));
-        let end = "which is not followed: its address is link-local";
-        assert!(error.ends_with(end) && !error.contains("secret"), "{error}");
+        let end = format!("which is not followed: its address is {purpose}");
+        assert!(error.ends_with(&end) && !error.contains("secret"), "{error}");
     }
+}
+
+/// Finds the addresses of the names to which the tests below are led.
+fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
+    Ok(match name {
+        "here.example.com" => vec![([127, 0, 0, 1], 0).into()],
+        "metadata.example.com" => vec![([169, 254, 169, 254], 0).into()],
+        "both.example.com" => vec![([127, 0, 0, 1], 0).into(), ([100, 100, 100, 200], 0).into()],
+        other => panic!("{other} is no redirect"),
+    })
+}
+
+/// Sends a request that is answered with a redirect to a host at the server's own port.
+fn led_to(server: &Server, host: &str) -> Result<FinalResponse, DownloadError> {
+    let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
+    let url: RemoteUrl = server.url(&format!("/to/{host}")).parse().unwrap();
+    let request = Request { what: "it", url, headers: HeaderMap::new(), authorization: None };
+    request.send(&client)
+}
+
+#[test]
+fn a_name_with_such_an_address_is_not_connected_to() {
+    for (host, purpose) in
+        [("metadata.example.com", "link-local"), ("both.example.com", "a cloud's metadata")]
+    {
+        let server =
+            Server::http(|port| vec![redirect(&format!("http://{host}:{port}/")), file(DATA)]);
+        let error = led_to(&server, host).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, DownloadError::Redirect { .. }), "{text}");
+        assert!(text.ends_with(&format!("not followed: its address is {purpose}")), "{text}");
+        assert_eq!(server.requests().len(), 1, "the address is not asked");
+    }
+    let server = Server::http(|port| {
+        vec![redirect(&format!("http://here.example.com:{port}/")), file(DATA)]
+    });
+    let answer = led_to(&server, "here.example.com").unwrap();
+    assert!(answer.response.status().is_success() && !answer.same_origin);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
