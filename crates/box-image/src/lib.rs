@@ -19,6 +19,7 @@ pub mod capabilities;
 pub mod codes;
 pub mod defaults;
 pub mod docker_name;
+pub mod json;
 pub mod kernel;
 pub mod logs;
 pub mod manifest;

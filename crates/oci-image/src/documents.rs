@@ -105,7 +105,7 @@ fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     match keys::walk(bytes, Shape::Object(DOCUMENT)) {
         Ok(Value::Object(written)) => Ok(written),
         Ok(_) => Err("it is not a JSON object".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     }
 }
 
@@ -174,7 +174,7 @@ fn manifest(written: Map<String, Value>) -> Result<ImageManifest, String> {
 fn typed<T: DeserializeOwned>(mut written: Map<String, Value>, list: &str) -> Result<T, String> {
     written.entry("schemaVersion").or_insert(json!(2));
     written.entry(list).or_insert(json!([]));
-    serde_json::from_value(written.into()).map_err(|error| error.to_string())
+    keys::typed(written.into())
 }
 
 #[cfg(test)]
@@ -268,7 +268,7 @@ mod tests {
         it is not an image, but an artifact of type "application/vnd.example.sbom"
         it names no config
         it is of type "text/plain", which is not an image
-        invalid type: sequence, expected an object at line 1 column 2
+        expected an object at line 1 column 2
         duplicate field `layers` at line 1 column 21
         "#);
     }

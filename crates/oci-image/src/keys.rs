@@ -9,6 +9,7 @@
 use std::fmt;
 
 use box_digest::Digest;
+use box_image::json::fault;
 use serde::Deserialize;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,
@@ -63,25 +64,35 @@ pub(super) trait Document: DeserializeOwned {
     fn complete(_: &mut Value) {}
 }
 
+/// The beginnings of the messages below. They quote no value of a document, which can be any JSON of the host.
+const OWN: [&str; 3] = ["programs differ in", "a key appears twice", "a list or object has more"];
+
 /// Reads a document.
 ///
 /// # Errors
 /// The document is malformed, or programs could read it differently.
-pub(super) fn read<T: Document>(bytes: &[u8]) -> serde_json::Result<T> {
+pub(super) fn read<T: Document>(bytes: &[u8]) -> Result<T, String> {
     let mut document = walk(bytes, T::SHAPE)?;
     T::complete(&mut document);
-    serde_json::from_value(document)
+    typed(document)
+}
+
+/// Returns what a document says.
+pub(super) fn typed<T: DeserializeOwned>(document: Value) -> Result<T, String> {
+    serde_json::from_value(document).map_err(|error| fault(&error, &OWN))
 }
 
 /// Returns what is read of a document of this shape.
 ///
 /// # Errors
 /// As of [`read`].
-pub(super) fn walk(bytes: &[u8], shape: Shape) -> serde_json::Result<Value> {
+pub(super) fn walk(bytes: &[u8], shape: Shape) -> Result<Value, String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let document = shape.deserialize(&mut deserializer)?;
-    deserializer.end()?;
-    shape.not_null(document)
+    let document = shape.deserialize(&mut deserializer).and_then(|document| {
+        deserializer.end()?;
+        shape.not_null(document)
+    });
+    document.map_err(|error| fault(&error, &OWN))
 }
 
 impl Shape {
@@ -101,9 +112,7 @@ impl<'de> DeserializeSeed<'de> for Shape {
         Ok(match self {
             Self::Any => IgnoredAny::deserialize(deserializer).map(|_| json!({}))?,
             Self::Text => Option::<String>::deserialize(deserializer)?.into(),
-            Self::Sha256 => {
-                Option::<Digest>::deserialize(deserializer)?.map(|it| it.to_string()).into()
-            }
+            Self::Sha256 => sha256(Option::deserialize(deserializer)?)?,
             Self::Number => Option::<u64>::deserialize(deserializer)?.into(),
             Self::Flag => Option::<bool>::deserialize(deserializer)?.into(),
             Self::List(_) | Self::Map(_) | Self::Object(_) => deserializer.deserialize_any(self)?,
@@ -117,7 +126,8 @@ impl<'de> Visitor<'de> for Shape {
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Any => "anything",
-            Self::Text | Self::Sha256 => "a string",
+            Self::Text => "a string",
+            Self::Sha256 => "a digest, \"sha256:\" and 64 lower-case hexadecimal digits",
             Self::Number => "u64",
             Self::Flag => "a boolean",
             Self::List(_) => "a list",
@@ -149,7 +159,7 @@ impl<'de> Visitor<'de> for Shape {
                 let mut values = Map::new();
                 while let Some(key) = map.next_key::<String>()? {
                     if values.contains_key(&key) {
-                        return Err(Error::custom(format_args!("the key {key:?} appears twice")));
+                        return Err(Error::custom("a key appears twice"));
                     }
                     values.insert(key, shape.not_null(map.next_value_seed(*shape)?)?);
                     check_count(values.len())?;
@@ -158,6 +168,15 @@ impl<'de> Visitor<'de> for Shape {
             }
             _ => Err(Error::invalid_type(Unexpected::Map, &self)),
         }
+    }
+}
+
+/// Keeps a digest, which is of sha256.
+fn sha256<E: Error>(found: Option<String>) -> Result<Value, E> {
+    let Some(found) = found else { return Ok(Value::Null) };
+    match found.parse::<Digest>() {
+        Ok(digest) => Ok(digest.to_string().into()),
+        Err(_) => Err(E::invalid_value(Unexpected::Other("a text"), &Shape::Sha256)),
     }
 }
 

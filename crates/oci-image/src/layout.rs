@@ -33,7 +33,7 @@ impl<F: Files> Layout<F> {
         if version == LAYOUT_VERSION {
             return Ok(Self { files, form });
         }
-        let message = format!("it is of version {version:?}, not {LAYOUT_VERSION}");
+        let message = format!("its version is not {LAYOUT_VERSION}");
         Err(SourceError::malformed(&at, VERSION.what, &message))
     }
 

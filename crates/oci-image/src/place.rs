@@ -168,5 +168,5 @@ pub(super) fn parse<T: Document>(
     at: &str,
     document: Bound,
 ) -> Result<T, SourceError> {
-    keys::read(bytes).map_err(|error| SourceError::malformed(at, document.what, &error.to_string()))
+    keys::read(bytes).map_err(|error| SourceError::malformed(at, document.what, &error))
 }

@@ -224,7 +224,7 @@ fn an_ambiguous_manifest_is_refused() {
     DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it is described as an index, but is a manifest
     DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: it names no config
     DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: expected value at line 1 column 1
-    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: invalid type: sequence, expected an object at line 1 column 1
+    DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: expected an object at line 1 column 1
     DIGEST of docker://registry.example.org/team/app cannot be read as a manifest or an index: duplicate field `mediaType` at line 1 column 30
     "#);
 }
