@@ -89,7 +89,7 @@ fn computed(directory: &Path) -> Vec<Value> {
     let request = Request {
         boxfile: &boxfile,
         base: directory,
-        checkout: directory.to_owned(),
+        checkout: directory.into(),
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },

@@ -41,7 +41,7 @@ impl Made {
         let request = Request {
             boxfile: &boxfile,
             base: self.directory.path(),
-            checkout: self.directory.path().to_owned(),
+            checkout: self.directory.path().into(),
             platform: Platform::LinuxAmd64,
             pins: Pins::default(),
             fetch: FetchOptions { offline: true, ..FetchOptions::default() },

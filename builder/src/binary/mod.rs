@@ -19,7 +19,7 @@ use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
 use download::Size;
 use host_fs::FileError;
-use host_fs::checkout::open_inside;
+use host_fs::checkout::{Bounds, open_inside};
 
 use crate::pack::ContentMap;
 pub use error::{BinaryError, ProgramError};
@@ -64,7 +64,7 @@ impl Binary {
 /// [`BinaryError`]. A file that turns out to be no program stays in the store, as a blob that
 /// nothing names.
 pub fn from_checkout(
-    checkout: &Path,
+    checkout: &Bounds,
     path: &Path,
     platform: Platform,
     store: &Store,
@@ -120,11 +120,12 @@ fn binary(
 ///
 /// # Errors
 /// [`BinaryError`] if it is not one, is outside the checkout or too large.
-pub fn open(checkout: &Path, path: &Path) -> Result<File, BinaryError> {
+pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let file = open_inside(checkout, &checkout.join(path)).map_err(FileError::of("read", path))?;
+    let file = open_inside(checkout, &checkout.root().join(path));
+    let file = file.map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
     if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
         return Err(BinaryError::TooLarge { name: path.display().to_string() });

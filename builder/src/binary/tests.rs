@@ -68,7 +68,7 @@ impl Checkout {
     }
 
     fn read(&self, path: impl AsRef<Path>) -> Result<Binary, BinaryError> {
-        from_checkout(self.dir.path(), path.as_ref(), Platform::LinuxAmd64, &self.store)
+        from_checkout(&self.dir.path().into(), path.as_ref(), Platform::LinuxAmd64, &self.store)
     }
 }
 

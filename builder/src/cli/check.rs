@@ -136,7 +136,7 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
     boxbuild::check(&Request {
         boxfile: loaded.boxfile(),
         base: &loaded.project.base,
-        checkout: loaded.project.checkout().to_owned(),
+        checkout: loaded.project.checkout(),
         platform: loaded.platform(None).unwrap_or(Platform::BUILT),
         pins: Pins::default(),
         fetch: FetchOptions { offline: true, ..FetchOptions::default() },

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (locked, as_json) = (&args.locked, args.project.json);
     let loaded = Loaded::read(&args.project, None)?;
-    let file = loaded.lock_path(&args.inputs).and_then(|path| LockFile::read_any_epoch(&path));
+    let file = loaded.lock_path(&args.inputs).and_then(LockFile::read_any_epoch);
     let file = file.map_err(|error| locked.blame(error.into()))?;
     let command = lock_command(&args.project, &args.inputs);
     let fixed = Fixed { file: &file, option: "--locked", command: &command };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_path;
-use boxbuild::project::Project;
+use boxbuild::project::{self, Checkout, Project};
 use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host_fs::FileError;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let (mut changed, mut failures) = (Vec::new(), Vec::new());
     for file in &files {
-        match format(file, args.check) {
+        match format(file, args.files.is_empty(), args.check) {
             Ok(true) => changed.push(file.display().to_string()),
             Ok(false) => {}
             Err(failure) => failures.push(failure),
@@ -90,9 +90,10 @@ fn unformatted(files: &[String], found: bool) -> Failure {
 }
 
 /// Formats a file, or only checks it; returns whether it was not formatted.
-fn format(file: &Path, check: bool) -> Result<bool, Failure> {
+fn format(file: &Path, is_found: bool, check: bool) -> Result<bool, Failure> {
     // What else is wrong with it is not this command's affair.
-    let document = Project::of(file).read(None)?;
+    let checkout = Checkout::own(project::base(file), search::search().homes);
+    let document = Project::within(file, checkout).found(is_found).read(None)?;
     let Some(text) = formatted(file, document, is_named_boxfile(file))? else { return Ok(false) };
     if !check {
         replace(file, &text).map_err(FileError::of("write", file))?;

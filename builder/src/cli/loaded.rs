@@ -1,13 +1,12 @@
 //! A Boxfile that was read for a command, with its profiles, lock and warnings.
 
 use std::fs::File;
-use std::path::PathBuf;
 
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ErrorCode;
 use boxbuild::compose::merged::Unused;
-use boxbuild::project::{Declarations, LockFile, LockFileError, Project, Target};
+use boxbuild::project::{Declarations, LockFile, LockFileError, LockPlace, Project, Target};
 use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
 use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
 use download::fetch::FetchOptions;
@@ -117,19 +116,19 @@ impl Loaded {
     /// Reads the lock.
     pub(crate) fn lock_file(&self, options: &InputOptions) -> Result<LockFile, LockFileError> {
         let path = self.lock_path(options)?;
-        terminal::detail("lock", path.display());
-        LockFile::read(&path)
+        terminal::detail("lock", path.path().display());
+        LockFile::read(path)
     }
 
     /// Returns where the lock is. One that the command line does not name is no link that leads out of
     /// its directory.
-    pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<PathBuf, LockFileError> {
+    pub(crate) fn lock_path(&self, options: &InputOptions) -> Result<LockPlace, LockFileError> {
         if let Some(named) = &options.lock_file {
-            return Ok(named.clone());
+            return Ok(named.into());
         }
         let path = self.project.lock_path();
         Project::check_unnamed(&path)?;
-        Ok(path)
+        Ok(LockPlace::found(path, self.project.beside()))
     }
 
     /// Returns the platform to build for: as named, which must be one that the Boxfile has, or the
@@ -193,7 +192,7 @@ impl<'a> Tools<'a> {
         Ok(Request {
             boxfile,
             base,
-            checkout: loaded.project.checkout().to_owned(),
+            checkout: loaded.project.checkout(),
             platform,
             pins: Pins { lock, profile: loaded.variant(), refresh },
             fetch: FetchOptions {

@@ -1,10 +1,9 @@
 //! `boxbuild lock` and `boxbuild update`: writing the lock without building.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use box_image::ErrorCode;
-use boxbuild::project::{LockFile, LockFileError};
+use boxbuild::project::{LockFile, LockFileError, LockPlace};
 use boxbuild::{Resolved, resolve};
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Lock, nearest};
@@ -60,7 +59,7 @@ pub(crate) struct UpdateArgs {
 /// Runs `boxbuild lock`.
 pub(crate) fn lock(args: &LockArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
-    let file = loaded.lock_path(&args.inputs).and_then(|path| LockFile::read_any_epoch(&path));
+    let file = loaded.lock_path(&args.inputs).and_then(LockFile::read_any_epoch);
     let locked = LockedOption { locked: args.check };
     let file = file.map_err(|error| locked.blame(error.into()))?;
     let command = lock_command(&args.project, &args.inputs);
@@ -88,14 +87,14 @@ pub(crate) fn check_declared(fixed: &Fixed<'_>, loaded: &Loaded) -> Result<(), F
 }
 
 /// Reads a lock to resolve all of it again, and warns if its pins cannot be used.
-fn read_to_rebuild(path: &Path) -> Result<LockFile, Failure> {
-    let (file, error) = LockFile::read_to_rebuild(path)?;
+fn read_to_rebuild(place: LockPlace) -> Result<LockFile, Failure> {
+    let (file, error) = LockFile::read_to_rebuild(place)?;
     let reason = match &error {
         Some(LockFileError::Malformed { diagnostics, .. }) => diagnostics.to_string(),
         Some(error) => error.to_string(),
         None => return Ok(file),
     };
-    let path = path.display();
+    let path = file.path().display();
     terminal::note(&format!("warning: everything in {path} is resolved again: {reason}"));
     Ok(file)
 }
@@ -105,7 +104,7 @@ pub(crate) fn update(args: &UpdateArgs) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, None)?;
     let path = loaded.lock_path(&args.inputs)?;
     let all = args.names.is_empty();
-    let file = if all { read_to_rebuild(&path)? } else { LockFile::read_any_epoch(&path)? };
+    let file = if all { read_to_rebuild(path)? } else { LockFile::read_any_epoch(path)? };
     let old = file.lock.as_ref();
     let refresh = if all { names(old, |it| it.kind == PinKind::Image) } else { args.names.clone() };
     let tools = Tools::find(&args.inputs, args.project.json)?;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use box_image::ErrorCode;
 use box_image::text::shell_path;
 use boxbuild::project::{self, Checkout, NAMES, Project};
+use host_fs::known::Known;
 use host_fs::trust::Trusted;
 use host_fs::upward::Search;
 
@@ -34,7 +35,7 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
     let file = boxfile(named)?;
     let base = project::base(&file);
     let checkout = match checkout {
-        Some(directory) => Checkout::named(directory, base).map_err(|error| {
+        Some(directory) => Checkout::named(directory, base, search().homes).map_err(|error| {
             let help = "name a directory with the Boxfile and all that it names: `--checkout DIR`";
             Failure::new((ErrorCode::Usage, help), chain(&error))
         })?,
@@ -44,15 +45,15 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
     let shown =
         checkout.directory.as_ref().map_or("none".to_owned(), |it| it.display().to_string());
     terminal::detail("checkout", shown);
-    Ok(Project::within(&file, checkout))
+    Ok(Project::within(&file, checkout).found(named.is_none()))
 }
 
 /// Returns where the searches for a Boxfile and for its checkout end.
-fn search() -> Search {
+pub(super) fn search() -> Search {
     let trusted = trusted();
     let home = locate::path("HOME").into_iter();
-    let homes = home.chain(homes(&trusted.users)).filter_map(|home| home.canonicalize().ok());
-    Search { homes: homes.collect(), trusted }
+    let homes = Known::of(home.chain(homes(&trusted.users)));
+    Search { homes, trusted }
 }
 
 /// Returns the homes of users, as passwd(5) has them: `HOME` may be another user's, or none.
@@ -162,7 +163,7 @@ mod tests {
 
     /// A search that ends at a directory.
     fn up_to(home: Option<PathBuf>) -> Search {
-        Search { homes: home.into_iter().collect(), trusted: Trusted::this_user() }
+        Search { homes: Known::of(home), trusted: Trusted::this_user() }
     }
 
     #[test]

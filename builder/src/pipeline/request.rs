@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use box_digest::Blake3Digest;
 use boxfile_spec::{Boxfile, Platform, Span};
 use download::fetch::FetchOptions;
+use host_fs::checkout::Bounds;
 use oci_image::Remote;
 
 use crate::BuildError;
@@ -19,8 +20,8 @@ pub struct Request<'a> {
     pub boxfile: &'a Boxfile,
     /// The directory that the Boxfile's relative paths start from.
     pub base: &'a Path,
-    /// The directory that what belongs to the checkout must lie in.
-    pub checkout: PathBuf,
+    /// What belongs to the checkout, and nothing else is read.
+    pub checkout: Bounds,
     /// The platform to build for.
     pub platform: Platform,
     /// The pins of the lock.

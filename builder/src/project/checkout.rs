@@ -7,6 +7,7 @@ use boxfile_spec::Reach;
 use host_fs::FileError;
 use host_fs::checkout::real;
 use host_fs::kernel;
+use host_fs::known::Known;
 use host_fs::upward::{REPOSITORIES, Repository, Search};
 
 /// A checkout, and why it is this directory.
@@ -14,7 +15,9 @@ use host_fs::upward::{REPOSITORIES, Repository, Search};
 pub struct Checkout {
     /// The directory, without links; `None` if even the Boxfile's own directory is not a checkout.
     pub directory: Option<PathBuf>,
-    /// The same, as seen from the Boxfile.
+    /// The homes of the users, which are no part of it where they lie below it.
+    pub homes: Known,
+    /// The directory, as seen from the Boxfile.
     pub(super) reach: Reach,
 }
 
@@ -31,15 +34,16 @@ pub enum CheckoutError {
 
 impl Checkout {
     /// Returns the directory of a Boxfile.
-    pub fn own(base: &Path) -> Self {
-        Self { directory: Some(base.to_owned()), reach: Reach::default() }
+    pub fn own(base: &Path, homes: Known) -> Self {
+        Self { directory: Some(base.to_owned()), homes, reach: Reach::default() }
     }
 
-    /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`.
+    /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`. It may be a home;
+    /// one that lies below it is no part of it.
     ///
     /// # Errors
     /// [`CheckoutError`].
-    pub fn named(directory: &Path, base: &Path) -> Result<Self, CheckoutError> {
+    pub fn named(directory: &Path, base: &Path, homes: Known) -> Result<Self, CheckoutError> {
         let failed = |error| FileError::of("open the checkout", directory)(error);
         let (real, start) = (real(directory).map_err(failed)?, real(base).map_err(failed)?);
         if !real.is_dir() {
@@ -52,7 +56,7 @@ impl Checkout {
             return Err(CheckoutError::Elsewhere(start, real));
         };
         let why = format!("the checkout is {}, as `--checkout` says", real.display());
-        Ok(Self { directory: Some(real), reach: Reach { up: Some(up), why } })
+        Ok(Self { directory: Some(real), homes, reach: Reach { up: Some(up), why } })
     }
 
     /// Finds the checkout of a Boxfile, whose directory is `base`: the repository that it lies in, else that directory.
@@ -63,7 +67,7 @@ impl Checkout {
     pub fn find(base: &Path, search: &Search) -> Result<Self, CheckoutError> {
         let failed = |error| FileError::of("find the checkout of", base)(error);
         let Ok(start) = real(base) else {
-            return Ok(Self { directory: None, reach: Reach { up: None, why: String::new() } });
+            return Ok(Self::none(String::new()));
         };
         let kernels = kernel::around(&start).map_err(failed)?.is_some();
         if kernels || search.is_home(&start) {
@@ -73,7 +77,7 @@ impl Checkout {
                  names, or name the checkout with `--checkout DIR`",
                 start.display()
             );
-            return Ok(Self { directory: None, reach: Reach { up: None, why } });
+            return Ok(Self::none(why));
         }
         let found = search.repository(&start);
         let why = why(&found);
@@ -82,7 +86,13 @@ impl Checkout {
             Repository::Unused(..) | Repository::None => start.clone(),
         };
         let up = depth(&start, &directory);
-        Ok(Self { directory: Some(directory), reach: Reach { up, why } })
+        let (directory, homes) = (Some(directory), search.homes.clone());
+        Ok(Self { directory, homes, reach: Reach { up, why } })
+    }
+
+    /// Returns what a Boxfile has that may read nothing.
+    fn none(why: String) -> Self {
+        Self { directory: None, homes: Known::default(), reach: Reach { up: None, why } }
     }
 }
 

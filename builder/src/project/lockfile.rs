@@ -6,17 +6,54 @@ use std::path::{Path, PathBuf};
 use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
 use host_fs::FileError;
-use host_fs::checkout::{check_replaceable, replace};
-use host_fs::read::{Links, read_prefix};
+use host_fs::checkout::{Bounds, check_replaceable, replace};
+use host_fs::read::{read_open_prefix, utf16};
 
 /// A lock and the file that it was read from, or will be written to.
 #[derive(Debug, Clone)]
 pub struct LockFile {
-    path: PathBuf,
+    place: LockPlace,
     /// The file's bytes; `None` if there is no file.
     bytes: Option<Vec<u8>>,
     /// The file's lock; `None` if there is no file, or one whose pins cannot be used.
     pub lock: Option<Lock>,
+}
+
+/// Where a lock lies.
+#[derive(Debug, Clone)]
+pub struct LockPlace {
+    path: PathBuf,
+    /// What a lock lies in that nobody named.
+    found_in: Option<Bounds>,
+}
+
+impl LockPlace {
+    /// Returns the place of a lock that nobody named, and that no link leads out of a directory.
+    pub fn found(path: PathBuf, directory: Bounds) -> Self {
+        Self { path, found_in: Some(directory) }
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads a lock's bytes; `None` if there is no file.
+    fn read(&self) -> Result<Option<Vec<u8>>, LockFileError> {
+        let file = super::open(&self.path, self.found_in.as_ref());
+        match file.and_then(|file| read_open_prefix(&file, lock::MAX_TEXT as u64 + 1)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(FileError::of("read", &self.path)(error).into()),
+        }
+    }
+}
+
+/// The place of a lock that somebody has named.
+impl<P: AsRef<Path> + ?Sized> From<&P> for LockPlace {
+    fn from(path: &P) -> Self {
+        Self { path: path.as_ref().to_owned(), found_in: None }
+    }
 }
 
 /// Why a lock cannot be used.
@@ -54,11 +91,11 @@ impl LockFile {
     ///
     /// # Errors
     /// [`LockFileError`].
-    pub fn read(path: &Path) -> Result<Self, LockFileError> {
-        let file = Self::read_any_epoch(path)?;
+    pub fn read(place: impl Into<LockPlace>) -> Result<Self, LockFileError> {
+        let file = Self::read_any_epoch(place)?;
         match &file.lock {
             Some(lock) if lock.epoch() != FORMAT_EPOCH => {
-                Err(LockFileError::Epoch { path: path.to_owned(), found: lock.epoch() })
+                Err(LockFileError::Epoch { path: file.path().to_owned(), found: lock.epoch() })
             }
             _ => Ok(file),
         }
@@ -69,10 +106,12 @@ impl LockFile {
     ///
     /// # Errors
     /// [`LockFileError`].
-    pub fn read_any_epoch(path: &Path) -> Result<Self, LockFileError> {
-        let Some(bytes) = read(path)? else {
-            return Ok(Self { path: path.to_owned(), bytes: None, lock: None });
+    pub fn read_any_epoch(place: impl Into<LockPlace>) -> Result<Self, LockFileError> {
+        let place = place.into();
+        let Some(bytes) = place.read()? else {
+            return Ok(Self { place, bytes: None, lock: None });
         };
+        let path = place.path();
         let text = host_fs::read::text(path, bytes.clone()).map_err(|source| {
             LockFileError::NotText { source, is_lock: Lock::is_lock(&lossy_text(&bytes)) }
         })?;
@@ -81,7 +120,7 @@ impl LockFile {
             sources: Sources::single(Source::new(path.display().to_string(), &*text)),
             diagnostics,
         })?;
-        Ok(Self { path: path.to_owned(), bytes: Some(bytes), lock: Some(lock) })
+        Ok(Self { place, bytes: Some(bytes), lock: Some(lock) })
     }
 
     /// Reads a lock of any epoch to resolve all of it again, which needs nothing of the old one: a
@@ -91,22 +130,25 @@ impl LockFile {
     /// # Errors
     /// [`LockFileError::Foreign`] if the file was not written as a lock, so that replacing it would
     /// lose something else; [`LockFileError::File`].
-    pub fn read_to_rebuild(path: &Path) -> Result<(Self, Option<LockFileError>), LockFileError> {
-        let error = match Self::read_any_epoch(path) {
+    pub fn read_to_rebuild(
+        place: impl Into<LockPlace>,
+    ) -> Result<(Self, Option<LockFileError>), LockFileError> {
+        let place = place.into();
+        let error = match Self::read_any_epoch(place.clone()) {
             Ok(file) => return Ok((file, None)),
             Err(error @ LockFileError::File(_)) => return Err(error),
             Err(error) => error,
         };
-        let bytes = read(path)?;
+        let bytes = place.read()?;
         if !Lock::is_lock(&lossy_text(bytes.as_deref().unwrap_or_default())) {
-            return Err(LockFileError::Foreign(path.to_owned()));
+            return Err(LockFileError::Foreign(place.path));
         }
-        Ok((Self { path: path.to_owned(), bytes, lock: None }, Some(error)))
+        Ok((Self { place, bytes, lock: None }, Some(error)))
     }
 
     /// Returns the file's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.place.path()
     }
 
     /// Checks that the file could be replaced by a lock, if it has to be.
@@ -117,7 +159,7 @@ impl LockFile {
         if self.lock.as_ref() == Some(lock) {
             return Ok(());
         }
-        check_replaceable(&self.path).map_err(|error| self.not_writable(error))
+        check_replaceable(self.path()).map_err(|error| self.not_writable(error))
     }
 
     /// Replaces the file by a lock, as a whole or not at all, unless it says the same already.
@@ -127,41 +169,26 @@ impl LockFile {
     /// [`LockFileError::NotWritable`]; [`LockFileError::Changed`] if another command wrote something else
     /// since the file was read.
     pub fn write(&self, lock: &Lock) -> Result<bool, LockFileError> {
-        let (text, now) = (lock.write(), read(&self.path)?);
+        let (text, now) = (lock.write(), self.place.read()?);
         let says_so = self.lock.as_ref() == Some(lock) && now == self.bytes;
         if says_so || now.as_deref() == Some(text.as_bytes()) {
             return Ok(false);
         }
         if now != self.bytes {
-            return Err(LockFileError::Changed(self.path.clone()));
+            return Err(LockFileError::Changed(self.path().to_owned()));
         }
-        replace(&self.path, &text).map_err(|error| self.not_writable(error))?;
+        replace(self.path(), &text).map_err(|error| self.not_writable(error))?;
         Ok(true)
     }
 
     fn not_writable(&self, error: io::Error) -> LockFileError {
-        LockFileError::NotWritable(FileError::of("write", &self.path)(error))
+        LockFileError::NotWritable(FileError::of("write", self.path())(error))
     }
 }
 
 /// Returns what can be read of bytes as text, which an editor may have saved as UTF-16.
 fn lossy_text(bytes: &[u8]) -> String {
-    let of: fn([u8; 2]) -> u16 = match bytes {
-        [0xff, 0xfe, ..] => u16::from_le_bytes,
-        [0xfe, 0xff, ..] => u16::from_be_bytes,
-        _ => return String::from_utf8_lossy(bytes).into_owned(),
-    };
-    let (pairs, _) = bytes[2..].as_chunks();
-    String::from_utf16_lossy(&pairs.iter().map(|it| of(*it)).collect::<Vec<_>>())
-}
-
-/// Reads a lock's bytes; `None` if there is no file.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, LockFileError> {
-    match read_prefix(path, Links::Follow, lock::MAX_TEXT as u64 + 1).map_err(io::Error::from) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(FileError::of("read", path)(error).into()),
-    }
+    utf16(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }
 
 #[cfg(test)]

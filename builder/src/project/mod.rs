@@ -6,17 +6,18 @@ mod lockfile;
 pub(crate) mod pins;
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use boxfile_spec::{Document, MAX_SOURCE, Source};
 use host_fs::FileError;
-use host_fs::checkout as inside;
+use host_fs::checkout::{self as inside, Bounds};
+use host_fs::known::Known;
 use host_fs::read::{Links, open_regular, read_open_prefix};
 
 pub use checkout::{Checkout, CheckoutError};
 pub use locked::{Declarations, Mismatch, Named, Target};
-pub use lockfile::{LockFile, LockFileError};
+pub use lockfile::{LockFile, LockFileError, LockPlace};
 pub use pins::{Pins, Variant};
 
 /// The names of a Boxfile, in the order in which they are looked for.
@@ -31,6 +32,8 @@ pub struct Project {
     pub base: PathBuf,
     /// The directory that its paths may not lead out of.
     pub checkout: Checkout,
+    /// Whether the file was found, and nobody has named it.
+    pub is_found: bool,
 }
 
 /// Why a Boxfile cannot be read as a text.
@@ -44,12 +47,18 @@ pub struct ProjectError {
 impl Project {
     /// Names the project of a Boxfile whose checkout is its own directory.
     pub fn of(file: &Path) -> Self {
-        Self::within(file, Checkout::own(base(file)))
+        Self::within(file, Checkout::own(base(file), Known::default()))
     }
 
-    /// Names the project of a Boxfile of a checkout.
+    /// Names the project of a Boxfile of a checkout, which somebody has named.
     pub fn within(file: &Path, checkout: Checkout) -> Self {
-        Self { file: file.to_owned(), base: base(file).to_owned(), checkout }
+        Self { file: file.to_owned(), base: base(file).to_owned(), checkout, is_found: false }
+    }
+
+    /// Says whether the Boxfile was found, and nobody has named it.
+    #[must_use]
+    pub fn found(self, is_found: bool) -> Self {
+        Self { is_found, ..self }
     }
 
     /// Reads the Boxfile with a profile, and the files that it extends. What is wrong with their
@@ -58,7 +67,9 @@ impl Project {
     /// # Errors
     /// [`ProjectError`] if the file itself cannot be read.
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
-        let main = read_source(&self.file)
+        let main = open(&self.file, self.is_found.then(|| self.beside()).as_ref())
+            .map_err(|error| error.to_string())
+            .and_then(|file| source(&self.file, &file))
             .map_err(|reason| ProjectError { path: self.file.clone(), reason })?;
         Ok(self.read_as(main, profile))
     }
@@ -72,7 +83,7 @@ impl Project {
     /// lead to what is not checked in.
     fn read_base(&self, path: &str) -> Result<Source, String> {
         let path = self.base.join(path);
-        let file = inside::open(self.checkout(), &path).map_err(|error| error.to_string())?;
+        let file = inside::open(&self.checkout(), &path).map_err(|error| error.to_string())?;
         source(&path, &file)
     }
 
@@ -91,10 +102,16 @@ impl Project {
         }
     }
 
-    /// Returns the directory that everything of the checkout lies in. If there is no such directory, the language refuses
-    /// every path, so that nothing is read.
-    pub fn checkout(&self) -> &Path {
-        self.checkout.directory.as_deref().unwrap_or(&self.base)
+    /// Returns what everything of the checkout lies in. If there is no such directory, the language refuses every path, so
+    /// that nothing is read.
+    pub fn checkout(&self) -> Bounds {
+        let root = self.checkout.directory.as_deref().unwrap_or(&self.base);
+        Bounds::new(root, &self.base, self.checkout.homes.clone())
+    }
+
+    /// Returns what a Boxfile and a lock lie in that nobody named: the Boxfile's directory.
+    pub fn beside(&self) -> Bounds {
+        Bounds::new(&self.base, &self.base, self.checkout.homes.clone())
     }
 
     /// Returns where the lock lies: `Boxfile.lock` beside the Boxfile that is found there by itself;
@@ -115,9 +132,13 @@ pub fn base(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-fn read_source(path: &Path) -> Result<Source, String> {
-    let file = open_regular(path, Links::Follow).map_err(|error| error.to_string())?;
-    source(path, &file)
+/// Opens a file that somebody has named, or one that was found in a directory, out of which no link leads: also not one that
+/// was put there meanwhile.
+fn open(path: &Path, found_in: Option<&Bounds>) -> io::Result<File> {
+    match found_in {
+        Some(directory) => inside::open(directory, path),
+        None => Ok(open_regular(path, Links::Follow)?),
+    }
 }
 
 /// Reads a text of at most 1 MiB and a byte: a longer one is for the language to refuse.
@@ -189,6 +210,48 @@ mod tests {
         for name in ["own", "Boxfile.kdl", "missing"] {
             Project::check_unnamed(&at("checkout").join(name)).unwrap();
         }
+    }
+
+    #[test]
+    fn what_nobody_named_is_read_through_no_link_that_was_put_there_meanwhile() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        fs::create_dir_all(at("checkout/home")).unwrap();
+        for (secret, link) in [("secret", "../secret"), ("checkout/home/secret", "home/secret")] {
+            fs::write(at(secret), "box \"hunter2\"\n").unwrap();
+            let homes = Known::of([at("checkout/home")]);
+            let checkout = Checkout::own(&at("checkout"), homes);
+            let project = Project::within(&at("checkout/Boxfile"), checkout).found(true);
+            let lock = LockPlace::found(project.lock_path(), project.beside());
+            for name in ["Boxfile", "Boxfile.lock"] {
+                std::os::unix::fs::symlink(link, at("checkout").join(name)).unwrap();
+            }
+            let error = project.read(None).unwrap_err().to_string();
+            let expected = ["leads out of the checkout", "is a home directory"];
+            assert!(expected.iter().any(|it| error.contains(it)), "{error}");
+            assert!(matches!(LockFile::read(lock), Err(LockFileError::File(_))), "{link}");
+            assert!(project.clone().found(false).read(None).is_ok(), "who names it means it");
+            for name in ["Boxfile", "Boxfile.lock"] {
+                fs::remove_file(at("checkout").join(name)).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_base_in_a_home_below_the_checkout_is_refused() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        fs::create_dir(at("home")).unwrap();
+        fs::write(at("home/base"), "box b\n").unwrap();
+        fs::write(at("Boxfile"), "extends \"home/base\"\n").unwrap();
+        let read = |homes| {
+            let checkout = Checkout::own(outer.path(), homes);
+            Project::within(&at("Boxfile"), checkout).read(None).unwrap().found
+        };
+        let found = read(Known::of([at("home")]));
+        assert!(found[0].message().contains("is a home directory"), "{found:?}");
+        let found = read(Known::default());
+        assert!(!found.iter().any(|it| it.message().contains("home directory")), "{found:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use box_tree::{Content, InodeId, Tree};
-use host_fs::checkout::Directory;
+use host_fs::checkout::{Bounds, Directory};
 use host_fs::{FileError, checkout};
 
 use read::Reader;
@@ -97,7 +97,7 @@ impl Together {
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn directory(checkout: &Path, path: &Path) -> Result<Files, FilesError> {
+pub fn directory(checkout: &Bounds, path: &Path) -> Result<Files, FilesError> {
     let open = open_directory(checkout, path)?;
     let mut reader = Reader::new(path);
     reader.directory(path, &open, Tree::ROOT)?;
@@ -108,7 +108,7 @@ pub fn directory(checkout: &Path, path: &Path) -> Result<Files, FilesError> {
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn any(checkout: &Path, path: &Path) -> Result<Source, FilesError> {
+pub fn any(checkout: &Bounds, path: &Path) -> Result<Source, FilesError> {
     if path.is_dir() {
         let files = directory(checkout, path)?;
         let is_empty = files.tree.inode(Tree::ROOT).names().is_none_or(BTreeMap::is_empty);
@@ -129,11 +129,11 @@ pub fn any(checkout: &Path, path: &Path) -> Result<Source, FilesError> {
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn check_directory(checkout: &Path, path: &Path) -> Result<(), FilesError> {
+pub fn check_directory(checkout: &Bounds, path: &Path) -> Result<(), FilesError> {
     open_directory(checkout, path).map(drop)
 }
 
-fn open_directory(checkout: &Path, path: &Path) -> Result<Directory, FilesError> {
+fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> Result<Directory<'b>, FilesError> {
     if !path.is_dir() {
         return Err(FilesError::NotADirectory(path.to_owned()));
     }
@@ -151,7 +151,7 @@ mod tests {
 
     /// Returns the mode and the bytes of what was named.
     fn named(checkout: &Path, path: &str) -> Result<(u16, u64), FilesError> {
-        let Source { files, named } = any(checkout, &checkout.join(path))?;
+        let Source { files, named } = any(&checkout.into(), &checkout.join(path))?;
         Ok((files.tree.inode(named).meta.mode, files.size()))
     }
 
@@ -172,11 +172,16 @@ mod tests {
         assert_eq!(named(checkout.path(), "link").unwrap(), (0o755, 2), "what the link leads to");
         fs::create_dir(at("alone")).unwrap();
         fs::write(at("alone/file"), "a").unwrap();
-        let digest = |path: &str| any(checkout.path(), &at(path)).unwrap().files.tree.digest();
+        let digest =
+            |path: &str| any(&checkout.path().into(), &at(path)).unwrap().files.tree.digest();
         assert_ne!(digest("conf/a"), digest("alone"), "a file, and a directory with that file");
         assert_eq!(digest("conf/a"), digest("alone/file"));
         let names = |files: Files| files.tree.inode(Tree::ROOT).names().unwrap().len();
-        assert_eq!(names(directory(checkout.path(), &at("conf")).unwrap()), 2, "without `none`");
+        assert_eq!(
+            names(directory(&checkout.path().into(), &at("conf")).unwrap()),
+            2,
+            "without `none`"
+        );
     }
 
     #[test]
@@ -184,7 +189,7 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let path = checkout.path().join("one");
         fs::File::create(&path).unwrap().set_len(BYTES_MAX).unwrap();
-        let one = any(checkout.path(), &path).unwrap().files;
+        let one = any(&checkout.path().into(), &path).unwrap().files;
         let mut together = Together::default();
         for _ in 0..TOGETHER_MAX / BYTES_MAX {
             together.add(&path, &one).unwrap();

@@ -32,7 +32,7 @@ impl<'p> Reader<'p> {
     pub(crate) fn directory(
         &mut self,
         path: &Path,
-        open: &Directory,
+        open: &Directory<'_>,
         into: InodeId,
     ) -> Result<(), FilesError> {
         for name in open.names().map_err(FileError::of("read", path))? {
@@ -49,7 +49,7 @@ impl<'p> Reader<'p> {
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, entry: Entry) -> Result<InodeId, FilesError> {
+    fn entry(&mut self, path: &Path, entry: Entry<'_>) -> Result<InodeId, FilesError> {
         match entry {
             Entry::Directory(open) => {
                 let inode = self.files.tree.add(Inode::directory(Meta::root_owned(0o755)));

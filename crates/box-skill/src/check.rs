@@ -207,7 +207,7 @@ tools:
 
     /// Checks the skill in a directory; shows the findings, and the skill as it is afterwards.
     fn checked(directory: &Path, tools: Option<&[String]>) -> (String, Skill) {
-        let mut skill = crate::read(directory, directory).unwrap();
+        let mut skill = crate::read(&directory.into(), directory).unwrap();
         let findings = skill.check("greet", Path::new("skills/greet"), tools).unwrap();
         let sources = Sources::single(findings.source);
         let all = findings.errors.iter().chain(&findings.warnings);

@@ -13,6 +13,7 @@ use box_image::SkillPlan;
 use box_tree::{InodeId, Tree};
 use boxfile_spec::NAME_FORM;
 use host_fs::FileError;
+use host_fs::checkout::Bounds;
 
 pub use box_checkout::FilesError;
 pub use check::Findings;
@@ -60,7 +61,7 @@ pub fn is_skill(directory: &Path) -> bool {
 ///
 /// # Errors
 /// [`SkillError`], also where there is no skill at all.
-pub fn list(checkout: &Path, directory: &Path) -> Result<Vec<String>, SkillError> {
+pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillError> {
     check_directory(checkout, directory)?;
     let failed = |error| FileError::of("read", directory)(error);
     let mut names = Vec::new();
@@ -88,7 +89,7 @@ pub fn name_of(directory: &Path) -> Option<String> {
 ///
 /// # Errors
 /// [`SkillError`].
-pub fn read(checkout: &Path, directory: &Path) -> Result<Skill, SkillError> {
+pub fn read(checkout: &Bounds, directory: &Path) -> Result<Skill, SkillError> {
     let files = box_checkout::directory(checkout, directory)?;
     let skill = Skill { files, about: SkillPlan::default() };
     match skill.definition() {
@@ -135,7 +136,7 @@ mod tests {
             let permissions = fs::Permissions::from_mode(mode);
             fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
             symlink("tools/run.sh", dir.path().join("run")).unwrap();
-            read(dir.path(), dir.path()).unwrap().files.tree.digest()
+            read(&dir.path().into(), dir.path()).unwrap().files.tree.digest()
         };
         assert_eq!(make(0o700), make(0o755));
         assert_ne!(make(0o700), make(0o600));
@@ -144,7 +145,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
-        let read = |path: &Path| read(dir.path(), path);
+        let read = |path: &Path| read(&dir.path().into(), path);
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         let missing = dir.path().join("none");
         assert!(matches!(read(&missing), Err(SkillError::Files(FilesError::NotADirectory(_)))));
@@ -173,7 +174,7 @@ mod tests {
     #[test]
     fn the_skills_of_a_directory_are_listed() {
         let dir = tempfile::tempdir().unwrap();
-        let list = || list(dir.path(), dir.path());
+        let list = || list(&dir.path().into(), dir.path());
         assert!(matches!(list(), Err(SkillError::Unusable(..))));
         for name in ["greet", "notes"] {
             fs::create_dir(dir.path().join(name)).unwrap();

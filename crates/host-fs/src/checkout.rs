@@ -1,5 +1,6 @@
 //! Paths that are inside the checkout, those that only seem to be, and replacing a file there.
 
+mod bounds;
 mod directory;
 
 use std::ffi::OsStr;
@@ -10,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+pub use bounds::{Bounds, InHome};
 pub use directory::{Directory, Entry};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
@@ -68,28 +70,32 @@ pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
 /// changes the checkout meanwhile, as the file is reached name by name, through no link.
 ///
 /// # Errors
-/// Those of [`inside`], and that it is no regular file.
-pub fn open_inside(checkout: &Path, path: &Path) -> io::Result<Option<File>> {
-    let (checkout, path) = (real(checkout)?, real(path)?);
-    let Ok(inner) = path.strip_prefix(&checkout) else { return Ok(None) };
+/// Those of [`inside`], [`InHome`], and that it is no regular file.
+pub fn open_inside(checkout: &Bounds, path: &Path) -> io::Result<Option<File>> {
+    let (root, path) = (real(checkout.root())?, real(path)?);
+    let Ok(inner) = path.strip_prefix(&root) else { return Ok(None) };
     check_kept(&path, inner)?;
-    open_below(&checkout, inner).map(Some)
+    open_below(checkout, &root, inner).map(Some)
 }
 
 /// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
 /// after the path was resolved.
-fn open_below(checkout: &Path, inner: &Path) -> io::Result<File> {
-    let directory = handle(checkout, inner.parent().unwrap_or(inner))?;
+fn open_below(checkout: &Bounds, root: &Path, inner: &Path) -> io::Result<File> {
+    let directory = handle(checkout, root, inner.parent().unwrap_or(inner))?;
     let name = inner.file_name().map_or(Path::new("."), Path::new);
     Ok(open_regular_at(&directory, name, Links::Refuse)?)
 }
 
-/// Returns a handle of a directory below the checkout, which is reached as in [`open_below`].
-fn handle(checkout: &Path, inner: &Path) -> io::Result<OwnedFd> {
+/// Returns a handle of a directory below the root of the checkout, which is reached as in [`open_below`]. None on the way
+/// is a home.
+fn handle(checkout: &Bounds, root: &Path, inner: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut directory = openat(CWD, checkout, flags, Mode::empty())?;
+    let (mut at, wanted) = (root.to_owned(), root.join(inner));
+    let mut directory = openat(CWD, root, flags, Mode::empty())?;
     for name in inner {
         directory = openat(&directory, name, flags, Mode::empty())?;
+        at.push(name);
+        checkout.check(&directory, &at, &wanted)?;
     }
     Ok(directory)
 }
@@ -98,22 +104,22 @@ fn handle(checkout: &Path, inner: &Path) -> io::Result<OwnedFd> {
 /// checkout meanwhile, as of [`open_inside`].
 ///
 /// # Errors
-/// Those of [`inside`], that it is no directory, and that a file system of the kernel is mounted in it.
-pub fn open_directory(checkout: &Path, path: &Path) -> io::Result<Option<Directory>> {
-    let (checkout, path) = (real(checkout)?, real(path)?);
-    let Ok(inner) = path.strip_prefix(&checkout) else { return Ok(None) };
+/// Those of [`inside`], [`InHome`], that it is no directory, and that a file system of the kernel is mounted in it.
+pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> io::Result<Option<Directory<'b>>> {
+    let (root, path) = (real(checkout.root())?, real(path)?);
+    let Ok(inner) = path.strip_prefix(&root) else { return Ok(None) };
     check_no_repository(inner)?;
     if let Some(place) = kernel::around_or_below(&path)? {
         return Err(kernel::no_files(&place));
     }
-    Directory::open(&handle(&checkout, inner)?, OsStr::new(".")).map(Some)
+    Directory::open(&handle(checkout, &root, inner)?, checkout, path.clone()).map(Some)
 }
 
 /// Opens a regular file of the checkout for reading, as [`open_inside`] does.
 ///
 /// # Errors
 /// Those of [`check`] and [`open_inside`].
-pub fn open(checkout: &Path, path: &Path) -> io::Result<File> {
+pub fn open(checkout: &Bounds, path: &Path) -> io::Result<File> {
     explained(path, open_inside(checkout, path))
 }
 
@@ -184,6 +190,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::known::Known;
 
     #[test]
     fn a_link_may_not_lead_out() {
@@ -214,11 +221,11 @@ mod tests {
         symlink("a/b", checkout.join("link")).unwrap();
         symlink(outer.path(), checkout.join("out")).unwrap();
         for good in ["a/b/file", "link/file", "a/../link/file"] {
-            let file = open(&checkout, &checkout.join(good)).unwrap();
+            let file = open(&(&checkout).into(), &checkout.join(good)).unwrap();
             assert_eq!(io::read_to_string(file).unwrap(), "inner", "{good}");
         }
         for bad in ["out/secret", "../secret", "a", "", "missing"] {
-            open(&checkout, &checkout.join(bad)).unwrap_err();
+            open(&(&checkout).into(), &checkout.join(bad)).unwrap_err();
         }
     }
 
@@ -230,19 +237,61 @@ mod tests {
         fs::write(at("inner/.git/config"), "token").unwrap();
         fs::write(at(".gitignore"), "").unwrap();
         symlink("inner/.git/config", at("link")).unwrap();
-        open(checkout.path(), &at(".gitignore")).unwrap();
+        open(&checkout.path().into(), &at(".gitignore")).unwrap();
         for path in ["inner/.git/config", "link", "inner/.git"] {
             let error = check(checkout.path(), &at(path)).unwrap_err().to_string();
             assert_eq!(error, ".git is not checked in", "{path}");
-            open(checkout.path(), &at(path)).unwrap_err();
+            open(&checkout.path().into(), &at(path)).unwrap_err();
         }
         let root = Path::new("/");
         for path in ["/proc/self/environ", "/proc/self/cwd/../proc/version", "/sys"] {
             let error = check(root, Path::new(path)).unwrap_err().to_string();
             let is_named = error.contains("it is the kernel's") || error.contains("No such file");
             assert!(is_named, "{path}: {error}");
-            open(root, Path::new(path)).unwrap_err();
+            open(&root.into(), Path::new(path)).unwrap_err();
         }
+    }
+
+    #[test]
+    fn a_home_below_the_checkout_is_no_part_of_it() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().canonicalize().unwrap();
+        let at = |path: &str| checkout.join(path);
+        fs::create_dir_all(at("home/.ssh")).unwrap();
+        fs::create_dir_all(at("home/clone/inner")).unwrap();
+        for file in ["file", "home/.ssh/key", "home/clone/own", "home/clone/inner/own"] {
+            fs::write(at(file), "").unwrap();
+        }
+        symlink("home", at("link")).unwrap();
+        let within = |root: &str, own: &str| {
+            // The home became known by another path, as one that is mounted twice.
+            Bounds::new(&at(root), &at(own), Known::of([at("link")]))
+        };
+        let bounds = within("", "");
+        open(&bounds, &at("file")).unwrap();
+        for path in ["home/.ssh/key", "link/.ssh/key", "home/clone/own"] {
+            let error = open(&bounds, &at(path)).unwrap_err();
+            assert!(error.get_ref().is_some_and(|it| it.is::<InHome>()), "{path}: {error}");
+            let named = format!("{} is a home directory, and no part of", at("home").display());
+            assert!(error.to_string().starts_with(&named), "{error}");
+        }
+        for path in ["home", "link", "home/.ssh"] {
+            open_directory(&bounds, &at(path)).unwrap_err();
+        }
+        let whole = open_directory(&bounds, &checkout).unwrap().unwrap();
+        whole.entry("home".as_ref()).unwrap_err();
+        whole.entry("file".as_ref()).unwrap();
+        // Whoever lies in the home has his own directory; the root of a checkout may be a home.
+        let inner = within("", "home/clone");
+        open(&inner, &at("home/clone/own")).unwrap();
+        open(&inner, &at("home/clone/inner/own")).unwrap();
+        open_directory(&inner, &at("home/clone/inner")).unwrap().unwrap();
+        for outside in ["home/.ssh/key", "link/.ssh/key"] {
+            open(&inner, &at(outside)).unwrap_err();
+        }
+        open_directory(&inner, &checkout).unwrap().unwrap().entry("home".as_ref()).unwrap_err();
+        open(&within("", "home"), &at("home/.ssh/key")).unwrap_err();
+        open(&within("home", "home"), &at("home/.ssh/key")).unwrap();
     }
 
     #[test]
@@ -254,11 +303,12 @@ mod tests {
         fs::write(outer.path().join("file"), "secret").unwrap();
         symlink(outer.path(), checkout.join("directory")).unwrap();
         symlink("../../file", checkout.join("a/link")).unwrap();
-        open_below(&checkout, Path::new("a/file")).unwrap();
+        let bounds = Bounds::from(&checkout);
+        open_below(&bounds, &checkout, Path::new("a/file")).unwrap();
         for link in ["directory/file", "a/link"] {
-            open_below(&checkout, Path::new(link)).unwrap_err();
+            open_below(&bounds, &checkout, Path::new(link)).unwrap_err();
         }
-        handle(&checkout, Path::new("directory")).unwrap_err();
+        handle(&bounds, &checkout, Path::new("directory")).unwrap_err();
     }
 
     #[test]
@@ -271,7 +321,8 @@ mod tests {
             fs::write(outer.path().join(place), text).unwrap();
         }
         symlink("sub", checkout.join("a/link")).unwrap();
-        let open = open_directory(&checkout, &checkout.join("a")).unwrap().unwrap();
+        let bounds = Bounds::from(&checkout);
+        let open = open_directory(&bounds, &checkout.join("a")).unwrap().unwrap();
         assert_eq!(open.names().unwrap(), ["link", "sub"]);
         let Entry::Directory(sub) = open.entry("sub".as_ref()).unwrap() else { panic!() };
         assert!(matches!(open.entry("link".as_ref()).unwrap(), Entry::Link(to) if to == "sub"));
@@ -283,7 +334,7 @@ mod tests {
         symlink(outer.path(), checkout.join("a")).unwrap();
         let Entry::File(file) = sub.entry("file".as_ref()).unwrap() else { panic!() };
         assert_eq!(io::read_to_string(file).unwrap(), "inner");
-        assert!(open_directory(&checkout, &checkout.join("a")).unwrap().is_none());
+        assert!(open_directory(&bounds, &checkout.join("a")).unwrap().is_none());
     }
 
     #[test]

@@ -119,8 +119,8 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
         let line = 1 + valid.iter().filter(|it| **it == b'\n').count();
         let start = valid.iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
         let column = 1 + String::from_utf8_lossy(&valid[start..]).chars().count();
-        let reason = if is_utf16(error.as_bytes()) {
-            "it is UTF-16, not UTF-8".to_owned()
+        let reason = if utf16(error.as_bytes()).is_some() {
+            UTF_16.to_owned()
         } else {
             format!("not valid UTF-8 at line {line}, column {column}")
         };
@@ -128,9 +128,18 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// Returns whether bytes begin with the byte order mark of UTF-16.
-fn is_utf16(bytes: &[u8]) -> bool {
-    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..])
+/// What is wrong with a text in which [`utf16`] finds one of UTF-16.
+pub const UTF_16: &str = "it is UTF-16, not UTF-8";
+
+/// Returns what bytes say as UTF-16, as some editors save a text; `None` if they do not begin with its byte order mark.
+pub fn utf16(bytes: &[u8]) -> Option<String> {
+    let of: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let (pairs, _) = bytes[2..].as_chunks();
+    Some(String::from_utf16_lossy(&pairs.iter().map(|it| of(*it)).collect::<Vec<_>>()))
 }
 
 /// Reads an open regular file of at most `limit` bytes, from its position to its end.

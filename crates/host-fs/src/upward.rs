@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::known::Known;
 use crate::trust::{Stranger, Trusted};
 
 /// The names that a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
@@ -13,8 +14,8 @@ pub const REPOSITORIES: [&str; 3] = [".git", ".jj", ".hg"];
 /// Where a search ends, and whose files it finds.
 #[derive(Debug, Clone)]
 pub struct Search {
-    /// The home directories, without links: nothing above them is looked at.
-    pub homes: Vec<PathBuf>,
+    /// The home directories: nothing above them is looked at.
+    pub homes: Known,
     /// The users who may have put there what is found.
     pub trusted: Trusted,
 }
@@ -44,8 +45,9 @@ impl Search {
     }
 
     /// Returns whether a directory without links is somebody's home, or `/`: what lies in it belongs to no one checkout.
+    /// A home that is mounted a second time is one at both places.
     pub fn is_home(&self, directory: &Path) -> bool {
-        directory == Path::new("/") || self.homes.iter().any(|home| home == directory)
+        directory == Path::new("/") || self.homes.same(directory).is_some()
     }
 
     /// Finds the nearest directory, from one without links upward, that is a repository's uppermost. One above
@@ -104,7 +106,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().canonicalize().unwrap();
         fs::create_dir_all(real.join("a/b/c")).unwrap();
-        (root, real, Search { homes: Vec::new(), trusted: Trusted::this_user() })
+        (root, real, Search { homes: Known::default(), trusted: Trusted::this_user() })
     }
 
     #[test]
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     fn the_search_ends_at_a_home_which_is_no_repository() {
         let (_root, at, mut search) = scene();
-        search.homes = vec![at.join("a")];
+        search.homes = Known::of([at.join("a")]);
         let above: Vec<_> = search.above(&at.join("a/b/c")).map(Path::to_owned).collect();
         assert_eq!(above, [at.join("a/b"), at.join("a")]);
         assert_eq!(search.above(&at.join("a")).count(), 0);
@@ -165,7 +167,7 @@ mod tests {
         }
         assert_eq!(search.repository(&at.join("a/b/c")), Repository::At(at.join("a"), ".git"));
         let nobody = Trusted { users: vec![u32::MAX - 1], groups: Vec::new() };
-        let search = Search { homes: Vec::new(), trusted: nobody };
+        let search = Search { homes: Known::default(), trusted: nobody };
         let Repository::Unused(_, _, why) = search.repository(&at.join("a/b")) else { panic!() };
         assert!(why.contains("belongs to another user (uid "), "{why}");
         let own = search.repository(&at.join("a"));

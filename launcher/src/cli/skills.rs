@@ -127,7 +127,7 @@ fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), Command
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
     // There is no checkout around it: what it has, it has in itself.
-    let mut skill = box_skill::read(directory, directory).map_err(LaunchError::from)?;
+    let mut skill = box_skill::read(&directory.into(), directory).map_err(LaunchError::from)?;
     let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
     let Findings { source, errors, warnings } = found;
     let sources = Sources::single(source);

@@ -127,6 +127,43 @@ fn a_link_leads_to_nothing_outside_of_the_checkout() {
 }
 
 #[test]
+fn a_home_below_the_checkout_is_not_read() {
+    let host = Host::new();
+    fs::create_dir(host.checkout.path(".git")).unwrap();
+    for from in ["", "ci"] {
+        let up = if from.is_empty() { "home" } else { "../home" };
+        for place in ["", "/.aws"] {
+            for text in declarations(&format!("{up}{place}")) {
+                if text.contains("environ") {
+                    continue;
+                }
+                host.checkout.write(&Path::new(from).join("Boxfile").to_string_lossy(), &text);
+                for further in [None, Some(host.checkout.path(""))] {
+                    let mut args = vec!["check"];
+                    if let Some(directory) = &further {
+                        args.extend(["--checkout", directory.to_str().unwrap()]);
+                    }
+                    let ran = host.run(from, &args);
+                    let said = format!("{}{}", ran.result, ran.notes);
+                    assert_eq!(ran.code, 1, "{text}: {said}");
+                    assert!(said.contains("is a home directory"), "{text}: {said}");
+                    assert!(!said.contains(CANARY), "{text}: {said}");
+                }
+            }
+        }
+    }
+    // What is not in the home is read, as in a workspace that has the home of its CI.
+    let (agent, rest) = BOXFILE.split_once("    health").unwrap();
+    host.checkout.write("own/conf", "a");
+    host.checkout.write("Boxfile", format!("{agent}file \"own\" to=\"/a\"\n    health{rest}"));
+    let ran = host.run("", &["check"]);
+    assert_eq!(ran.code, 0, "{}", ran.notes);
+    host.checkout.write("Boxfile", format!("{agent}file \".\" to=\"/a\"\n    health{rest}"));
+    let ran = host.run("", &["check"]);
+    assert!(ran.code == 1 && ran.notes.contains("is a home directory"), "{}", ran.notes);
+}
+
+#[test]
 fn a_repository_is_one_checkout_of_all_that_is_in_it() {
     let host = Host::new();
     let base = BOXFILE.replace("skill \"greet\" path=\"skills/greet\"\n", "");

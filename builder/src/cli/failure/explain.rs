@@ -21,6 +21,7 @@ use boxfile_spec::{Platform, nearest};
 use error_report::Explanation;
 use guest_kernel::KernelError;
 use host_fs::FileError;
+use host_fs::checkout::InHome;
 use host_fs::publish::PublishError;
 use host_fs::read::ReadError;
 use oci_layer::{LayerError, LayerErrorKind};
@@ -395,6 +396,9 @@ impl Explain for io::Error {
             }
             _ if self.get_ref().is_some_and(|it| it.is::<ReadError>()) => {
                 help(Io, "put a regular file there, or correct the path")
+            }
+            _ if self.get_ref().is_some_and(|it| it.is::<InHome>()) => {
+                help(Io, "copy what the box needs out of the home, into the rest of the checkout")
             }
             _ => Io.into(),
         }

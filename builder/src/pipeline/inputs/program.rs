@@ -63,7 +63,7 @@ fn unusable(span: Span, error: BinaryError) -> BuildError {
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = checkout::relative(&request.checkout, request.base)
+    let base = checkout::relative(request.checkout.root(), request.base)
         .map_err(FileError::of("read", request.base))?;
     Ok(base.join(path))
 }

@@ -1,7 +1,7 @@
 //! The lock entries of inputs, and the box that they make: names belong to the one, contents to both.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use box_cache::ActionKey;
 use box_checkout::{Files, Source};
@@ -38,7 +38,7 @@ fn request(boxfile: &Boxfile) -> Request<'_> {
     Request {
         boxfile,
         base: Path::new(""),
-        checkout: PathBuf::new(),
+        checkout: Path::new("").into(),
         platform: Platform::LinuxAmd64,
         pins: Pins::default(),
         fetch: FetchOptions::default(),

@@ -5,22 +5,28 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
 
+use super::Bounds;
 use crate::read::{Links, open_regular_at};
 
 /// An open directory. Everything in it is reached through its handle, name by name and through no link, so that nobody who
-/// changes the checkout meanwhile leads a reader out of it.
+/// changes the checkout meanwhile leads a reader out of it, or into a home below it.
 #[derive(Debug)]
-pub struct Directory(OwnedFd);
+pub struct Directory<'b> {
+    handle: OwnedFd,
+    checkout: &'b Bounds,
+    /// Its path without links, when it was opened.
+    path: PathBuf,
+}
 
 /// Something in a directory.
 #[derive(Debug)]
-pub enum Entry {
+pub enum Entry<'b> {
     /// A directory.
-    Directory(Directory),
+    Directory(Directory<'b>),
     /// A regular file, open for reading.
     File(File),
     /// A symbolic link, and the path in it.
@@ -29,11 +35,17 @@ pub enum Entry {
     Special,
 }
 
-impl Directory {
-    /// Opens a directory by a name in another one, which is not a link.
-    pub(super) fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Self(openat(parent, name, flags, Mode::empty())?))
+impl<'b> Directory<'b> {
+    /// Opens a directory whose handle may be one that is not for reading.
+    pub(super) fn open(handle: &OwnedFd, checkout: &'b Bounds, path: PathBuf) -> io::Result<Self> {
+        Ok(Self { handle: open(handle, OsStr::new("."))?, checkout, path })
+    }
+
+    /// Opens a directory in this one.
+    fn inner(&self, name: &OsStr) -> io::Result<Self> {
+        let (handle, path) = (open(&self.handle, name)?, self.path.join(name));
+        self.checkout.check(&handle, &path, &path)?;
+        Ok(Self { handle, checkout: self.checkout, path })
     }
 
     /// Returns the names in it, sorted.
@@ -42,7 +54,7 @@ impl Directory {
     /// The operating system's.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.0)? {
+        for entry in Dir::read_from(&self.handle)? {
             let name = entry?.file_name().to_bytes().to_owned();
             if name != b"." && name != b".." {
                 names.push(OsString::from_vec(name));
@@ -55,19 +67,25 @@ impl Directory {
     /// Returns what a name in it stands for.
     ///
     /// # Errors
-    /// The operating system's; and one of a file that was replaced meanwhile.
-    pub fn entry(&self, name: &OsStr) -> io::Result<Entry> {
-        let found = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    /// The operating system's; [`InHome`](super::InHome) of a home; and one of a file that was replaced meanwhile.
+    pub fn entry(&self, name: &OsStr) -> io::Result<Entry<'b>> {
+        let found = statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Entry::Directory(Self::open(&self.0, name)?),
+            FileType::Directory => Entry::Directory(self.inner(name)?),
             FileType::RegularFile => {
-                Entry::File(open_regular_at(&self.0, Path::new(name), Links::Refuse)?)
+                Entry::File(open_regular_at(&self.handle, name.as_ref(), Links::Refuse)?)
             }
             FileType::Symlink => {
-                let target = readlinkat(&self.0, name, Vec::new())?;
+                let target = readlinkat(&self.handle, name, Vec::new())?;
                 Entry::Link(OsStr::from_bytes(target.to_bytes()).to_owned())
             }
             _ => Entry::Special,
         })
     }
+}
+
+/// Opens a directory for reading by a name in another one, which is not a link.
+fn open(parent: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(parent, name, flags, Mode::empty())?)
 }
