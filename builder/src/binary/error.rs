@@ -42,6 +42,9 @@ pub enum ProgramError {
     /// It is a file of another system, or one that has to be unpacked first.
     #[error("it is {0}")]
     Foreign(&'static str),
+    /// The checkout has no content for it.
+    #[error("it is {}", oci_image::LFS_POINTER)]
+    LfsPointer,
     /// It is for another processor.
     #[error("it is a program for {found}, but the box is for {expected}")]
     WrongMachine { expected: String, found: String },

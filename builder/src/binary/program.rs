@@ -97,7 +97,7 @@ fn inspect_bytes(file: &dyn ReadAt, platform: Platform) -> Result<Program, Progr
         return Err(ProgramError::Foreign(what));
     }
     if oci_image::is_lfs_pointer(&head) {
-        return Err(ProgramError::Foreign("a Git LFS pointer (run `git lfs pull`)"));
+        return Err(ProgramError::LfsPointer);
     }
     let known = OTHERS.iter().find(|(start, _)| head.starts_with(start));
     Err(known

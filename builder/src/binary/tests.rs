@@ -256,7 +256,10 @@ fn other_files_are_refused_by_type() {
     for (bytes, what) in [
         (b"".as_slice(), "empty"),
         (b"hello", "neither an ELF program nor a script"),
-        (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer (run `git lfs pull`)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\n",
+            "a pointer of Git LFS, not the file itself",
+        ),
         (b"\xcf\xfa\xed\xfe\x07\0\0\x01", "a macOS program"),
         (b"MZ\x90\0", "a Windows program"),
         (&library, "a shared library"),

@@ -16,6 +16,7 @@ use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 
 use super::failure::{Explain, Failure};
+use super::options::CheckoutOption;
 use super::stages::Stages;
 use super::{installed, locate, search, terminal};
 
@@ -32,7 +33,8 @@ use super::{installed, locate, search, terminal};
     boxbuild budget hello.box\n  \
     boxbuild budget hello.box --runs 10 --json | jq .phases_ms.total.median\n  \
     boxbuild budget new.box --compare old.box\n  \
-    boxbuild budget hello.box --write 20%                    into the Boxfile; then build again"
+    boxbuild budget hello.box --write 20%                    into the Boxfile; then build again",
+    mut_arg("checkout", |it| it.requires("write"))
 )]
 pub(crate) struct Args {
     /// The box's directory
@@ -55,10 +57,8 @@ pub(crate) struct Args {
     /// The Boxfile to write it into [default: as for `boxbuild build`]
     #[arg(short, long, value_name = "PATH", requires = "write")]
     file: Option<PathBuf>,
-    /// Let the paths of the Boxfile lead to what is in DIR, and no farther
-    /// [default: the repository that the Boxfile is in, else its directory]
-    #[arg(long, value_name = "DIR", requires = "write")]
-    checkout: Option<PathBuf>,
+    #[command(flatten)]
+    checkout: CheckoutOption,
     /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64, or the kernel of
     /// `cargo xtask kernel --host`
     #[arg(long, value_name = "FILE")]
@@ -74,7 +74,10 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let find = |margin| {
-        Ok::<_, Failure>((search::project(args.file.as_deref(), args.checkout.as_deref())?, margin))
+        Ok::<_, Failure>((
+            search::project(args.file.as_deref(), args.checkout.directory.as_deref())?,
+            margin,
+        ))
     };
     let boxfile = args.write.map(find).transpose()?;
     if let Some((project, _)) = &boxfile {

@@ -28,7 +28,7 @@ pub(crate) struct ProjectOptions {
 pub(crate) struct CheckoutOption {
     /// Let the paths of the Boxfile lead to what is in DIR, and no farther
     /// [default: the repository that the Boxfile is in, else its directory]
-    #[arg(long = "checkout", value_name = "DIR")]
+    #[arg(id = "checkout", long = "checkout", value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }
 

@@ -123,6 +123,8 @@ pub enum Unrunnable {
     OtherMachine,
     /// Linux does not start such a file.
     NotAProgram,
+    /// The checkout of whoever built the image had no content for it.
+    LfsPointer,
 }
 
 box_image::named_enum! {

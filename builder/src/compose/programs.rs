@@ -114,7 +114,10 @@ impl Finder<'_> {
         span: Span,
     ) -> ComposeError {
         let message = format!("{who}, {why}");
-        let is_there = matches!(reason, Unrunnable::OtherMachine | Unrunnable::NotAProgram);
+        let is_there = matches!(
+            reason,
+            Unrunnable::OtherMachine | Unrunnable::NotAProgram | Unrunnable::LfsPointer
+        );
         let reason = match (reason, library(wanted)) {
             (Unrunnable::Missing, Some(library)) => Unrunnable::NoLoader(library),
             (reason, _) => reason,
@@ -254,6 +257,7 @@ fn unrunnable(error: &ProgramError, is_whole: bool) -> Option<(Unrunnable, Strin
     let reason = match error {
         ProgramError::WrongMachine { .. } => Unrunnable::OtherMachine,
         ProgramError::Script(_) | ProgramError::Foreign(_) => Unrunnable::NotAProgram,
+        ProgramError::LfsPointer => Unrunnable::LfsPointer,
         ProgramError::Elf(_) if is_whole => Unrunnable::NotAProgram,
         ProgramError::Elf(_) | ProgramError::NotAProgram(_) | ProgramError::Read(_) => return None,
     };

@@ -25,6 +25,10 @@ pub const LISTING_TYPE: &str = "application/vnd.boxbuild.listing.v1";
 pub const OCI_MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Media type of an OCI image index.
 pub const OCI_INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+/// Media type of Docker's image manifest.
+pub const DOCKER_MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Media type of Docker's image index, the "manifest list".
+pub const DOCKER_INDEX_TYPE: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
 /// Names a blob: media type, digest and size in bytes (OCI descriptor.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,10 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::Descriptor;
-use box_image::manifest::{ARTIFACT_TYPE, INDEX_FILE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_image::manifest::{
+    ARTIFACT_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, INDEX_FILE, OCI_INDEX_TYPE,
+    OCI_MANIFEST_TYPE,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::OpenError;
@@ -20,11 +23,7 @@ const MOST_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
-const OF_IMAGES: [&str; 3] = [
-    OCI_INDEX_TYPE,
-    "application/vnd.docker.distribution.manifest.v2+json",
-    "application/vnd.docker.distribution.manifest.list.v2+json",
-];
+const OF_IMAGES: [&str; 3] = [OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
 
 /// The index as any tool writes it.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use boxfile_spec::Platform;
 use host_fs::FileError;
 use oci_registry::RegistryError;
 
+use super::archive::LFS_POINTER;
 use super::form::{Form, Found};
 
 /// An error of reading an image. A `place` is where the image was looked for, an `at` where one of its
@@ -20,7 +21,7 @@ pub enum SourceError {
     #[error("{}", not_an_image(path, *expected, *found))]
     NotAnImage { path: PathBuf, expected: Form, found: Found },
     /// A file of the image is a pointer of Git LFS.
-    #[error("{} is a pointer of Git LFS, not the file itself", .0.display())]
+    #[error("{} is {LFS_POINTER}", .0.display())]
     LfsPointer(PathBuf),
     /// A file cannot be read.
     #[error(transparent)]

@@ -5,6 +5,8 @@ use std::fmt;
 use box_image::named_enum;
 use boxfile_spec::ImageRef;
 
+use super::archive::LFS_POINTER;
+
 named_enum! {
     /// A form in which images come.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +83,7 @@ impl fmt::Display for Found {
             Self::Empty => "it is empty",
             Self::NoArchive => "it does not begin like a tar archive",
             Self::Other(what) => return write!(f, "it is {what}"),
-            Self::LfsPointer => "it is a pointer of Git LFS",
+            Self::LfsPointer => return write!(f, "it is {LFS_POINTER}"),
             Self::SkopeoDirectory => "it looks like a skopeo `dir:` directory",
             Self::OciArchive => "it is an archive of an OCI image layout",
             Self::DockerArchive => "`docker save` wrote it",

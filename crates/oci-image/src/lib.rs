@@ -56,7 +56,7 @@ use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;
-pub use archive::{compressed, is_lfs_pointer};
+pub use archive::{LFS_POINTER, compressed, is_lfs_pointer};
 pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;

@@ -1,7 +1,8 @@
 //! The media types of images: OCI's (media-types.md), and Docker's for the same things.
 
+use box_image::manifest::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE};
 use oci_layer::Compression;
-use oci_registry::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_SCHEMA_1_TYPES};
+use oci_registry::DOCKER_SCHEMA_1_TYPES;
 use oci_spec::image::MediaType;
 
 use super::error::Unread;

@@ -56,8 +56,6 @@ mod token;
 pub use client::Registry;
 pub use config::{ConfigError, RegistryConfig};
 pub use error::RegistryError;
-pub use manifest::{
-    DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_SCHEMA_1_TYPES, MANIFEST_LIMIT, Manifest,
-};
+pub use manifest::{DOCKER_SCHEMA_1_TYPES, MANIFEST_LIMIT, Manifest};
 pub use name::{Reference, Repository, Tag};
 pub use server::{Notices, Options};

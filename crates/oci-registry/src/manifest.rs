@@ -1,7 +1,9 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
 use box_digest::{Digest, ParseDigestError};
-use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_image::manifest::{
+    DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE,
+};
 use download::{Body, Cancel, Deadline, DownloadError, Guard, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -16,10 +18,6 @@ use crate::session::Session;
 /// The most bytes that a manifest or an index may have: what registries must take (OCI
 /// distribution-spec, "Pushing Manifests").
 pub const MANIFEST_LIMIT: u64 = 4 << 20;
-/// Media type of Docker's image index, the "manifest list".
-pub const DOCKER_INDEX_TYPE: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
-/// Media type of Docker's image manifest.
-pub const DOCKER_MANIFEST_TYPE: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// Media types of manifests of Docker's first schema, plain and signed. Registries may still have
 /// them; they are never requested, and readers have a message for them.
 pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [

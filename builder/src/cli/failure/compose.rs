@@ -6,7 +6,7 @@ use boxfile_spec::Platform;
 use error_report::Explanation;
 
 use super::Explain;
-use super::explain::help;
+use super::explain::{FETCH_LFS, help};
 
 impl Explain for ComposeError {
     fn explain(&self) -> Explanation {
@@ -24,6 +24,9 @@ impl Explain for ComposeError {
             }
             Self::NoSuchProgram { reason: Unrunnable::NotAProgram, .. } => {
                 return help(ProgramInvalid, "correct it in the image, or name another program");
+            }
+            Self::NoSuchProgram { reason: Unrunnable::LfsPointer, .. } => {
+                return help(ProgramInvalid, format!("{FETCH_LFS}; then build the image again"));
             }
             Self::NoSuchProgram { reason: Unrunnable::NoLoader(library), .. } => {
                 let text = format!(

@@ -32,6 +32,10 @@ pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the 
 /// The help where the store's file system is full.
 const FREE_SPACE: &str = "free some space there, or name another directory with --store";
 
+/// The help where a checkout has a pointer in the place of a file.
+pub(super) const FETCH_LFS: &str =
+    "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
+
 /// The help for another kernel than the lean one.
 const COMPILED_KERNEL: &str = "`cargo xtask kernel` in the checkout of boxbuild prints where it is";
 
@@ -150,6 +154,7 @@ impl Explain for BinaryError {
                 source: ProgramError::NotAProgram(_) | ProgramError::Foreign(_),
                 ..
             } => "name an ELF program for Linux, or a script that starts with \"#!\"",
+            Self::Program { source: ProgramError::LfsPointer, .. } => FETCH_LFS,
             Self::Program { .. } => return ProgramInvalid.into(),
             Self::TooLarge { .. } => return TooLarge.into(),
             Self::File(source) => return source.explain(),

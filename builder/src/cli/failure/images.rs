@@ -10,11 +10,7 @@ use error_report::Explanation;
 use oci_image::{Form, Found, SourceError, Unread};
 
 use super::Explain;
-use super::explain::help;
-
-/// The help where a checkout has a pointer in the place of a file.
-const FETCH_LFS: &str =
-    "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
+use super::explain::{FETCH_LFS, help};
 
 impl Explain for SourceError {
     fn explain(&self) -> Explanation {

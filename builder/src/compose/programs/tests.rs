@@ -188,7 +188,7 @@ fn what_linux_does_not_start_is_an_error() {
                  as \"#!/bin/sh\" does",
             ),
         ),
-        ("lfs", agent("lfs", "it is a Git LFS pointer (run `git lfs pull`)")),
+        ("lfs", agent("lfs", "it is a pointer of Git LFS, not the file itself")),
         ("exe", agent("exe", "it is a Windows program")),
         ("x86", agent("x86", "it is a program for 32-bit x86, but the box is for x86_64")),
         (

@@ -37,7 +37,9 @@ const OTHERS: [(&[u8], &str); 8] = [
     (b"ARG ", "a Dockerfile"),
 ];
 /// How a pointer of Git LFS begins (its specification, "The Pointer").
-const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+const LFS_START: &[u8] = b"version https://git-lfs.github.com/spec/";
+/// What such a file is, for people.
+pub const LFS_POINTER: &str = "a pointer of Git LFS, not the file itself";
 /// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
 const USTAR: std::ops::Range<usize> = 257..262;
 
@@ -109,7 +111,7 @@ pub fn compressed(start: &[u8]) -> Option<Found> {
 
 /// Returns whether a file that begins like this is a pointer of Git LFS: the file itself was not checked out.
 pub fn is_lfs_pointer(start: &[u8]) -> bool {
-    start.starts_with(LFS_POINTER)
+    start.starts_with(LFS_START)
 }
 
 /// Returns what a file with this first block is, or `None` for a tar archive.

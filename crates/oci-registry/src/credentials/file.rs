@@ -10,7 +10,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use box_image::docker_name::registry_host;
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, UTF_16, read_file, utf16};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};
@@ -61,8 +61,8 @@ impl AuthFile {
     /// Reads the text of a file; one without text has no settings. Errors name only a place, as the text
     /// around it may be a password.
     fn parse(text: &[u8]) -> Result<Self, String> {
-        if [&b"\xff\xfe"[..], b"\xfe\xff"].iter().any(|mark| text.starts_with(mark)) {
-            return Err("it is in UTF-16; save it as UTF-8".to_owned());
+        if utf16(text).is_some() {
+            return Err(UTF_16.to_owned());
         }
         // What editors and shells of Windows put in front.
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
@@ -298,6 +298,6 @@ mod tests {
             assert_eq!(find(text, "a.example.org", "x"), Ok(None));
         }
         let utf16 = AuthFile::parse(b"\xff\xfe{\0}\0").unwrap_err();
-        assert_eq!(utf16, "it is in UTF-16; save it as UTF-8");
+        assert_eq!(utf16, "it is UTF-16, not UTF-8");
     }
 }
