@@ -121,6 +121,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::known::Known;
     use crate::trust::Trusted;
 
     /// A home with a repository, another directory and a secret; nobody else is trusted.
@@ -133,7 +134,7 @@ mod tests {
         for file in ["secret", "repository/.git/config", "repository/file", "plain/file"] {
             fs::write(home.join(file), file).unwrap();
         }
-        let search = Search { homes: vec![home.clone()], trusted: Trusted::this_user() };
+        let search = Search { homes: Known::of([home.clone()]), trusted: Trusted::this_user() };
         (root, home, search)
     }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_image::text::shell_word;
+use host_fs::known::Known;
 use host_fs::named::{self, NamedError};
 use host_fs::trust::Trusted;
 use host_fs::upward::Search;
@@ -44,6 +45,6 @@ fn leads(error: &NamedError) -> CommandError {
 fn search() -> Search {
     let home = env::var_os("HOME").map(PathBuf::from);
     let account = User::from_uid(geteuid()).ok().flatten().map(|it| it.dir);
-    let homes = home.into_iter().chain(account).filter_map(|it| it.canonicalize().ok()).collect();
+    let homes = Known::of(home.into_iter().chain(account));
     Search { homes, trusted: Trusted::this_user() }
 }
