@@ -269,6 +269,11 @@ pub(crate) fn invisible(text: &str) -> Option<char> {
     text.chars().find(|c| visible(*c) != *c)
 }
 
+/// Names such a character.
+pub(crate) fn named_invisible(c: char) -> String {
+    format!("the invisible character U+{:04X}", u32::from(c))
+}
+
 /// Puts a user's text into a message: in backticks, made [`shown`], and at most 60 characters long.
 pub(crate) fn quote(text: &str) -> String {
     const LONGEST: usize = 60;

@@ -6,9 +6,10 @@
 use box_image::text::hidden;
 
 use crate::cursor::lines;
+use crate::diagnostic::named_invisible;
 use crate::errors::SYNTAX;
 use crate::sink::MOST_KEPT;
-use crate::{Diagnostic, Span};
+use crate::{Diagnostic, Span, Syntax};
 
 /// How the lines begin that `git merge` and `jj` leave in a file with conflicts.
 const CONFLICT_MARKERS: [&str; 4] = ["<<<<<<<", "|||||||", "=======", ">>>>>>>"];
@@ -50,12 +51,27 @@ pub(crate) fn hidden_characters(text: &str, escape: Option<fn(u32) -> String>) -
     first_of_line.take(MOST_KEPT).map(error).collect()
 }
 
+/// Returns what writes a character in a quoted string by its number.
+pub(crate) fn escape(syntax: Syntax) -> fn(u32) -> String {
+    match syntax {
+        Syntax::Kdl => |code| format!("\\u{{{code:x}}}"),
+        Syntax::Toml => |code| match code {
+            ..0x1_0000 => format!("\\u{code:04x}"),
+            _ => format!("\\U{code:08x}"),
+        },
+    }
+}
+
 /// Returns the error of a character that hides something.
-fn hidden_character(span: Span, c: char, escape: Option<fn(u32) -> String>) -> Diagnostic {
+pub(crate) fn hidden_character(
+    span: Span,
+    c: char,
+    escape: Option<fn(u32) -> String>,
+) -> Diagnostic {
     if c == '\r' {
         return SYNTAX.at("return", span);
     }
-    let message = format!("the invisible character U+{:04X} is not allowed", u32::from(c));
+    let message = format!("{} is not allowed", named_invisible(c));
     let escape = escape.map_or_else(String::new, |escape| {
         format!("; in a quoted string it is written `{}`", escape(u32::from(c)))
     });

@@ -5,7 +5,7 @@ use box_image::rules::{host_and_port, is_normalized};
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
-use crate::diagnostic::{invisible, quote, shown};
+use crate::diagnostic::{invisible, named_invisible, quote, shown};
 use crate::schema::Kind;
 use crate::suggest::nearest;
 use crate::syntax::tree::{Data, Value};
@@ -208,8 +208,7 @@ pub(crate) fn spanned_text(value: &Value, name: &str) -> Result<Spanned<String>,
 pub(crate) fn path(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let path = spanned_text(value, name)?;
     let Some(c) = invisible(&path.value) else { return Ok(path) };
-    let code = u32::from(c);
-    let message = format!("`{name}` contains the invisible character U+{code:04X}");
+    let message = format!("`{name}` contains {}", named_invisible(c));
     Err(Diagnostic::new(message, value.span, "not what it looks like")
         .with_help("remove the character; if the file has it in its name, rename the file"))
 }

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
-use crate::diagnostic::{invisible, quote, shown};
+use crate::diagnostic::{invisible, named_invisible, quote, shown};
 use crate::edited::{conflict, hidden_characters};
 use crate::sink::Sink;
 use crate::syntax::toml::faults;
@@ -185,7 +185,7 @@ fn check_unique(entries: &[Spanned<LockEntry>], sink: &Sink) {
 /// Refuses a text that a terminal or a review would show as another.
 fn check_visible(field: &str, text: &str, place: &Range<usize>) -> Result<(), Diagnostic> {
     let Some(c) = invisible(text) else { return Ok(()) };
-    let message = format!("`{field}` contains the invisible character U+{:04X}", u32::from(c));
+    let message = format!("`{field}` contains {}", named_invisible(c));
     Err(error(message, place, "not what it looks like"))
 }
 

@@ -36,6 +36,7 @@ mod tests;
 
 use box_image::text::hidden;
 
+use crate::diagnostic::named_invisible;
 use crate::edited::{hidden_characters, unmerged};
 use crate::{Diagnostic, Span};
 
@@ -93,7 +94,7 @@ fn add_hidden(text: &str, parsed: &mut Parsed) {
     let mut errors = hidden_characters(text, None);
     errors.retain(|it| it.span().offset < end);
     if let Some((at, c)) = hidden(&text[end..]).next() {
-        let message = format!("the text has the invisible character U+{:04X}", u32::from(c));
+        let message = format!("the text has {}", named_invisible(c));
         let place = Span::at(end + at, c.len_utf8());
         let warning = Diagnostic::warning(message, place, "an agent reads this");
         parsed.warnings.push(warning.with_help("remove it, unless agents are meant to read it"));

@@ -52,14 +52,7 @@ fn is_marker(node: &Node) -> bool {
 
 /// Returns the errors of the characters that hide something, but for those of lines about which there is an error.
 fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
-    let escape: fn(u32) -> String = match source.syntax {
-        Syntax::Kdl => |code| format!("\\u{{{code:x}}}"),
-        Syntax::Toml => |code| match code {
-            ..0x1_0000 => format!("\\u{code:04x}"),
-            _ => format!("\\U{code:08x}"),
-        },
-    };
-    let mut hidden = edited::hidden_characters(&source.text, Some(escape));
+    let mut hidden = edited::hidden_characters(&source.text, Some(edited::escape(source.syntax)));
     let covers = |other: Span, at: usize| other.offset <= at && at <= other.end();
     hidden.retain(|it| !found.iter().any(|other| covers(other.span(), it.span().offset)));
     hidden

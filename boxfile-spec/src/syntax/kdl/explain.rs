@@ -7,6 +7,7 @@ use kdl::{KdlEntry, KdlNode};
 use super::lexeme::{self, is_blank};
 use crate::cursor::Cursor;
 use crate::diagnostic::quote;
+use crate::edited::{escape, hidden_character};
 use crate::errors::SYNTAX;
 use crate::sink::Sink;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
@@ -122,10 +123,9 @@ fn invisible_character(word: &str, span: Span) -> Option<Diagnostic> {
         matches!(c, '\u{0}'..='\u{8}' | '\u{e}'..='\u{1f}' | '\u{7f}' | '\u{feff}'
             | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    let code = u32::from(word.chars().find(disallowed)?);
-    let message = format!("the invisible character U+{code:04X} is not allowed");
-    let help = format!("remove it; in a quoted string it is written `\\u{{{code:x}}}`");
-    Some(Diagnostic::new(message, span, "in this text").with_help(help))
+    let (at, c) = word.char_indices().find(|(_, c)| disallowed(c))?;
+    let place = Span::at(span.offset + at, c.len_utf8());
+    Some(hidden_character(place, c, Some(escape(Syntax::Kdl))))
 }
 
 fn missing_side(word: &str, span: Span) -> Option<Diagnostic> {

@@ -6,6 +6,7 @@ use toml::value::Datetime;
 use toml_parser::Raw;
 use toml_parser::decoder::ScalarKind;
 
+use crate::edited::{escape, hidden_character};
 use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
@@ -25,10 +26,7 @@ pub(super) fn control_character(token: &str, start: usize) -> Option<Diagnostic>
     };
     let at = (0..bytes.len()).find(disallowed)?;
     let span = Span::at(start + at, 1);
-    Some(match bytes[at] {
-        b'\r' => SYNTAX.at("return", span),
-        byte => SYNTAX.about("control", &format!("{byte:04X}"), span),
-    })
+    Some(hidden_character(span, char::from(bytes[at]), Some(escape(Syntax::Toml))))
 }
 
 /// Reads a name.

@@ -346,18 +346,18 @@ fn slashdash_with_nothing_after_it() {
 fn an_invisible_character() {
     assert_snapshot!(agent_errors("args a\u{1b}b \"\u{202e}\""), @r#"
     error: the invisible character U+001B is not allowed
-      --> Boxfile:4:6
+      --> Boxfile:4:7
        |
      4 | args a�b "�"
-       |      ^^^ in this text
+       |       ^ here
        |
        = help: remove it; in a quoted string it is written `\u{1b}`
 
     error: the invisible character U+202E is not allowed
-      --> Boxfile:4:10
+      --> Boxfile:4:11
        |
      4 | args a�b "�"
-       |          ^^^ in this text
+       |           ^ here
        |
        = help: remove it; in a quoted string it is written `\u{202e}`
     "#);
