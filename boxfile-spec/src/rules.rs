@@ -1,16 +1,12 @@
 //! The rules for names and paths, as plain predicates on text.
 
 use box_image::rules::MAX_NAME;
+pub use box_image::rules::{NAME_FORM, is_name, reserved_place};
 pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap, path_order};
-pub use box_image::rules::{is_name, reserved_place};
 use box_image::secrets::looks_secret;
 
 use crate::diagnostic::quote;
 use crate::{Diagnostic, Span};
-
-/// The rule of [`is_name`] in words.
-pub const NAME_FORM: &str =
-    "a name has lower-case letters, digits and inner hyphens, at most 64: \"my-agent\"";
 
 /// Returns the error of a text that is not a name, by a function that writes the intended one.
 pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {

@@ -1,10 +1,8 @@
 //! Sizes and durations with their units.
 
-pub(crate) use box_image::size::{FORM as SIZE_FORM, parse as size};
+pub(crate) use box_image::size::{FORM as SIZE_FORM, parse as size, written as show_size};
 use box_image::size::{UNITS, split};
 
-/// Bytes of a KiB.
-pub(crate) const KIB: u64 = 1 << 10;
 /// Bytes of a MiB.
 pub(crate) const MIB: u64 = 1 << 20;
 /// Bytes of a GiB.
@@ -25,14 +23,6 @@ pub(crate) fn intended_size(text: &str) -> Option<String> {
     };
     let intended = format!("{number}{unit}");
     size(&intended).map(|_| intended)
-}
-
-/// Writes a size in the greatest binary unit that gives a whole number.
-pub(crate) fn show_size(bytes: u64) -> String {
-    let units = [("GiB", GIB), ("MiB", MIB), ("KiB", KIB)];
-    let whole = units.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
-    let (unit, factor) = whole.unwrap_or(("B", 1));
-    format!("{}{unit}", bytes / factor)
 }
 
 /// Reads a duration in milliseconds, such as `500ms`, `1.5s`, `10m` or `2h`; returns `None` for anything else, for

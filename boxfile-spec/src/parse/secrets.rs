@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use box_image::secrets::{Leak, PASSED, leaks, looks_secret};
+use box_image::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES};
 use box_image::{ComponentName, Scope};
 
 use crate::diagnostic::quote;
@@ -33,6 +34,7 @@ pub(super) fn check(
     declared: &[Secret],
     sink: &Sink,
 ) {
+    check_counts(components, declared, sink);
     let [agent, business] = components.map(leaking_names);
     for component in components.into_iter().flatten() {
         let needs = (component.name.value == schema::BUSINESS.name).then_some("business");
@@ -49,6 +51,20 @@ pub(super) fn check(
     }
     for prop in task.into_iter().flat_map(|task| &task.props) {
         check_words(&prop.name.value, std::slice::from_ref(&prop.value), None, sink);
+    }
+}
+
+/// Reports the first of too many variables that are given at launch, and of too many secrets: no box could have them all.
+fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink) {
+    let variables = |it| of(it, &schema::ENV).chain(of(it, &schema::PLAIN_ENV));
+    let given = components.into_iter().flatten().flat_map(variables).filter(|it| it.by_argument);
+    let variable = given.map(|it| it.span).nth(MAX_VARIABLES);
+    let secret = declared.iter().filter_map(|it| Some(it.name.as_ref()?.span)).nth(MAX_SECRETS);
+    for (place, message) in [(variable, TOO_MANY_VARIABLES), (secret, TOO_MANY_SECRETS)] {
+        let error = place.map(|place| Diagnostic::new(message, place, "one too many"));
+        error.into_iter().for_each(|error| {
+            sink.report(error.with_help("hand over several in one, such as a file"));
+        });
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with JSON of somebody else, without any of its values.
+//! The faults of JSON of somebody else, without any of its values.
 //!
 //! serde quotes what it finds. A reference can lead a reader to any JSON of a host, whose values may be secret; what was
 //! expected, and where, is enough to correct a document that was meant.

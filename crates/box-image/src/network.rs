@@ -10,6 +10,8 @@ use crate::ComponentName;
 
 /// The vsock port of the host on which init reaches the filter; the host listens.
 pub const NETWORK_PORT: u32 = 1025;
+/// The ports of a rule that allows hosts and names none: those of HTTP and HTTPS.
+pub const USUAL_PORTS: [u16; 2] = [80, 443];
 /// The port of the proxy for HTTP and CONNECT.
 pub const HTTP_PORT: u16 = 3128;
 /// The port of the proxy for SOCKS5.

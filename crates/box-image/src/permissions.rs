@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::capabilities::CAPABILITIES;
+use crate::network::USUAL_PORTS;
 use crate::plan::{
     CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, SandboxPlan, SkillPlan,
     TaskPlan,
@@ -92,7 +93,9 @@ pub fn reached(plan: &NetworkPlan) -> Vec<Permission> {
         let port = peer.port.map_or_else(|| usual.to_owned(), |port| format!("port {port}"));
         Permission::new(field, &format!("{}, {port}", peer.peer))
     };
-    all.extend(allow.iter().map(|it| rule("network allow", it, "ports 80 and 443")));
+    let [one, other] = USUAL_PORTS;
+    let usual = format!("ports {one} and {other}");
+    all.extend(allow.iter().map(|it| rule("network allow", it, &usual)));
     all.extend(deny.iter().map(|it| rule("network deny", it, "all ports")));
     if *limits != NetworkLimits::default() {
         let NetworkLimits { connections, bytes_per_second, names_per_minute } = limits;

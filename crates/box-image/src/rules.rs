@@ -135,6 +135,10 @@ fn is_hyphenated(text: &str) -> bool {
 /// The greatest length of a name of a Boxfile: that of a skill's (<https://agentskills.io/specification>).
 pub const MAX_NAME: usize = 64;
 
+/// The rule of [`is_name`] in words.
+pub const NAME_FORM: &str =
+    "a name has lower-case letters, digits and inner hyphens, at most 64: \"my-agent\"";
+
 /// Returns whether `text` may name a box, a skill, a share or the like in a Boxfile: `[a-z0-9]([a-z0-9-]*[a-z0-9])?`,
 /// at most [`MAX_NAME`].
 pub fn is_name(text: &str) -> bool {

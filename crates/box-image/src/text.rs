@@ -10,6 +10,8 @@ use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::size::BINARY;
+
 mod foreign;
 mod harmless;
 
@@ -165,8 +167,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
 
 /// Writes a number of bytes with the largest fitting binary unit.
 pub fn readable(bytes: u64) -> String {
-    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.into_iter().find(|(_, size)| bytes >= *size) {
+    match BINARY.into_iter().find(|(_, size)| bytes >= *size) {
         Some((unit, size)) => {
             let tenths = u128::from(bytes) * 10 / u128::from(size);
             format!("{}.{} {unit}", tenths / 10, tenths % 10)

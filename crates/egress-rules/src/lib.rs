@@ -22,7 +22,8 @@ mod peer;
 mod rules;
 mod target;
 
+pub use box_image::network::USUAL_PORTS;
 pub use local::{Local, Wanted};
-pub use peer::Peer;
-pub use rules::{Denial, PeerError, Rule, Rules, USUAL_PORTS};
+pub use peer::{Peer, with_port};
+pub use rules::{Denial, PeerError, Rule, Rules};
 pub use target::{Host, Target, TargetError};

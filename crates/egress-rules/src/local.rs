@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use box_image::plan::PeerPlan;
 
 use crate::address::special_part;
-use crate::peer::{has_prefix, overlap};
+use crate::peer::{has_prefix, overlap, with_port};
 use crate::{Peer, Rule};
 
 /// The purpose of an address that the host has itself, such as its address on the internet.
@@ -106,11 +106,7 @@ impl Local {
 impl Display for Local {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let peer = Peer::Network(self.address, self.bits);
-        match (self.port, self.address) {
-            (None, _) => write!(f, "{peer}"),
-            (Some(port), IpAddr::V4(_)) => write!(f, "{peer}:{port}"),
-            (Some(port), IpAddr::V6(_)) => write!(f, "[{peer}]:{port}"),
-        }
+        f.write_str(&with_port(&peer.to_string(), self.port))
     }
 }
 

@@ -16,6 +16,15 @@ pub enum Peer {
     Network(IpAddr, u8),
 }
 
+/// Writes hosts, and the port where there is one, as [`Peer::parse_with_port`] reads them.
+pub fn with_port(peer: &str, port: Option<u16>) -> String {
+    match port {
+        None => peer.to_owned(),
+        Some(port) if peer.contains(':') => format!("[{peer}]:{port}"),
+        Some(port) => format!("{peer}:{port}"),
+    }
+}
+
 impl Peer {
     /// Reads a domain of at least two parts, `*.` and such a domain, an IP address or a network; neither a scheme, a port nor
     /// a path.

@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use box_image::network::USUAL_PORTS;
 use box_image::plan::{NetworkPlan, PeerPlan};
 
 use crate::address::{PRIVATE, embedded, special};
 use crate::local::OWN;
 use crate::{Host, Local, Peer, Target};
-
-/// The ports of a rule that names none: those of HTTP and HTTPS.
-pub const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// Hosts, and their ports.
 #[derive(Debug, Clone, PartialEq, Eq)]

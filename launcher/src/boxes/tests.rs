@@ -271,7 +271,7 @@ fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
         log.write(&output(&piece), start);
     }
     log.write(&output(b"last words\n"), start);
-    assert!(written(&made.boxes()) <= 8 << 20);
+    assert!(written(&made.boxes()) <= usize::try_from(2 * log::MAX_FILE).unwrap());
     assert!(!logged(&made.boxes()).iter().any(|it| it.data == b"last words\n"), "no room yet");
     let due = log.due().unwrap();
     assert_eq!(due, start + Duration::from_secs(1));

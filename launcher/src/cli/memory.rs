@@ -1,5 +1,6 @@
 //! The message about a component that had too little memory.
 
+use box_image::size::written;
 use box_image::text::readable;
 use box_image::{ComponentName, RunPlan};
 
@@ -20,7 +21,7 @@ pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> Str
 /// Writes twice a limit as a Boxfile has it.
 fn declared(limit: u64) -> String {
     let mib = limit.div_ceil(1 << 20).saturating_mul(2);
-    if mib.is_multiple_of(1 << 10) { format!("{}GiB", mib >> 10) } else { format!("{mib}MiB") }
+    written(mib.saturating_mul(1 << 20))
 }
 
 /// Says that a machine which is larger than its box asks for gives its components no more memory.

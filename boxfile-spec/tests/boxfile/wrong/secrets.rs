@@ -354,3 +354,32 @@ fn no_message_shows_a_secret_of_a_faulty_line() {
         }
     }
 }
+
+#[test]
+fn no_more_secrets_and_variables_than_a_box_can_be_given() {
+    let declared = |secrets: usize, agent: usize, business: usize| {
+        let many = |line: &str, count| {
+            (0..count).map(|it| format!("    {line}{it}\n")).collect::<String>()
+        };
+        errors(&format!(
+            "box x\nagent {{\n    image \"oci:a\"\n{}}}\nbusiness {{\n    image \"oci:b\"\n{}}}\n{}",
+            many("env A", agent),
+            many("plain-env B", business),
+            many("secret S", secrets),
+        ))
+    };
+    for (found, at, message) in [
+        (declared(257, 0, 0), "secret S", "a box has at most 256 secrets"),
+        (
+            declared(0, 200, 57),
+            "plain-env B56",
+            "a box has at most 256 variables that are given at launch",
+        ),
+    ] {
+        assert!(found.starts_with(&format!("error: {message}\n")), "{found}");
+        assert!(found.contains(at) && found.matches("error: ").count() == 1, "{found}");
+    }
+    let most: String = (0..256).map(|it| format!("secret S{it}\n")).collect();
+    let text = format!("box x\nagent {{ image \"oci:a\"; }}\n{most}");
+    assert!(read(&[("Boxfile", &text)], None).boxfile.is_some());
+}

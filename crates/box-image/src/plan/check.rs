@@ -7,8 +7,8 @@ use thiserror::Error;
 use crate::capabilities::Capability;
 use crate::rules::{
     LEAST_ADDRESS_SPACE, LEAST_VM_MIB, MAX_CPU_WEIGHT, MAX_CPUS, MAX_FILES, MAX_GROUPS, MAX_PIDS,
-    MOST_BYTES, MOST_VM_MIB, NO_ID, PATH_MAX, is_grpc_service, is_label, is_name, is_normalized,
-    is_request_path, kernel_directory,
+    MOST_BYTES, MOST_VM_MIB, NAME_FORM, NO_ID, PATH_MAX, is_grpc_service, is_label, is_name,
+    is_normalized, is_request_path, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
 use crate::text::readable;
@@ -22,8 +22,6 @@ pub const PLAN_MAX: u64 = 1 << 20;
 /// The scratch disks that a box can declare: of a machine's devices ([`MAX_DEVICES`]), one is left for what a user adds.
 pub const MAX_SCRATCH: usize = 3;
 
-/// The reason of what has a name that [`is_name`] refuses.
-const NOT_A_NAME: &str = "a name has lower-case letters, digits and inner hyphens, at most 64";
 /// The reason of a port that nothing can listen at.
 const NO_PORT: &str = "a port is from 1 to 65535";
 
@@ -47,7 +45,7 @@ pub enum PlanError {
     #[error("it asks for {0} MiB of memory; {LEAST_VM_MIB} to {MOST_VM_MIB} are possible")]
     MachineMemory(u32),
     /// The box has a name that is none; holds it, safe for a terminal.
-    #[error("its name {0}: {NOT_A_NAME}")]
+    #[error("its name {0}: {NAME_FORM}")]
     Name(String),
     /// The components may take all of the machine's memory, and the kernel would end what it likes.
     #[error(

@@ -155,10 +155,12 @@ pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
-pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, check_secret};
+pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, TOO_MANY_SECRETS, check_secret};
 pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, WINDOW};
 pub use usage::{ComponentUsage, Measure, Usage};
-pub use variable::{MAX_VALUE, MAX_VARIABLES, Variable, VariableError, check_value};
+pub use variable::{
+    MAX_VALUE, MAX_VARIABLES, TOO_MANY_VARIABLES, Variable, VariableError, check_value,
+};
 
 /// Proves that init is the init of this boot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,6 +10,8 @@ use crate::SecretDelivery;
 
 /// The greatest number of secrets that a box has.
 pub const MAX_SECRETS: usize = 256;
+/// The fault of a box that has more.
+pub const TOO_MANY_SECRETS: &str = "a box has at most 256 secrets";
 /// The greatest length of a secret, in bytes.
 pub const MAX_SECRET: usize = MAX_OUTPUT;
 

@@ -6,6 +6,8 @@ use super::sizes::MAX_OUTPUT;
 
 /// The greatest number of variables that may be given to a box at launch, in both components together.
 pub const MAX_VARIABLES: usize = 256;
+/// The fault of a box that has more.
+pub const TOO_MANY_VARIABLES: &str = "a box has at most 256 variables that are given at launch";
 /// The greatest length of such a variable's value, in bytes.
 pub const MAX_VALUE: usize = MAX_OUTPUT;
 

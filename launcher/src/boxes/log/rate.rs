@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 
 use box_image::text;
 
+use super::MAX_FILE;
+
 /// The number of bytes that is written at once after a while in which little came, in bytes: as much as is kept.
-pub(super) const BURST: u64 = 8 << 20;
+pub(super) const BURST: u64 = 2 * MAX_FILE;
 /// The number of bytes that is written in a second, once that is used up, in bytes.
 pub(super) const PER_SECOND: u64 = 1 << 20;
 /// How much of what comes faster is held in memory, in bytes.

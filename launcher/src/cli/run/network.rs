@@ -7,7 +7,7 @@ use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::NotGiven;
-use egress_rules::Wanted;
+use egress_rules::{Wanted, with_port};
 use error_report::Problem;
 
 use super::RunArgs;
@@ -70,11 +70,7 @@ pub(super) fn notice(given: &Given, declared: &NetworkPlan, directory: &Path) ->
 
 /// Names the hosts of rules, as many as fit into a line or two.
 fn hosts(allow: &[PeerPlan], directory: &Path) -> String {
-    let name = |it: &PeerPlan| match it.port {
-        Some(port) if it.peer.contains(':') => format!("[{}]:{port}", it.peer),
-        Some(port) => format!("{}:{port}", it.peer),
-        None => it.peer.clone(),
-    };
+    let name = |it: &PeerPlan| with_port(&it.peer, it.port);
     let named: Vec<_> = allow.iter().take(MOST_NAMED).map(name).collect();
     let more = match allow.len() - named.len() {
         0 => String::new(),

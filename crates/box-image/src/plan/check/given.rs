@@ -4,11 +4,13 @@ use std::collections::HashSet;
 
 use crate::rules::{
     AtPlace, LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
-    apart, is_name, is_peer, is_place, is_variable, reserved_place, share_host_fault,
+    NAME_FORM, apart, is_name, is_peer, is_place, is_variable, reserved_place, share_host_fault,
 };
-use crate::wire::{MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, devices};
+use crate::wire::{
+    MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
+};
 
-use super::{MAX_SCRATCH, NO_PORT, NOT_A_NAME, PlanError};
+use super::{MAX_SCRATCH, NO_PORT, PlanError};
 use crate::plan::{
     Access, NetworkPlan, PeerPlan, RunPlan, Scope, SecretDelivery, SecretPlan, SkillMode,
 };
@@ -36,7 +38,7 @@ impl RunPlan {
         let mut names = HashSet::new();
         let wrong = self.skills.iter().find_map(|it| {
             let reason = if !is_name(&it.name) {
-                NOT_A_NAME
+                NAME_FORM
             } else if !it.is_sound() {
                 "its description, version or author is too long, or not of one line"
             } else if !names.insert(&it.name) {
@@ -89,7 +91,7 @@ impl RunPlan {
     /// Returns why nothing can be mounted at a place under a name for some components.
     fn wrong_place(&self, name: &str, guest: &str, scope: Scope) -> Option<&'static str> {
         if !is_name(name) {
-            Some(NOT_A_NAME)
+            Some(NAME_FORM)
         } else if !is_place(guest) {
             Some("its place is not absolute and normalized")
         } else if reserved_place(guest).is_some() {
@@ -131,7 +133,7 @@ impl RunPlan {
     fn wrong_secret(&self) -> Option<PlanError> {
         let wrong = self.secrets.iter().enumerate().find_map(|(at, it)| {
             let reason = if at >= MAX_SECRETS {
-                "a box has at most 256 secrets"
+                TOO_MANY_SECRETS
             } else if !is_variable(&it.name) {
                 "its name is not that of a variable"
             } else if self.secrets[..at].iter().any(|other| other.name == it.name) {
@@ -161,7 +163,7 @@ impl RunPlan {
         let mut before = None;
         self.launch_variables().enumerate().find_map(|(at, (component, name))| {
             let reason = if at >= MAX_VARIABLES {
-                "a box has at most 256 variables that are given at launch"
+                TOO_MANY_VARIABLES
             } else if !is_variable(name) {
                 "its name is not that of a variable"
             } else if before.replace((component, name)).is_some_and(|it| it >= (component, name)) {

@@ -213,7 +213,7 @@ fn a_plan_is_as_long_as_init_reads_and_no_longer() {
 #[test]
 fn a_box_has_a_name() {
     for name in ["", "../up", "Demo", "a b", "\u{1b}[2J", &"x".repeat(65)] {
-        let form = "a name has lower-case letters, digits and inner hyphens, at most 64";
+        let form = crate::rules::NAME_FORM;
         let refused = refusal(|plan| name.clone_into(&mut plan.name));
         assert_eq!(refused, format!("its name {name:?}: {form}"));
     }

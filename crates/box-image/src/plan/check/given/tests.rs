@@ -153,7 +153,7 @@ fn a_share_proposes_a_directory_below_and_no_other() {
 #[test]
 fn a_share_has_a_name_a_place_and_somebody_who_sees_it() {
     let refusal = |shares: &[SharePlan]| refusal(|plan| plan.shares = shares.to_vec());
-    let form = "a name has lower-case letters, digits and inner hyphens, at most 64";
+    let form = crate::rules::NAME_FORM;
     assert_eq!(refusal(&[share("a=b", "/a", None)]), format!("its share \"a=b\": {form}"));
     let place = "its place is one of the guest's own, as /proc and /a3s/skills are";
     assert_eq!(refusal(&[share("a", "/task/x", None)]), format!("its share \"a\": {place}"));
@@ -212,7 +212,7 @@ fn what_is_mounted_hides_nothing_else() {
 fn a_skill_has_a_name_of_a_directory_and_texts_of_one_line() {
     let refusal = |skills: &[SkillPlan]| refusal(|plan| plan.skills = skills.to_vec());
     let baked = |name: &str| skill(name, SkillMode::Baked);
-    let form = "a name has lower-case letters, digits and inner hyphens, at most 64";
+    let form = crate::rules::NAME_FORM;
     for name in ["", "..", "../../proc", "a/b", "A"] {
         assert_eq!(refusal(&[baked(name)]), format!("its skill {name:?}: {form}"));
     }
