@@ -20,7 +20,7 @@ pub struct Request<'a> {
     pub boxfile: &'a Boxfile,
     /// The directory that the Boxfile's relative paths start from.
     pub base: &'a Path,
-    /// What belongs to the checkout, and nothing else is read.
+    /// The bounds of the checkout: nothing outside of them is read.
     pub checkout: Bounds,
     /// The platform to build for.
     pub platform: Platform,

@@ -23,7 +23,7 @@ pub struct LockFile {
 #[derive(Debug, Clone)]
 pub struct LockPlace {
     path: PathBuf,
-    /// What a lock lies in that nobody named.
+    /// The directory of a lock that was found, and that nobody named.
     found_in: Option<Bounds>,
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::fstat;
 
-/// What a file or directory is, whatever its path: two paths with the same identity lead to the same.
+/// The identity of a file or directory, whatever its path: two paths with the same identity lead to the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     device: u64,

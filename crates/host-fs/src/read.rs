@@ -128,7 +128,7 @@ pub fn text(path: &Path, bytes: Vec<u8>) -> Result<String, FileError> {
     })
 }
 
-/// What is wrong with a text in which [`utf16`] finds one of UTF-16.
+/// The fault of a text in which [`utf16`] finds one of UTF-16.
 pub const UTF_16: &str = "it is UTF-16, not UTF-8";
 
 /// Returns what bytes say as UTF-16, as some editors save a text; `None` if they do not begin with its byte order mark.

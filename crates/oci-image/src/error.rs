@@ -9,8 +9,7 @@ use boxfile_spec::Platform;
 use host_fs::FileError;
 use oci_registry::RegistryError;
 
-use super::archive::LFS_POINTER;
-use super::form::{Form, Found};
+use super::form::{Form, Found, LFS_POINTER};
 
 /// An error of reading an image. A `place` is where the image was looked for, an `at` where one of its
 /// files or blobs is, and a `what` what that should be; all are for people.

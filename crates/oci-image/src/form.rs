@@ -5,7 +5,8 @@ use std::fmt;
 use box_image::named_enum;
 use boxfile_spec::ImageRef;
 
-use super::archive::LFS_POINTER;
+/// The words for a pointer of Git LFS.
+pub const LFS_POINTER: &str = "a pointer of Git LFS, not the file itself";
 
 named_enum! {
     /// A form in which images come.

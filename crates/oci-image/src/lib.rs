@@ -56,11 +56,11 @@ use boxfile_spec::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;
-pub use archive::{LFS_POINTER, compressed, is_lfs_pointer};
+pub use archive::{compressed, is_lfs_pointer};
 pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;
-pub use form::{Form, Found};
+pub use form::{Form, Found, LFS_POINTER};
 use image::Home;
 pub use image::{Image, Mislabelled};
 use layout::Layout;

@@ -158,8 +158,10 @@ fn a_home_below_the_checkout_is_not_read() {
     host.checkout.write("Boxfile", format!("{agent}file \"own\" to=\"/a\"\n    health{rest}"));
     let ran = host.run("", &["check"]);
     assert_eq!(ran.code, 0, "{}", ran.notes);
-    host.checkout.write("Boxfile", format!("{agent}file \".\" to=\"/a\"\n    health{rest}"));
-    let ran = host.run("", &["check"]);
+    host.checkout.write("outer/home/secret", CANARY);
+    host.checkout.write("Boxfile", format!("{agent}file \"outer\" to=\"/a\"\n    health{rest}"));
+    let mut command = host.checkout.boxbuild(&["check"]);
+    let ran = Ran::of(command.env("HOME", host.checkout.path("outer/home")));
     assert!(ran.code == 1 && ran.notes.contains("is a home directory"), "{}", ran.notes);
 }
 

@@ -1,4 +1,4 @@
-//! What a reader keeps to: a directory, without the homes that lie below it.
+//! The bounds of a reader: a directory, without the homes that lie below it.
 
 use std::io;
 use std::os::fd::OwnedFd;

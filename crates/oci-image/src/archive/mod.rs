@@ -38,8 +38,6 @@ const OTHERS: [(&[u8], &str); 8] = [
 ];
 /// How a pointer of Git LFS begins (its specification, "The Pointer").
 const LFS_START: &[u8] = b"version https://git-lfs.github.com/spec/";
-/// What such a file is, for people.
-pub const LFS_POINTER: &str = "a pointer of Git LFS, not the file itself";
 /// Where a tar header says that it is one (POSIX pax(1), "ustar Interchange Format").
 const USTAR: std::ops::Range<usize> = 257..262;
 
