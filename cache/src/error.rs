@@ -14,7 +14,8 @@ pub enum StoreError {
     /// The operating system refused something.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file system of the store in this directory is full, or the user's quota on it is.
+    /// The file system of the store in this directory is full, or nearly (a twentieth of it stays free for others, at most
+    /// 1 GiB), or the user's quota on it is.
     #[error("no space left in the store {}", .0.display())]
     Full(PathBuf),
     /// The directory holds something else, or the store of another version.

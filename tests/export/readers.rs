@@ -19,7 +19,7 @@ use oci_layer::{Action, Change, Compression, LayerIndex, LayerSource, Limits, de
 
 /// Makes a tree of entries in the order in which their directories come before them.
 fn tree(changes: Vec<Change>) -> Tree {
-    applied(&LayerIndex { changes, contents: Vec::new() })
+    applied(&LayerIndex { changes, contents: Vec::new(), archive_size: 0 })
 }
 
 fn applied(index: &LayerIndex) -> Tree {

@@ -8,7 +8,7 @@ use box_image::ComponentName;
 use boxfile_spec::Span;
 use oci_image::Image;
 use oci_layer::{
-    DECODER_EPOCH, LayerError, LayerErrorKind, LayerIndex, LayerSource, Limits, Total,
+    DECODER_EPOCH, IndexError, LayerError, LayerErrorKind, LayerIndex, LayerSource, Limits, Total,
 };
 
 use super::inputs::{Inputs, access};
@@ -46,11 +46,7 @@ pub(super) fn decode_all(
         image.layers.iter().map(|layer| Job { component: *component, image, layer })
     });
     let total = Total::of_blobs(blob_bytes(inputs));
-    let recalled = total.read(
-        jobs.clone(),
-        |job| recall(store, &key(job.layer)),
-        |layer| layer.as_ref().map(|layer| &layer.index),
-    )?;
+    let recalled = total.read(jobs.clone(), |job| recall(store, &key(job.layer), &total))?;
     let is_missing = |job: &Job<'_>| recalled[&job.layer.diff_id].is_none();
     let missing: Vec<_> = jobs.clone().filter(is_missing).collect();
     fetch(resolved, &missing)?;
@@ -59,7 +55,7 @@ pub(super) fn decode_all(
             missing.iter().map(|it| (it.layer.diff_id, it.layer.size)).collect();
         resolved.report(Step::Decode { layers: sizes.len(), bytes: sizes.values().sum() });
     }
-    let new = total.read(missing, |job| decode_one(job, resolved, &total), |_| None)?;
+    let new = total.read(missing, |job| decode_one(job, resolved, &total))?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
     // A layer may be there several times.
@@ -94,7 +90,7 @@ impl Resolved<'_> {
         let mut missing = Vec::new();
         for (component, image) in &inputs.images {
             for layer in &image.layers {
-                if recall(store, &key(layer))?.is_none() {
+                if !is_decoded(layer, store)? {
                     missing.push(Job { component: *component, image, layer });
                 }
             }
@@ -161,7 +157,7 @@ pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
 
 /// Returns `true` if the store has the layer decoded.
 pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, BuildError> {
-    Ok(recall(store, &key(layer))?.is_some())
+    Ok(recall(store, &key(layer), &Total::default())?.is_some())
 }
 
 /// Returns the key under which the store has a decoded layer: what it decodes to follows from its
@@ -172,16 +168,40 @@ fn key(layer: &LayerSource) -> ActionKey {
 
 /// Returns a layer that was decoded before, if its index is whole and its data is as long as that
 /// says; decoding it again mends what is damaged. The data is verified content by content when it
-/// is read.
-fn recall(store: &Store, key: &ActionKey) -> Result<Option<DecodedLayer>, BuildError> {
+/// is read. The layer is added to `total` while its index is read.
+fn recall(
+    store: &Store,
+    key: &ActionKey,
+    total: &Total,
+) -> Result<Option<DecodedLayer>, BuildError> {
     let Some(record) = store.action(key)? else { return Ok(None) };
     let Ok(index) = <[u8; 32]>::try_from(record) else { return Ok(None) };
-    let index = match store.read(&Digest::from_bytes(index)) {
-        Ok(index) => LayerIndex::decode(&index).ok(),
-        Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => None,
-        Err(error) => return Err(error.into()),
+    let Some(index) = recall_index(store, &Digest::from_bytes(index), total)? else {
+        return Ok(None);
     };
     let size = store.open_data(key).ok().and_then(|data| data.metadata().ok());
-    let whole = |index: &LayerIndex| size.is_some_and(|it| it.len() == index.data_size());
-    Ok(index.filter(whole).map(|index| DecodedLayer { index, pack: Pack::Layer(*key) }))
+    if size.is_none_or(|it| it.len() != index.data_size()) {
+        total.remove(&index);
+        return Ok(None);
+    }
+    Ok(Some(DecodedLayer { index, pack: Pack::Layer(*key) }))
+}
+
+/// Reads the index of a layer, if it is whole.
+fn recall_index(
+    store: &Store,
+    blob: &Digest,
+    total: &Total,
+) -> Result<Option<LayerIndex>, BuildError> {
+    let Some(size) = store.size(blob) else { return Ok(None) };
+    let read = || match store.read(blob) {
+        Ok(bytes) => Ok(Some(LayerIndex::decode(&bytes, total))),
+        Err(StoreError::Damaged { .. } | StoreError::Missing(_)) => Ok(None),
+        Err(error) => Err(error),
+    };
+    match total.with_room(size, read)? {
+        Some(Ok(index)) => Ok(Some(index)),
+        Some(Err(IndexError::Together(excess))) => Err(excess.into()),
+        Some(Err(IndexError::Damaged)) | None => Ok(None),
+    }
 }

@@ -1,7 +1,7 @@
 //! The stored form of a [`LayerIndex`].
 //!
-//! `"boxbuild layer 1\n"`, then the number of changes and each change, then the number of contents
-//! and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:
+//! `"boxbuild layer 2\n"`, the bytes of the archive as a u64, then the number of changes and each change, then the
+//! number of contents and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:
 //!
 //! ```text
 //! change   path, tag u8: 0 whiteout, 1 opaque, 2 hard link (target), others as in [`encoding`]
@@ -14,24 +14,31 @@ use std::io;
 
 use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
-use super::{Action, Change, LayerIndex};
+use super::path::Directories;
+use super::{Action, Change, Excess, LayerIndex, Total};
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
-pub const DECODER_EPOCH: u32 = 4;
+pub const DECODER_EPOCH: u32 = 5;
 
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
-const MAGIC: &[u8] = b"boxbuild layer 1\n";
+const MAGIC: &[u8] = b"boxbuild layer 2\n";
 
-/// The bytes are no index of this version.
+/// A stored index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the stored index of a layer is damaged")]
-pub struct IndexError;
+pub enum IndexError {
+    /// The bytes are no index of this version.
+    #[error("the stored index of a layer is damaged")]
+    Damaged,
+    /// With the other layers, the layer is too much.
+    #[error(transparent)]
+    Together(#[from] Excess),
+}
 
 impl From<Truncated> for IndexError {
     fn from(_: Truncated) -> Self {
-        Self
+        Self::Damaged
     }
 }
 
@@ -50,6 +57,7 @@ impl LayerIndex {
             out.0.clear();
             Ok::<_, io::Error>(())
         };
+        out.u64(self.archive_size);
         out.length(self.changes.len());
         for change in &self.changes {
             out.bytes(&change.path);
@@ -65,21 +73,26 @@ impl LayerIndex {
         pass_on(&mut out, 0)
     }
 
-    /// Reads the stored form.
+    /// Reads the stored form, and adds the layer to `total` while it is read, as [`Total::decode`] does.
     ///
     /// # Errors
-    /// [`IndexError`] for anything that [`LayerIndex::write`] does not write.
-    pub fn decode(bytes: &[u8]) -> Result<Self, IndexError> {
-        let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError)?);
-        let mut index = Self::default();
+    /// [`IndexError::Damaged`] for anything that [`LayerIndex::write`] does not write; [`IndexError::Together`] if the layers
+    /// are too much together.
+    pub fn decode(bytes: &[u8], total: &Total) -> Result<Self, IndexError> {
+        let mut input = Reader::new(bytes.strip_prefix(MAGIC).ok_or(IndexError::Damaged)?);
+        let mut index = Self { archive_size: input.u64()?, ..Self::default() };
+        total.unpack(index.archive_size)?;
+        let mut directories = Directories::default();
         for _ in 0..input.u32()? {
             let path = input.bytes()?.to_vec();
-            index.changes.push(Change { path, action: action(&mut input)? });
+            let change = Change { path, action: action(&mut input)? };
+            total.add_change(&change, directories.implied_by(&change))?;
+            index.changes.push(change);
         }
         for _ in 0..input.u32()? {
             index.contents.push((input.content()?, input.u64()?));
         }
-        if input.is_empty() { Ok(index) } else { Err(IndexError) }
+        if input.is_empty() { Ok(index) } else { Err(IndexError::Damaged) }
     }
 }
 
@@ -171,21 +184,25 @@ mod tests {
         let path = proptest::collection::vec(any::<u8>(), 0..9);
         let change = (path, action()).prop_map(|(path, action)| Change { path, action });
         let content = proptest::collection::vec((content(), any::<u64>()), 0..9);
-        let lists = (proptest::collection::vec(change, 0..9), content);
-        lists.prop_map(|(changes, contents)| LayerIndex { changes, contents })
+        let lists = (proptest::collection::vec(change, 0..9), content, any::<u64>());
+        lists.prop_map(|(changes, contents, archive_size)| LayerIndex {
+            changes,
+            contents,
+            archive_size,
+        })
     }
 
     proptest! {
         #[test]
         fn an_index_reads_back(index in index()) {
-            prop_assert_eq!(LayerIndex::decode(&encoded(&index)), Ok(index));
+            prop_assert_eq!(LayerIndex::decode(&encoded(&index), &Total::default()), Ok(index));
         }
 
         #[test]
         fn damage_is_an_error_and_never_a_panic(index in index(), at in any::<prop::sample::Index>()) {
             let bytes = encoded(&index);
             let cut = at.index(bytes.len());
-            prop_assert_eq!(LayerIndex::decode(&bytes[..cut]), Err(IndexError));
+            prop_assert_eq!(LayerIndex::decode(&bytes[..cut], &Total::default()), Err(IndexError::Damaged));
         }
     }
 }

@@ -14,7 +14,7 @@ use super::path::{Directories, Marker, marker, normalize};
 use super::read::{Finished, HashingReader};
 use super::stream::Stream;
 use super::total::Total;
-use super::zstd::MAGIC as ZSTD_MAGIC;
+use super::zstd::{MAGIC as ZSTD_MAGIC, is_skippable};
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Limits};
 use crate::error::{malformed, refused, too_large};
 
@@ -35,11 +35,9 @@ impl Compression {
     /// bytes as well, but passes a blob on as it is if it has OCI's media type for uncompressed layers
     /// (`compressedHandler` in <https://github.com/containerd/containerd/blob/main/core/diff/stream.go>).
     pub fn of_start(start: &[u8]) -> Self {
-        // A skippable frame may come first (RFC 8878, section 3.1.2).
-        let is_skippable = matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]);
         if start.starts_with(&GZIP_MAGIC) {
             Self::Gzip
-        } else if start.starts_with(&ZSTD_MAGIC) || is_skippable {
+        } else if start.starts_with(&ZSTD_MAGIC) || is_skippable(start) {
             Self::Zstd
         } else {
             Self::None
@@ -93,7 +91,7 @@ pub fn decode(
     pack: &mut impl Write,
     limits: &Limits,
 ) -> Result<LayerIndex, LayerError> {
-    decode_within(&Total::default(), source, blob, pack, limits)
+    Total::default().decode(source, blob, pack, limits)
 }
 
 impl Total {
@@ -109,42 +107,33 @@ impl Total {
         pack: &mut impl Write,
         limits: &Limits,
     ) -> Result<LayerIndex, LayerError> {
-        decode_within(self, source, blob, pack, limits)
-    }
-}
-
-/// Reads a layer as [`decode`] does, and counts it with other layers while it is read.
-fn decode_within(
-    total: &Total,
-    source: &LayerSource,
-    blob: impl Read + Send,
-    pack: &mut impl Write,
-    limits: &Limits,
-) -> Result<LayerIndex, LayerError> {
-    let limits = &limits.of_blob(source.size);
-    let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
-    let mut blob = HashingReader::new(blob, source.size);
-    let (index, plain) = std::thread::scope(|scope| {
-        let (stream, unpacking) = Stream::start(scope, &mut blob, limits.archive_bytes, total);
-        let (index, plain) = read_archive(source, stream, pack, limits, total);
-        // What is refused is not unpacked to its end: unpacking ends where nobody reads.
-        let plain = index.is_ok().then(move || plain.finish());
-        let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
-        let unpacked = unpacking.map_or(Ok(()), |thread| thread.join().map_err(|_| fail(ended())));
-        unpacked.map(|()| (index, plain))
-    })?;
-    // Nor is what is too large read to its end only to be hashed.
-    let is_too_large = |error: &LayerError| {
-        matches!(*error.kind, LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_))
-    };
-    if index.as_ref().is_err_and(is_too_large) {
-        return index;
-    }
-    // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
-    match (index, verify(source, plain, blob, limits)) {
-        (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
-        (_, Err(kind)) => Err(fail(kind)),
-        (Ok(index), Ok(())) => Ok(index),
+        let limits = &limits.of_blob(source.size);
+        let fail = |kind| LayerError { layer: source.digest, entry: None, kind: Box::new(kind) };
+        let mut blob = HashingReader::new(blob, source.size);
+        let (index, plain) = std::thread::scope(|scope| {
+            let (stream, unpacking) = Stream::start(scope, &mut blob, limits.archive_bytes, self);
+            let (index, plain) = read_archive(source, stream, pack, limits, self);
+            // What is refused is not unpacked to its end: unpacking ends where nobody reads.
+            let plain = index.is_ok().then(move || plain.finish());
+            let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
+            let unpacked =
+                unpacking.map_or(Ok(()), |thread| thread.join().map_err(|_| fail(ended())));
+            unpacked.map(|()| (index, plain))
+        })?;
+        let archive_size = plain.as_ref().map_or(0, |plain| plain.count);
+        // Nor is what is too large read to its end only to be hashed.
+        let is_too_large = |error: &LayerError| {
+            matches!(*error.kind, LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_))
+        };
+        if index.as_ref().is_err_and(is_too_large) {
+            return index;
+        }
+        // A damaged blob makes the archive unreadable, too; the digest tells more than the parser.
+        match (index, verify(source, plain, blob, limits)) {
+            (Err(error), Ok(()) | Err(LayerErrorKind::Unreadable(_))) => Err(error),
+            (_, Err(kind)) => Err(fail(kind)),
+            (Ok(index), Ok(())) => Ok(LayerIndex { archive_size, ..index }),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod metadata;
 mod path;
 mod pax;
 mod read;
+mod room;
 mod stream;
 mod total;
 mod zstd;
@@ -43,6 +44,8 @@ pub struct LayerIndex {
     pub changes: Vec<Change>,
     /// Where each content lies in the layer's pack; in the archive's order.
     pub contents: Vec<(Content, u64)>,
+    /// Bytes of the uncompressed archive.
+    pub archive_size: u64,
 }
 
 impl LayerIndex {

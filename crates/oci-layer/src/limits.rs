@@ -104,6 +104,15 @@ impl Action {
     }
 }
 
+/// Bytes of a name that [`LEAF_MEMORY`] and [`NAME_MEMORY`] include.
+const NAME_INCLUDED: usize = 40;
+
+/// Returns the bytes of memory that a long name takes beside its path: the tree, its listing and the writer of the rootfs
+/// each have it.
+pub(super) const fn name_memory(name: &[u8]) -> usize {
+    2 * name.len().saturating_sub(NAME_INCLUDED)
+}
+
 /// Returns what extended attributes take of memory.
 pub(super) fn attributes(meta: &Meta) -> usize {
     if meta.xattrs.is_empty() { 0 } else { ATTRIBUTES_MEMORY + 2 * meta.xattrs_cost() }

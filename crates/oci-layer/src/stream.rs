@@ -11,8 +11,9 @@ use box_digest::{Hasher, Sha256};
 use super::decode::{Compression, START};
 use super::gzip::Gzip;
 use super::read::{Finished, hash};
+use super::room::Room;
 use super::total::Total;
-use super::zstd::{Windows, Zstd};
+use super::zstd::Zstd;
 
 /// Bytes of a piece: small enough for the processor's caches, large enough to be worth a message.
 const PIECE: usize = 128 << 10;
@@ -60,7 +61,7 @@ impl<'scope> Stream<'scope> {
         limit: u64,
         total: &'scope Total,
     ) -> (Self, Option<ScopedJoinHandle<'scope, ()>>) {
-        let (source, unpacking) = ahead(scope, unpacked(blob, &total.windows));
+        let (source, unpacking) = ahead(scope, unpacked(blob, &total.room));
         let hasher = Hasher::default();
         let (piece, position, failed) = (Vec::new(), 0, None);
         (Self { source, total, piece, position, hasher, limit, failed }, unpacking)
@@ -101,7 +102,7 @@ impl<'scope> Stream<'scope> {
                 piece
             }
         };
-        self.total.unpack(self.piece.len()).map_err(io::Error::other)?;
+        self.total.unpack(self.piece.len() as u64).map_err(io::Error::other)?;
         hash(&mut self.hasher, &self.piece, self.limit)
     }
 }
@@ -133,7 +134,7 @@ fn ahead<'scope>(
 }
 
 /// Returns what a blob unpacks to, which its first bytes decide.
-fn unpacked<'scope>(blob: impl Read + Send + 'scope, windows: &'scope Windows) -> Plain<'scope> {
+fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plain<'scope> {
     let mut blob = BufReader::with_capacity(PIECE, blob);
     let mut start = Vec::new();
     let read = blob.by_ref().take(START as u64).read_to_end(&mut start);
@@ -142,7 +143,7 @@ fn unpacked<'scope>(blob: impl Read + Send + 'scope, windows: &'scope Windows) -
     match compression {
         Compression::None => Box::new(blob),
         Compression::Gzip => Box::new(Gzip::new(blob)),
-        Compression::Zstd => Box::new(Zstd::new(blob, windows)),
+        Compression::Zstd => Box::new(Zstd::new(blob, room)),
     }
 }
 

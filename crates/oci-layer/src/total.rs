@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use box_digest::Digest;
 use box_tree::listing::METADATA_BYTES_MAX;
+use box_tree::path::split;
 use rayon::prelude::*;
 
-use super::limits::directories_memory;
+use super::limits::{directories_memory, name_memory};
 use super::path::Directories;
-use super::zstd::Windows;
+use super::room::Room;
 use super::{Change, Excess, LayerIndex, LayerSource};
 
 /// How many entries the layers may have together, each as often as it is applied. Real images have a
@@ -36,7 +37,7 @@ pub struct Total {
     memory: AtomicUsize,
     unpacked: AtomicU64,
     unpacked_max: u64,
-    pub(super) windows: Windows,
+    pub(super) room: Room,
 }
 
 impl Default for Total {
@@ -48,7 +49,7 @@ impl Default for Total {
             memory: AtomicUsize::new(0),
             unpacked: AtomicU64::new(0),
             unpacked_max: u64::MAX,
-            windows: Windows::default(),
+            room: Room::default(),
         }
     }
 }
@@ -71,13 +72,22 @@ impl Total {
         total
     }
 
-    /// Adds a layer that is in memory.
-    fn add(&self, layer: &LayerIndex) {
+    /// Takes a layer back that was added, and is not used after all.
+    pub fn remove(&self, layer: &LayerIndex) {
         let mut directories = Directories::default();
-        let add = |change| self.add_change(change, directories.implied_by(change));
-        // What is too much is found by whoever checks.
-        layer.changes.iter().map(add).take_while(Result::is_ok).for_each(drop);
-        self.unpacked.fetch_add(layer.data_size(), Ordering::Relaxed);
+        for change in &layer.changes {
+            let memory = change_memory(change, directories.implied_by(change));
+            self.entries.fetch_sub(1, Ordering::Relaxed);
+            self.bytes.fetch_sub(change.cost(), Ordering::Relaxed);
+            self.memory.fetch_sub(memory, Ordering::Relaxed);
+        }
+        self.unpacked.fetch_sub(layer.archive_size, Ordering::Relaxed);
+    }
+
+    /// Does work that needs so many bytes of memory for a while: it waits until other work leaves room for them.
+    pub fn with_room<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
+        let _room = self.room.take(bytes);
+        work()
     }
 
     /// Adds a change, and so many directories that it implies.
@@ -87,7 +97,7 @@ impl Total {
     pub(super) fn add_change(&self, change: &Change, implied: usize) -> Result<(), Excess> {
         self.entries.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(change.cost(), Ordering::Relaxed);
-        self.add_memory(change.path.len() + change.action.memory() + directories_memory(implied))?;
+        self.add_memory(change_memory(change, implied))?;
         self.check()
     }
 
@@ -104,8 +114,8 @@ impl Total {
     ///
     /// # Errors
     /// [`Excess`].
-    pub(super) fn unpack(&self, bytes: usize) -> Result<(), Excess> {
-        self.unpacked.fetch_add(bytes as u64, Ordering::Relaxed);
+    pub(super) fn unpack(&self, bytes: u64) -> Result<(), Excess> {
+        self.unpacked.fetch_add(bytes, Ordering::Relaxed);
         self.check()
     }
 
@@ -129,8 +139,8 @@ impl Total {
         Ok(())
     }
 
-    /// Reads layers, several at a time and the first of each diff_id, and adds the index of what was
-    /// not added while it was read. Once the total is exceeded, no further layer is begun.
+    /// Reads layers, several at a time and the first of each diff_id. `read` adds each to this total. Once the total is
+    /// exceeded, no further layer is begun.
     ///
     /// # Errors
     /// [`Excess`], else the error of the first layer by diff_id, however many threads there are.
@@ -138,7 +148,6 @@ impl Total {
         &self,
         layers: impl IntoIterator<Item = L>,
         read: impl Fn(&L) -> Result<T, E> + Sync,
-        index: impl Fn(&T) -> Option<&LayerIndex> + Sync,
     ) -> Result<BTreeMap<Digest, T>, E> {
         let mut distinct = BTreeMap::new();
         for layer in layers {
@@ -149,14 +158,19 @@ impl Total {
         layers.sort_by_key(|(_, layer)| Reverse(layer.as_ref().size));
         let read_one = |(id, layer): (Digest, L)| {
             self.check()?;
-            let read = read(&layer);
-            read.iter().filter_map(&index).for_each(|index| self.add(index));
-            Ok((id, read))
+            Ok((id, read(&layer)))
         };
         let read = layers.into_iter().par_bridge().map(read_one);
         let read = read.collect::<Result<BTreeMap<_, Result<T, E>>, E>>()?;
         read.into_iter().map(|(id, read)| Ok((id, read?))).collect()
     }
+}
+
+/// Returns the bytes of memory that a change takes which implies so many directories.
+fn change_memory(change: &Change, implied: usize) -> usize {
+    let (_, name) = split(&change.path);
+    let path = change.path.len() + name_memory(name);
+    path + change.action.memory() + directories_memory(implied)
 }
 
 /// Returns the fact that layers have more than `limit` of `what`.
@@ -167,7 +181,7 @@ const fn excess(what: &'static str, limit: u64) -> Excess {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, Change, Compression};
+    use crate::{Action, Change, Compression, IndexError};
 
     fn layer(number: u8) -> LayerSource {
         let digest = Digest::from_bytes([number; 32]);
@@ -181,14 +195,15 @@ mod tests {
         entries: usize,
         path: &[u8],
     ) -> (usize, Result<(), Excess>) {
-        let calls = AtomicUsize::new(0);
+        let (calls, total) = (AtomicUsize::new(0), Total::default());
         let read = |_: &&LayerSource| {
             calls.fetch_add(1, Ordering::Relaxed);
             let change = Change { path: path.to_vec(), action: Action::Whiteout };
-            Ok(LayerIndex { changes: vec![change; entries], contents: Vec::new() })
+            (0..entries).try_for_each(|_| total.add_change(&change, 0))?;
+            Ok(LayerIndex { changes: vec![change; entries], contents: Vec::new(), archive_size: 0 })
         };
-        let found = Total::default()
-            .read(layers, read, |index| Some(index))
+        let found = total
+            .read(layers, read)
             .and_then(|found| Total::of(layers.iter().map(|layer| &found[&layer.diff_id])).check());
         (calls.into_inner(), found)
     }
@@ -248,6 +263,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_back_is_as_if_it_had_not_been_there() {
+        let total = Total::of_blobs(0);
+        let change =
+            |path: &str| Change { path: path.into(), action: Action::HardLink(b"f".to_vec()) };
+        let changes = vec![change("a/b/c"), change(&"n".repeat(255)), change("a/b/d")];
+        let index =
+            LayerIndex { changes, contents: Vec::new(), archive_size: SMALL_UNPACKED_BYTES };
+        let mut stored = Vec::new();
+        index.write(&mut stored).unwrap();
+        let read = || LayerIndex::decode(&stored, &total);
+        assert_eq!(read(), Ok(index.clone()));
+        assert!(matches!(read(), Err(IndexError::Together(_))));
+        let total = Total::of_blobs(0);
+        for _ in 0..3 {
+            let index = LayerIndex::decode(&stored, &total).unwrap();
+            total.remove(&index);
+        }
+        let left = [total.entries, total.bytes, total.memory].map(AtomicUsize::into_inner);
+        assert_eq!((left, total.unpacked.into_inner()), ([0; 3], 0));
+    }
+
+    #[test]
     fn archives_grow_with_their_blobs() {
         let most = |blobs, bytes: u64| {
             let total = Total::of_blobs(blobs);
@@ -267,7 +304,7 @@ mod tests {
     fn of_several_refused_layers_the_first_by_digest_is_reported() {
         let layers: Vec<_> = (1..=64).rev().map(layer).collect();
         let refuse = |layer: &&LayerSource| Err::<LayerIndex, _>(Refused::Layer(layer.diff_id));
-        let found = Total::default().read(&layers, refuse, |index| Some(index)).unwrap_err();
+        let found = Total::default().read(&layers, refuse).unwrap_err();
         assert_eq!(found, Refused::Layer(layer(1).diff_id));
     }
 

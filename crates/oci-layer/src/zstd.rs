@@ -2,11 +2,12 @@
 
 use std::io::{self, BufRead, Read};
 use std::mem;
-use std::sync::{Condvar, Mutex, PoisonError};
 
 use zstd::Decoder;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{MAGICNUMBER, get_error_name};
+
+use super::room::{Room, Taken};
 
 /// How a frame begins.
 pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
@@ -18,49 +19,14 @@ const WINDOW_LOG_MAX: u32 = 27;
 const WINDOW_TOO_LARGE: usize =
     (ZSTD_ErrorCode::ZSTD_error_frameParameter_windowTooLarge as usize).wrapping_neg();
 
-/// Bytes of all windows that are in memory at one time, however many layers are read: one of the largest
-/// and four of those that `zstd -19` makes. A frame whose window has no room waits for another one to end.
-pub(crate) const WINDOWS_MAX: u64 = 160 << 20;
 /// Bytes of the longest header of a frame, its magic number included (RFC 8878, 3.1.1).
 const HEADER_MAX: usize = 18;
-
-/// The memory of the windows of all streams that are read at one time.
-#[derive(Debug, Default)]
-pub(crate) struct Windows {
-    taken: Mutex<u64>,
-    given_back: Condvar,
-}
-
-impl Windows {
-    /// Waits until there is room for a window. A stream has one at a time, so that nobody waits for itself.
-    fn take(&self, bytes: u64) -> Taken<'_> {
-        let bytes = bytes.min(WINDOWS_MAX);
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let no_room = |taken: &mut u64| *taken + bytes > WINDOWS_MAX;
-        let taken = self.given_back.wait_while(taken, no_room);
-        *taken.unwrap_or_else(PoisonError::into_inner) += bytes;
-        Taken { windows: self, bytes }
-    }
-}
-
-/// Room for a window, which is given back when this is dropped.
-struct Taken<'w> {
-    windows: &'w Windows,
-    bytes: u64,
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        *self.windows.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.windows.given_back.notify_all();
-    }
-}
 
 /// Reads the content of all frames of a stream; skippable frames are passed over. After the last one
 /// there must be nothing.
 pub(super) struct Zstd<'w, R: BufRead> {
     state: State<'w, R>,
-    windows: &'w Windows,
+    room: &'w Room,
 }
 
 enum State<'w, R: BufRead> {
@@ -73,14 +39,18 @@ enum State<'w, R: BufRead> {
 
 impl<'w, R: BufRead> Zstd<'w, R> {
     /// Starts at the first frame.
-    pub(super) const fn new(stream: R, windows: &'w Windows) -> Self {
+    pub(super) const fn new(stream: R, room: &'w Room) -> Self {
         let stream = Ahead { read: Vec::new(), position: 0, inner: stream };
-        Self { state: State::Start(stream), windows }
+        Self { state: State::Start(stream), room }
     }
 
     /// Enters the frame at which the stream is.
     fn enter(&self, mut stream: Ahead<R>) -> io::Result<State<'w, R>> {
-        let taken = self.windows.take(window(stream.look(HEADER_MAX)?));
+        let header = stream.look(HEADER_MAX)?;
+        if !is_frame(header) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, OTHER_FORMAT));
+        }
+        let taken = self.room.take(window(header));
         let mut decoder = Decoder::with_buffer(stream)?.single_frame();
         decoder.window_log_max(WINDOW_LOG_MAX)?;
         Ok(State::Within(Box::new(decoder), taken))
@@ -125,6 +95,21 @@ fn named(error: io::Error) -> io::Error {
         error.kind(),
         "its zstd window is larger than 128 MiB; compress it without --long and --ultra",
     )
+}
+
+/// The error of bytes in the place of a frame.
+const OTHER_FORMAT: &str =
+    "it has something else than a zstd frame (RFC 8878) where one has to begin";
+
+/// Returns whether a skippable frame begins with these bytes (RFC 8878, 3.1.2).
+pub(super) const fn is_skippable(start: &[u8]) -> bool {
+    matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// Returns whether a frame begins with these bytes, as far as there are any. Formats before RFC 8878, which the library may
+/// be compiled to decode, have room that it does not bound.
+fn is_frame(header: &[u8]) -> bool {
+    header.len() < MAGIC.len() || header.starts_with(&MAGIC) || is_skippable(header)
 }
 
 /// Returns the bytes of the window that a frame's header asks for (RFC 8878, 3.1.1.1); the decoder says
@@ -207,7 +192,7 @@ mod tests {
 
     fn read(stream: &[u8]) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
-        Zstd::new(stream, &Windows::default()).read_to_end(&mut content)?;
+        Zstd::new(stream, &Room::default()).read_to_end(&mut content)?;
         Ok(content)
     }
 
@@ -272,38 +257,27 @@ mod tests {
     }
 
     #[test]
-    fn windows_wait_for_room() {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        let windows = Windows::default();
-        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..16 {
-                scope.spawn(|| {
-                    let taken = windows.take(128 << 20);
-                    let now = held.fetch_add(taken.bytes, Ordering::SeqCst) + taken.bytes;
-                    most.fetch_max(now, Ordering::SeqCst);
-                    std::thread::yield_now();
-                    held.fetch_sub(taken.bytes, Ordering::SeqCst);
-                });
-            }
-        });
-        assert_eq!(most.into_inner(), 128 << 20);
-        assert_eq!(*windows.taken.lock().unwrap(), 0);
-    }
-
-    #[test]
     fn a_frame_gives_its_room_back() {
-        let windows = Windows::default();
+        let room = Room::default();
         let frames = [window(27), window(27), frame(b"one"), window(27)].concat();
-        let mut stream = Zstd::new(frames.as_slice(), &windows);
+        let mut stream = Zstd::new(frames.as_slice(), &room);
         let mut content = Vec::new();
         stream.read_to_end(&mut content).unwrap();
         assert_eq!(content, b"one");
-        assert_eq!(*windows.taken.lock().unwrap(), 0);
-        let mut half = Zstd::new(&frames[..12], &windows);
+        assert_eq!(room.taken(), 0);
+        let mut half = Zstd::new(&frames[..12], &room);
         assert!(half.read_to_end(&mut content).is_err());
         drop(half);
-        assert_eq!(*windows.taken.lock().unwrap(), 0);
+        assert_eq!(room.taken(), 0);
+    }
+
+    #[test]
+    fn a_format_before_the_standard_is_refused() {
+        // zstd 0.7, with a window of 128 MiB and one block of a repeated byte; only some libraries decode it.
+        let old = [0x27, 0xb5, 0x2f, 0xfd, 0, 17 << 3, 0, 0, 5, 0xf0, 1, 0, b'x', 0, 0xc0, 0, 0];
+        for stream in [old.to_vec(), [frame(b"one"), old.to_vec()].concat()] {
+            assert_eq!(read(&stream).unwrap_err().to_string(), OTHER_FORMAT);
+        }
     }
 
     #[test]

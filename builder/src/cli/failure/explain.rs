@@ -252,9 +252,8 @@ impl Explain for LayerError {
             LayerErrorKind::WrongDigest(_) => {
                 return help(DigestMismatch, "the image is damaged: build or copy it again");
             }
-            LayerErrorKind::TooLarge { .. } | LayerErrorKind::Together(_) => {
-                return TooLarge.into();
-            }
+            LayerErrorKind::TooLarge { .. } => return TooLarge.into(),
+            LayerErrorKind::Together(_) => return help(TooLarge, LESS),
             LayerErrorKind::Store(_) => return Io.into(),
             LayerErrorKind::Unreadable(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 "the archive is cut off, as `umoci insert` leaves it after a file: build the layer \

@@ -55,14 +55,10 @@ fn image(
     let image = oci_image::open(reference, None, platform, access)?;
     image.fetch_layers(&image.layers.iter().collect::<Vec<_>>(), access)?;
     let total = Total::default();
-    let decoded = total.read(
-        &image.layers,
-        |layer| {
-            let blob = image.open_layer(layer, access)?;
-            Ok::<_, ImageFault>(total.decode(layer, blob, &mut io::sink(), &Limits::default())?)
-        },
-        |_| None,
-    )?;
+    let decoded = total.read(&image.layers, |layer| {
+        let blob = image.open_layer(layer, access)?;
+        Ok::<_, ImageFault>(total.decode(layer, blob, &mut io::sink(), &Limits::default())?)
+    })?;
     let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
     Total::of(both.clone().map(|(_, index)| index)).check()?;
     // Whose the image would be does not matter here: see `Side::origin`.

@@ -20,7 +20,11 @@ fn layer(lines: &[&str]) -> LayerIndex {
         };
         Change { path: word(1).to_vec(), action }
     };
-    LayerIndex { changes: lines.iter().map(change).collect(), contents: Vec::new() }
+    LayerIndex {
+        changes: lines.iter().map(change).collect(),
+        contents: Vec::new(),
+        archive_size: 0,
+    }
 }
 
 fn flat(layers: &[&[&str]]) -> Result<Tree, LayerErrorKind> {

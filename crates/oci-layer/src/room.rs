@@ -1,0 +1,72 @@
+//! Memory that work takes for a while, such as the window of a zstd frame: other work waits until there is room.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Bytes that all work takes at one time, however many layers are read: one of the largest windows of zstd and four of those
+/// that `zstd -19` makes. What has no room waits for other work to end.
+pub(crate) const ROOM: u64 = 160 << 20;
+
+/// Room for the work of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    taken: Mutex<u64>,
+    given_back: Condvar,
+}
+
+impl Room {
+    /// Waits until there is room for so many bytes. Nobody may wait who has some, so that all can end.
+    pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
+        let bytes = bytes.min(ROOM);
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let no_room = |taken: &mut u64| *taken + bytes > ROOM;
+        let taken = self.given_back.wait_while(taken, no_room);
+        *taken.unwrap_or_else(PoisonError::into_inner) += bytes;
+        Taken { room: self, bytes }
+    }
+
+    /// Returns how many bytes are taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> u64 {
+        *self.taken.lock().unwrap()
+    }
+}
+
+/// Room that is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken<'r> {
+    room: &'r Room,
+    bytes: u64,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        *self.room.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.room.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn work_waits_for_room() {
+        let room = Room::default();
+        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let taken = room.take(128 << 20);
+                    let now = held.fetch_add(taken.bytes, Ordering::SeqCst) + taken.bytes;
+                    most.fetch_max(now, Ordering::SeqCst);
+                    std::thread::yield_now();
+                    held.fetch_sub(taken.bytes, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 128 << 20);
+        assert_eq!(room.taken(), 0);
+    }
+}
