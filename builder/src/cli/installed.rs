@@ -1,6 +1,7 @@
 //! Finding what every box has and no Boxfile has to name: box-init and the guest kernel.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -51,10 +52,19 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
 /// because the virtual host has no shared libraries.
 pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     let program = env::current_exe().unwrap_or_default();
-    let mut places = built_places(&program, LAUNCHER.name);
     let path = env::var_os("PATH").unwrap_or_default();
-    places.extend(env::split_paths(&path).map(|it| it.join(LAUNCHER.name)));
+    let places = with_path(built_places(&program, LAUNCHER.name), &path, LAUNCHER.name);
     first_static(&LAUNCHER, &places, &trusted(&program))
+}
+
+/// Adds the places of a program in `PATH`, each once.
+fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf> {
+    for place in env::split_paths(path).map(|it| it.join(name)) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
 }
 
 /// Returns whose programs are used where they are found.
@@ -183,6 +193,12 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn a_place_is_looked_at_once() {
+        let places = with_path(vec!["/a/p".into()], OsStr::new("/b:/a:/b"), "p");
+        assert_eq!(places, ["/a/p", "/b/p"].map(PathBuf::from));
+    }
 
     /// An ELF program for x86-64 with one segment of a kind: `PT_LOAD`, or `PT_INTERP` as well.
     fn program(dynamic: bool) -> Vec<u8> {

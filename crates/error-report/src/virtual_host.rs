@@ -26,6 +26,11 @@ impl From<&Error> for Explanation {
                  linux-image-*-cloud-amd64",
             )
                 .into(),
+            Error::Dynamic(_) => (
+                VirtualHostFailed,
+                "use a static one: `cargo xtask install` in the checkout of boxbuild makes them",
+            )
+                .into(),
             Error::Stranger { .. } => (
                 VirtualHostFailed,
                 "remove it, and set XDG_CACHE_HOME to a directory that only you can write to",
@@ -63,5 +68,7 @@ mod tests {
         let text = help("apt-cache depends linux-image-cloud-amd64").unwrap();
         assert!(text.contains("apt-get update"), "{text}");
         assert_eq!(help("dpkg-deb -x file"), None);
+        let dynamic = Explanation::from(&Error::Dynamic("boxlaunch".into())).help.unwrap();
+        assert!(dynamic.contains("`cargo xtask install`"), "{dynamic}");
     }
 }

@@ -48,6 +48,9 @@ pub enum HostError {
     /// A file does not have the form that it should have.
     #[error("{what} is malformed: {why}")]
     Malformed { what: String, why: String },
+    /// A program that is to run in the machine needs shared libraries.
+    #[error("{} needs shared libraries, and the virtual host has none", .0.display())]
+    Dynamic(PathBuf),
     /// A disk could not be packed.
     #[error("cannot pack {} as a disk: {source}", path.display())]
     Pack { path: PathBuf, source: erofs_writer::Error },
