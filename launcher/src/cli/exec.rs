@@ -1,10 +1,12 @@
 //! `boxlaunch exec` and `boxlaunch shell`: commands in a box that runs.
 
+use std::io::{IsTerminal as _, stdin};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
 use box_image::ComponentName;
+use box_image::text::shell_word;
 use box_image::wire::{Exited, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
@@ -14,7 +16,7 @@ use boxlaunch::report::CommandReport;
 use boxlaunch::signals::StopSignals;
 
 use super::command::{CommandOptions, component};
-use super::error::CommandError;
+use super::error::{CommandError, usage};
 use super::memory::out_of_memory;
 use super::paths;
 use super::run::component_name;
@@ -104,6 +106,11 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<u8, CommandError> {
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> Result<u8, CommandError> {
+    if !stdin().is_terminal() {
+        let name = shell_word(&args.name);
+        let help = format!("`boxlaunch exec -i {name} -- sh` runs what standard input has");
+        return Err(usage("a shell is for a terminal, and standard input is none", &help));
+    }
     let options = CommandOptions::of_shell(args.user.clone());
     let command = SHELL.map(str::to_owned).to_vec();
     let ShellArgs { name, component, .. } = args;

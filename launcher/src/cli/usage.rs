@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use box_image::exit;
 use box_image::secrets::{MASK, mask_words};
 use box_image::text::shell_word;
-use clap::error::{ContextKind, ContextValue};
+use boxfile_spec::nearest;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
 
@@ -46,6 +47,25 @@ const OTHERS: [(&str, &str); 6] = [
 const STARTED_AGAIN: &str = "a box that has ended is not started again, but a new one under its name: `boxlaunch rm NAME`, \
                              then `boxlaunch run --detach --name NAME BOX`";
 
+/// Options of docker that are none here, and what there is.
+const OTHER_OPTIONS: [(&str, &str); 7] = [
+    ("--entrypoint", "a command to run in the box comes after `--`: `-- CMD`"),
+    ("--gpus", "a box has no device of this host"),
+    ("--hostname", "the Boxfile of a box gives its components their names: `hostname`"),
+    ("--mount", SHARED),
+    (
+        "--privileged",
+        "a box gets what its Boxfile declares and this command line gives, and nothing more",
+    ),
+    (
+        "--restart",
+        "a box that has ended is not started again; `restart` in its Boxfile is for a component of it",
+    ),
+    ("--tmpfs", "the Boxfile of a box declares disks that are empty at each start: `scratch`"),
+];
+const SHARED: &str =
+    "`-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume";
+
 /// Reads the command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     // Whatever is wrong, and every other command, is for the whole parser.
@@ -61,20 +81,29 @@ pub(crate) fn parse() -> Result<Cli, clap::Error> {
 ///
 /// # Errors
 /// Standard output's, where that is the result.
-pub(crate) fn report(mut error: clap::Error) -> Result<u8, CommandError> {
-    hide_values(&mut error);
-    if suggests_a_value(&error) {
-        error.remove(ContextKind::Suggested);
-    }
-    if let Some(tip) = tip(&error) {
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+pub(crate) fn report(error: clap::Error) -> Result<u8, CommandError> {
+    let error = mended(error);
     let printed = error.print();
     if error.use_stderr() {
         // There is nowhere to report an error of standard error.
         return Ok(exit::USAGE);
     }
     terminal::printed(printed.and_then(|()| io::stdout().flush())).map(|()| 0)
+}
+
+/// Returns an error of clap without what is not to be shown, and with what helps.
+fn mended(mut error: clap::Error) -> clap::Error {
+    hide_values(&mut error);
+    if suggests_a_value(&error) {
+        error.remove(ContextKind::Suggested);
+    }
+    if !suggests_what_is_near(&error) {
+        error.remove(ContextKind::SuggestedArg);
+    }
+    if let Some(tip) = tip(&error) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Hides values that clap would repeat: those of variables all, others where they look like secrets.
@@ -90,10 +119,12 @@ fn hide_values(error: &mut clap::Error) {
         mask_words(&mut words);
         words.concat()
     };
-    if let Some(option) = option {
+    // An option that is known is shown as its help has it: `--secret <NAME=SOURCE>`.
+    if let Some(option) = option.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
         error.insert(ContextKind::InvalidArg, ContextValue::String(masked(option)));
     }
-    if let Some(value) = value {
+    // Of a value that is missing, clap says that.
+    if let Some(value) = value.filter(|it| !it.is_empty()) {
         let value = if is_variable { MASK.to_owned() } else { masked(value) };
         error.insert(ContextKind::InvalidValue, ContextValue::String(value));
     }
@@ -109,6 +140,20 @@ fn suggests_a_value(error: &clap::Error) -> bool {
     }
 }
 
+/// Returns whether the option that clap proposes is a slip of the finger away. It also proposes others with the same letters.
+fn suggests_what_is_near(error: &clap::Error) -> bool {
+    let name = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => {
+            text.split(['=', ' ']).next().map(|it| it.trim_start_matches('-'))
+        }
+        _ => None,
+    };
+    let (typed, proposed) = (name(ContextKind::InvalidArg), name(ContextKind::SuggestedArg));
+    let is_other = OTHER_OPTIONS.iter().any(|(option, _)| typed == option.strip_prefix("--"));
+    let is_near = |typed: &str, proposed| nearest(typed, &[proposed]).is_some();
+    typed.zip(proposed).is_none_or(|(typed, proposed)| !is_other && is_near(typed, proposed))
+}
+
 /// Returns what was probably meant, where clap does not know it.
 fn tip(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
@@ -122,7 +167,14 @@ fn tip(error: &clap::Error) -> Option<String> {
     if let Some(name) = text(ContextKind::InvalidSubcommand).filter(|it| BUILDERS.contains(it)) {
         return Some(format!("boxbuild builds boxes and looks into them: `boxbuild {name}`"));
     }
-    let word = text(ContextKind::InvalidArg).filter(|it| !it.starts_with('-'))?;
+    let word = text(ContextKind::InvalidArg)?;
+    if word.starts_with('-') {
+        let name = word.split('=').next();
+        let other = OTHER_OPTIONS.iter().find(|(option, _)| name == Some(*option));
+        return other
+            .filter(|_| error.kind() == ErrorKind::UnknownArgument)
+            .map(|(_, tip)| (*tip).to_owned());
+    }
     let usage = error.get(ContextKind::Usage)?.to_string();
     usage
         .contains("[-- <CMD>")
@@ -165,6 +217,76 @@ mod tests {
         assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[5].1);
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");
+        }
+    }
+
+    fn said(words: &[&str]) -> String {
+        let words = ["boxlaunch"].iter().chain(words);
+        let error = mended(Cli::command().try_get_matches_from(words).unwrap_err()).to_string();
+        error.split("\n\nUsage").next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_placeholder_is_shown_and_no_value_is() {
+        insta::assert_snapshot!(said(&["run", "x.box", "-e"]), @"
+        error: a value is required for '--env <[COMPONENT/]NAME=VALUE>' but none was supplied
+
+        For more information, try '--help'.
+        ");
+        insta::assert_snapshot!(said(&["exec", "x", "-e"]), @"
+        error: a value is required for '--env <NAME=VALUE>' but none was supplied
+
+        For more information, try '--help'.
+        ");
+        insta::assert_snapshot!(said(&["run", "x.box", "--secret"]), @"
+        error: a value is required for '--secret <NAME=SOURCE>' but none was supplied
+
+        For more information, try '--help'.
+        ");
+        for words in [
+            &["run", "x.box", "-e", "=canary"][..],
+            &["run", "x.box", "--cpus", "ghp_0123456789canary"],
+        ] {
+            let text = said(words);
+            assert!(text.contains("****") && !text.contains("canary"), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_near_is_proposed() {
+        insta::assert_snapshot!(said(&["run", "x.box", "--restart", "always"]), @"
+        error: unexpected argument '--restart' found
+
+          tip: a box that has ended is not started again; `restart` in its Boxfile is for a component of it
+        ");
+        insta::assert_snapshot!(said(&["run", "x.box", "--gpus=all"]), @"
+        error: unexpected argument '--gpus' found
+
+          tip: a box has no device of this host
+        ");
+        insta::assert_snapshot!(said(&["run", "x.box", "--mount"]), @"
+        error: unexpected argument '--mount' found
+
+          tip: `-v HOST:GUEST` shows a directory of this host, and `--volume NAME:/PATH` a volume
+        ");
+        insta::assert_snapshot!(said(&["run", "x.box", "--detatch"]), @"
+        error: unexpected argument '--detatch' found
+
+          tip: a similar argument exists: '--detach'
+        ");
+        for option in ["--hostname", "--tmpfs", "--cap-add", "--read-only", "--label"] {
+            let text = said(&["run", "x.box", option]);
+            assert!(!text.contains("similar"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_size_of_memory_is_asked_for() {
+        for option in ["--memory", "--max-memory"] {
+            for value in ["1g", "0", "99999999999"] {
+                let text = said(&["run", "x.box", option, value]);
+                assert!(text.contains("write a number of MiB from "), "{text}");
+            }
         }
     }
 }

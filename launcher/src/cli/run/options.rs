@@ -61,18 +61,18 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_CPUS)))]
     cpus: Option<u8>,
     /// The memory of the machine in MiB; its components take no more than their limits in the Boxfile [default: the box's].
-    #[arg(long, value_name = "MIB", value_parser = machine_memory())]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes(LEAST_VM_MIB, MOST_VM_MIB))]
     pub(in crate::cli) memory: Option<u32>,
     /// The most virtual CPUs that a box may have [default: as many as this host has, but at least 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     max_cpus: Option<u8>,
     /// The most memory that a box may have, in MiB [default: half of this host's, but at least 1024 where it has as much].
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MIB", value_parser = mebibytes(1, u32::MAX))]
     max_memory: Option<u32>,
     /// The most that the scratch disks of a box may hold together, such as 20GiB [default: half of what is free where they
     /// are].
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "emulated")]
-    max_scratch: Option<u64>,
+    pub(in crate::cli) max_scratch: Option<u64>,
     /// Start the box only if this is its digest.
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
@@ -425,9 +425,12 @@ fn with_digest(path: &Path) -> Result<(&Path, Option<Digest>), LaunchError> {
     }
 }
 
-/// Reads the memory of a machine, in MiB.
-fn machine_memory() -> impl TypedValueParser<Value = u32> {
-    clap::value_parser!(u32).range(i64::from(LEAST_VM_MIB)..=i64::from(MOST_VM_MIB))
+/// Reads an amount of memory in MiB.
+fn mebibytes(least: u32, most: u32) -> impl Fn(&str) -> Result<u32, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|it| (least..=most).contains(it));
+        number.ok_or_else(|| format!("write a number of MiB from {least} to {most}, such as 1024"))
+    }
 }
 
 /// Reads the name of a component.
