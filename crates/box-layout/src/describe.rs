@@ -4,8 +4,8 @@ use box_image::permissions;
 use box_image::secrets::{MASK, looks_secret, mask_words};
 use box_image::text::{readable, shown};
 use box_image::{
-    Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, Rlimits, RunPlan,
-    SkillPlan,
+    Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, NetworkPlan,
+    Permission, Rlimits, RunPlan, SkillPlan,
 };
 use serde_json::{Value, json};
 
@@ -37,7 +37,14 @@ impl OpenBox {
     /// Describes the box in lines, each of them safe for a terminal and with its line end. What looks like
     /// a secret is masked.
     pub fn describe(&self) -> String {
+        self.describe_with(|_, _| ())
+    }
+
+    /// As [`Self::describe`]; `mark` may add to what the box may do, which begins with its network.
+    pub fn describe_with(&self, mark: impl FnOnce(&NetworkPlan, &mut [Permission])) -> String {
         let (config, plan) = (&self.config, masked(self.plan()).0);
+        let mut permissions = plan.permissions();
+        mark(&plan.network, &mut permissions);
         let mut lines = vec![
             format!("name        {}", plan.name),
             format!("box         {}", self.digest),
@@ -48,7 +55,7 @@ impl OpenBox {
             format!("budget      {}", plan.budget),
         ];
         lines.extend(plan.skills.iter().flat_map(skill));
-        lines.extend(may_do(&plan));
+        lines.extend(under_title(&permissions));
         for (name, plan) in plan.components() {
             lines.extend(component(name, plan));
         }
@@ -68,8 +75,11 @@ impl OpenBox {
 
 /// Lists what a box with this plan may do, under a title.
 pub fn may_do(plan: &RunPlan) -> Vec<String> {
-    let all = plan.permissions();
-    let lines = permissions::lines(&all).map(|line| format!("  {line}"));
+    under_title(&plan.permissions())
+}
+
+fn under_title(permissions: &[Permission]) -> Vec<String> {
+    let lines = permissions::lines(permissions).map(|line| format!("  {line}"));
     [String::new(), "may do".to_owned()].into_iter().chain(lines).collect()
 }
 
