@@ -200,8 +200,8 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
     error: long.json: it is no JSON object
       = help: a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and `timeout_seconds`
-    error: none.json: cannot read the task: No such file or directory (os error 2)
-      = help: name a file that you can read: pipes and `-` are not taken
+    error: cannot read the task from none.json: No such file or directory (os error 2)
+      = help: correct the path: there is no such file
     error: cannot write /nowhere/r.json: No such file or directory (os error 2)
       = help: make its directory first, or name another place
     error: --result: the box has no task

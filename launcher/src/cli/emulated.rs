@@ -1,13 +1,17 @@
 //! `boxlaunch run --emulated`: the same run on the virtual host, for machines without KVM.
 
+use std::env;
+use std::fs::File;
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
+use box_image::text::shell_word;
 use box_image::{ErrorCode, NetworkMode, RunPlan, SkillMode};
 use box_layout::OpenBox;
-use virtual_host::{VirtualHost, kernel, require_qemu};
+use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
 
 use super::error::CommandError;
+use super::given_file;
 use super::paths;
 use super::run::{NetworkChoice, RunArgs};
 use super::terminal::{foreign, is_quiet, notice};
@@ -27,6 +31,9 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     let cache = paths::cache()?;
     require_qemu()?;
     let named = args.host_kernel.as_deref();
+    if let Some(path) = named {
+        File::open(path).map_err(|error| given_file::unread("the kernel", path, &error))?;
+    }
     let kernel = kernel::choose(named, &cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));
     })?;
@@ -41,8 +48,28 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
         notice(&format!("{SLOW}boxlaunch: {}\n", host.machine()?));
     }
     let (mut out, mut err) = (foreign(stdout(), args.raw), foreign(stderr(), args.raw));
-    let output = host.run_live(&args.words(BOX, env), &mut out, &mut err)?;
+    let output = host.run_live(&args.words(BOX, env), &mut out, &mut err).map_err(by_name)?;
     Ok(u8::try_from(output.status).unwrap_or(u8::MAX))
+}
+
+/// Returns an error about this program with its own path.
+fn by_name(error: HostError) -> HostError {
+    match (error, env::current_exe()) {
+        (HostError::Dynamic(_), Ok(own)) => HostError::Dynamic(own),
+        (error, _) => error,
+    }
+}
+
+/// Returns the command that runs the same box so, unless the box or an option is refused then.
+pub(super) fn instead(args: &RunArgs, plan: &RunPlan) -> Option<String> {
+    // The parser refuses these.
+    let conflicts = args.detach || args.nested || args.name.is_some() || args.max_scratch.is_some();
+    let refused = refuse_what_has_no_host(args)
+        .and_then(|()| refuse_secrets(plan))
+        .and_then(|()| refuse_shares(args, plan))
+        .and_then(|()| refuse_network(args, plan));
+    let command = || format!("boxlaunch run --emulated {}", shell_word(&args.directory));
+    (!conflicts && refused.is_ok()).then(command)
 }
 
 /// Refuses a box with secrets, which have no way into the virtual host.
@@ -94,7 +121,7 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
     let reported = "leave it out; with --json the report has what the programs wrote";
     let elsewhere = "start it on a machine with KVM; or leave it out";
     [
-        ("--agent-socket", args.agent_socket.is_some(), reported),
+        ("--agent-socket", args.agent_socket.is_some(), elsewhere),
         ("--console", args.console.is_some(), reported),
         (
             "--volume",
@@ -154,6 +181,29 @@ mod tests {
             assert!(error.text().starts_with(&start), "{}", error.text());
         }
         refuse_what_has_no_host(&args(&["--json"])).unwrap();
+    }
+
+    #[test]
+    fn emulation_is_proposed_only_where_it_is_not_refused() {
+        let plan = testkit::test_box::config().plan;
+        let of = |options: &[&str], plan: &RunPlan| {
+            instead(&RunArgs::of_words(["my box"].iter().chain(options)).unwrap(), plan)
+        };
+        let command = Some("boxlaunch run --emulated 'my box'".to_owned());
+        assert_eq!(of(&["--", "true"], &plan), command);
+        for options in [
+            &["--detach"][..],
+            &["--name", "n"],
+            &["--max-scratch", "1GiB"],
+            &["-v", "./a:/a"],
+            &["-p", "1:1"],
+        ] {
+            assert_eq!(of(options, &plan), None, "{options:?}");
+        }
+        let mut filtered = plan;
+        filtered.network.mode = NetworkMode::Filtered;
+        assert_eq!(of(&[], &filtered), None);
+        assert_eq!(of(&["--network=none"], &filtered), command);
     }
 
     type Change = fn(&mut RunPlan);

@@ -7,12 +7,13 @@ use box_image::ErrorCode::{self, *};
 use box_image::exit;
 use box_image::text::{shown, shown_json, shown_lines};
 use boxfile_spec::{Diagnostic, Sources};
+use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
 use virtual_host::HostError;
 
-use super::explain::explain;
+use super::explain::{explain, without_kvm};
 use super::terminal::{self, painted};
 
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
@@ -105,8 +106,23 @@ impl From<LaunchError> for CommandError {
 }
 
 impl From<RunFailure> for CommandError {
-    fn from(RunFailure { error, said }: RunFailure) -> Self {
-        let failed = Self::from(error);
+    fn from(failure: RunFailure) -> Self {
+        Self::of_run(failure, None)
+    }
+}
+
+impl CommandError {
+    /// Returns the failure of a box that needs KVM, with the command that starts it without, if there is one.
+    pub(crate) fn of_kvm(error: &KvmError, instead: Option<&str>) -> Self {
+        Self::new((KvmUnavailable, without_kvm(error, instead)), shown(&error.to_string()))
+    }
+
+    /// Returns the failure of a run; `instead` is as of [`Self::of_kvm`].
+    pub(crate) fn of_run(RunFailure { error, said }: RunFailure, instead: Option<&str>) -> Self {
+        let failed = match error {
+            LaunchError::Kvm(error) => Self::of_kvm(&error, instead),
+            error => Self::from(error),
+        };
         let is_about_the_guest = failed.problems.iter().any(|it| {
             [KvmUnavailable, VmmFailed, GuestFailed, AgentFailed, StartupTimeout].contains(&it.code)
         });
@@ -147,7 +163,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::error::Said;
-    use boxlaunch::host::kvm_error::{Allowed, KvmError};
+    use boxlaunch::host::kvm_error::Allowed;
     use serde_json::Value;
 
     use super::*;
@@ -209,19 +225,28 @@ mod tests {
         });
         insta::assert_snapshot!(texts.concat(), @"
         error: cannot open /dev/kvm: Permission denied
-          = help: it belongs to the group kvm: add your user (`sudo usermod -aG kvm $USER`), and log in again; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: it belongs to the group kvm: add your user (`sudo usermod -aG kvm $USER`), and log in again; `boxlaunch doctor` shows what this host offers
         error: cannot open /dev/kvm: Permission denied
-          = help: only root may open it: `sudo chown $USER /dev/kvm`, which lasts until the next boot; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: only root may open it: `sudo chown $USER /dev/kvm`, which lasts until the next boot; `boxlaunch doctor` shows what this host offers
         error: cannot open /dev/kvm: Permission denied
-          = help: its permissions are not the reason; in a container, pass it through, as with `docker run --device /dev/kvm`; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: its permissions are not the reason; in a container, pass it through, as with `docker run --device /dev/kvm`; `boxlaunch doctor` shows what this host offers
         error: there is no /dev/kvm
-          = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: switch hardware virtualization on in the firmware, load the module (`sudo modprobe kvm-intel` or `kvm-amd`), or, in a virtual machine or a container, pass /dev/kvm through; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run a guest: KVM_EXIT_INTERNAL_ERROR at the instruction int3
-          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: use a machine whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM did not start a guest: Building the microVM failed: X
-          = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: look at the end of `sudo dmesg`; another hypervisor, such as VirtualBox, may be using the processor's virtualization; `boxlaunch doctor` shows what this host offers
         error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
-          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows what this host offers
+          = help: use a machine whose KVM is backed by the processor's virtualization; `boxlaunch doctor` shows what this host offers
+        ");
+    }
+
+    #[test]
+    fn a_box_that_can_be_emulated_comes_with_the_command() {
+        let instead = Some("boxlaunch run --emulated a.box");
+        insta::assert_snapshot!(CommandError::of_kvm(&KvmError::Kernel, instead).text(), @"
+        error: this host's KVM cannot run the box's kernel (KVM_EXIT_INTERNAL_ERROR)
+          = help: use a machine whose KVM is backed by the processor's virtualization; or run the box slowly without KVM: `boxlaunch run --emulated a.box`; `boxlaunch doctor` shows what this host offers
         ");
     }
 

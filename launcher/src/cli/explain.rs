@@ -105,7 +105,7 @@ fn skill_code(error: &SkillError) -> ErrorCode {
 
 fn help(error: &LaunchError) -> Option<Cow<'static, str>> {
     if let LaunchError::Kvm(error) = error {
-        return Some(without_kvm(error).into());
+        return Some(without_kvm(error, None).into());
     }
     if let LaunchError::TooMuchScratch { asked, .. } = error {
         let gib = asked.div_ceil(1 << 30);
@@ -281,13 +281,13 @@ const fn volume_help(error: &VolumeError) -> Option<&'static str> {
     })
 }
 
-/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box.
-fn without_kvm(error: &KvmError) -> String {
-    format!(
-        "{}; or run the box slowly without KVM: `boxlaunch run --emulated`. `boxlaunch doctor` shows \
-         what this host offers",
-        kvm_help(error)
-    )
+/// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box; `instead` is the command that
+/// does so without KVM, if there is one.
+pub(super) fn without_kvm(error: &KvmError, instead: Option<&str>) -> String {
+    let instead = instead.map_or_else(String::new, |command| {
+        format!("; or run the box slowly without KVM: `{command}`")
+    });
+    format!("{}{instead}; `boxlaunch doctor` shows what this host offers", kvm_help(error))
 }
 
 /// Returns what makes a KVM usable.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use box_image::text::shell_word;
@@ -29,6 +29,18 @@ pub(super) fn open(
     })
 }
 
+/// Returns the error of an option's file that cannot be read, with what was to come from it.
+pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError {
+    let help = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => "correct the path: there is no such file",
+        ErrorKind::PermissionDenied => "name a file that you can read",
+        ErrorKind::FileTooLarge => "name a smaller file",
+        ErrorKind::InvalidData => "write it in UTF-8",
+        _ => "name a regular file: a directory or a pipe is none",
+    };
+    usage(&format!("cannot read {what} from {}: {error}", path.display()), help)
+}
+
 /// Returns the error of a link, with what to type for the file that it leads to.
 fn leads(error: &NamedError) -> CommandError {
     let help = match error {
@@ -47,4 +59,33 @@ fn search() -> Search {
     let account = User::from_uid(geteuid()).ok().flatten().map(|it| it.dir);
     let homes = Known::of(home.into_iter().chain(account));
     Search { homes, trusted: Trusted::this_user() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named_with_what_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let tried = |path: &Path| {
+            let failed = |error| unread("the task", path, &error);
+            let error = open(path, failed).unwrap_err();
+            assert_eq!(error.exit, 2);
+            error.text().replace(&*path.to_string_lossy(), "PATH")
+        };
+        insta::assert_snapshot!(tried(directory.path()), @"
+        error: cannot read the task from PATH: it is not a regular file
+          = help: name a regular file: a directory or a pipe is none
+        ");
+        insta::assert_snapshot!(tried(&directory.path().join("none")), @"
+        error: cannot read the task from PATH: No such file or directory (os error 2)
+          = help: correct the path: there is no such file
+        ");
+        let text = io::read_to_string(&b"\xFF"[..]).unwrap_err();
+        insta::assert_snapshot!(unread("the variables", Path::new("a.env"), &text).text(), @"
+        error: cannot read the variables from a.env: stream did not contain valid UTF-8
+          = help: write it in UTF-8
+        ");
+    }
 }

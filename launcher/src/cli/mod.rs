@@ -17,6 +17,7 @@ mod given_file;
 mod health;
 mod inspect;
 mod kept;
+mod lacks;
 mod lifecycle;
 mod list;
 mod logs;

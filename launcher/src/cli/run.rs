@@ -36,6 +36,7 @@ use nix::fcntl::OFlag;
 
 use super::command::component;
 use super::error::CommandError;
+use super::lacks::Lack;
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
@@ -108,7 +109,9 @@ fn boot(
         notice.iter().for_each(|it| screen.notice(it));
     }
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
-    let tried = host::ensure_kvm(Path::new(SELF), &state).map_err(LaunchError::from)?;
+    let instead = emulated::instead(args, opened.plan());
+    let tried = host::ensure_kvm(Path::new(SELF), &state)
+        .map_err(|error| CommandError::of_kvm(&error, instead.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let mut record = record(args, &opened, &runtime, &shares)?;
     record.network = given.plan(&opened.plan().network);
@@ -157,7 +160,7 @@ fn boot(
         Ok(started) => started,
         Err(failure) => {
             note_failure(entry, &failure);
-            return Err(failure.into());
+            return Err(CommandError::of_run(failure, instead.as_deref()));
         }
     };
     let run = Run { args, opened: &opened, component, env, signals, screen, result };
@@ -204,10 +207,11 @@ struct Checked {
 fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
     // The start does so, too.
     boxlaunch::check_enforced(opened)?;
-    secrets::checked(args, opened.plan())?;
-    shares::checked(args, opened.plan())?;
-    network::given(args, opened.plan())?;
-    volumes::checked(args, opened.plan())?;
+    let plan = opened.plan();
+    let secrets = secrets::checked(args, plan)?;
+    shares::checked(args, plan)?;
+    let network = network::lacking(args, plan)?;
+    volumes::checked(args, plan)?;
     if args.agent_socket.is_some() && opened.plan().agent.port.is_none() {
         let help = "declare the agent's `port` in the Boxfile, and build the box again";
         let message = "--agent-socket leads nowhere: the agent of this box has no port";
@@ -223,7 +227,11 @@ fn checked(args: &RunArgs, opened: &OpenBox) -> Result<Checked, CommandError> {
     let has = |name| opened.plan().component(name).is_some();
     check_published(&args.published, has)?;
     let env = variables::resolved(&args.env_files, &args.env)?;
-    let given = variables::given(&env, &args.env, !args.command.is_empty(), opened.plan())?;
+    let given = variables::given(&env, &args.env, !args.command.is_empty(), plan)?;
+    let lacks = secrets::lacking(&secrets, &plan.secrets).into_iter();
+    let lacks = lacks.chain(shares::lacking(args, plan)).chain(network);
+    let lacks: Vec<_> = lacks.chain(variables::lacking(&given, &args.env, plan)).collect();
+    Lack::check(&lacks)?;
     Ok(Checked { component: component(args.component, has)?, env, given })
 }
 

@@ -27,6 +27,7 @@ use zeroize::Zeroizing;
 
 use super::error::{CommandError, usage};
 use super::given_file;
+use super::lacks::Lack;
 use super::paths::SELF;
 use super::run::RunArgs;
 
@@ -98,7 +99,8 @@ impl GivenSecret {
                 value.ok_or_else(|| unset(name, variable))?
             }
             Source::File(path) => {
-                let failed = |error| unread(name, path, &error);
+                let failed =
+                    |error| given_file::unread(&format!("the secret {name}"), path, &error);
                 bounded(given_file::open(path, failed)?).map_err(failed)?
             }
             Source::Stdin => bounded(stdin().lock())
@@ -116,12 +118,6 @@ fn unset(name: &str, variable: &str) -> CommandError {
     let message =
         format!("the secret {name} is to come from the variable {variable}, which is not set");
     usage(&message, "set the variable, and export it; or use file:PATH")
-}
-
-/// Returns the error of a file that cannot be read.
-fn unread(name: &str, path: &Path, error: &io::Error) -> CommandError {
-    let path = path.display();
-    usage(&format!("cannot read the secret {name} from {path}: {error}"), "correct the path")
 }
 
 /// Returns the error of an option's value. What is after its name may be the secret, and so may all of it where nothing is:
@@ -157,7 +153,7 @@ fn bounded(from: impl Read) -> io::Result<Vec<u8>> {
 pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<Vec<GivenSecret>, CommandError> {
     let given = args.secrets.iter().map(|it| GivenSecret::parse(it));
     let given: Vec<_> = given.collect::<Result<_, _>>()?;
-    check_names(&given, &plan.secrets)?;
+    check_names(&given, plan)?;
     check_env(&given, |variable| args.env.iter().any(|it| it.is_from(variable)))?;
     if args.options.interactive && given.iter().any(|it| it.source == Source::Stdin) {
         let help = "give the secret by file:PATH or env:VARIABLE";
@@ -179,8 +175,9 @@ fn check_env(given: &[GivenSecret], passes_on: impl Fn(&str) -> bool) -> Result<
     Err(usage(&message, help))
 }
 
-/// Checks that each secret that a box declares is given, once, and no other.
-fn check_names(given: &[GivenSecret], declared: &[SecretPlan]) -> Result<(), CommandError> {
+/// Checks that no secret is given twice, nor one that a box does not declare.
+fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError> {
+    let declared = &plan.secrets;
     for (at, secret) in given.iter().enumerate() {
         let name = &secret.name;
         if given[..at].iter().any(|it| it.name == *name) {
@@ -195,19 +192,32 @@ fn check_names(given: &[GivenSecret], declared: &[SecretPlan]) -> Result<(), Com
         }
         if !declared.iter().any(|it| it.name == *name) {
             let names: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
+            let is_variable = plan.launch_variables().any(|(_, it)| it == name);
             let help = match names.as_slice() {
+                _ if is_variable => format!("it is a variable: `-e {name}=VALUE`"),
                 [] => "leave it out: its Boxfile declares no `secret`".to_owned(),
                 names => format!("it declares {}", names.join(", ")),
             };
             return Err(usage(&format!("the box declares no secret {name}"), &help));
         }
     }
+    Ok(())
+}
+
+/// Returns what a command line lacks of the secrets of a box.
+pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<Lack> {
     let is_given = |it: &&SecretPlan| given.iter().any(|secret| secret.name == it.name);
     let missing: Vec<_> = declared.iter().filter(|it| !is_given(it)).map(|it| &*it.name).collect();
-    let Some(first) = missing.first() else { return Ok(()) };
-    let help = format!("add `--secret {first}=env:{first}`, or file:PATH, or - for standard input");
-    let missing = missing.join(", ");
-    Err(usage(&format!("the box declares secrets that were not given: {missing}"), &help))
+    if missing.is_empty() {
+        return None;
+    }
+    let words = missing.iter().map(|name| format!("--secret {name}=env:{name}"));
+    let words = words.collect::<Vec<_>>().join(" ");
+    Some(Lack {
+        message: format!("the box declares secrets that were not given: {}", missing.join(", ")),
+        help: format!("add `{words}`, or file:PATH, or - for standard input"),
+        words,
+    })
 }
 
 /// Keeps the memory of this process from others, and from a core file.
@@ -379,13 +389,22 @@ mod tests {
 
     #[test]
     fn names_fit_those_that_are_declared() {
+        let mut plan = testkit::test_box::config().plan;
+        plan.secrets = declared(&["A", "B"]);
+        plan.agent.launch_env = vec!["URL".to_owned()];
         let checked = |options: &[&str]| {
-            check_names(&given(options), &declared(&["A", "B"])).map_err(|error| error.text())
+            check_names(&given(options), &plan).map_err(|error| error.text())?;
+            let lacks = lacking(&given(options), &plan.secrets);
+            Lack::check(lacks.as_slice()).map_err(|error| error.text())
         };
         assert_eq!(checked(&["B=-", "A=env:A"]), Ok(()));
         insta::assert_snapshot!(checked(&[]).unwrap_err(), @"
         error: the box declares secrets that were not given: A, B
-          = help: add `--secret A=env:A`, or file:PATH, or - for standard input
+          = help: add `--secret A=env:A --secret B=env:B`, or file:PATH, or - for standard input
+        ");
+        insta::assert_snapshot!(checked(&["URL=-"]).unwrap_err(), @"
+        error: the box declares no secret URL
+          = help: it is a variable: `-e URL=VALUE`
         ");
         insta::assert_snapshot!(checked(&["A=-", "A=-"]).unwrap_err(), @"
         error: the secret A is given twice

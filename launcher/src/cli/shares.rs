@@ -2,22 +2,26 @@
 //!
 //! A box names what it wants to see. Only the command line says what it gets.
 
+mod large;
+
 use std::env;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
-use std::thread;
 
 use box_image::plan::SKILLS_PATH;
 use box_image::text::{shell_word, shown};
 use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use box_skill::is_skill;
-use boxlaunch::jail::most_files;
 use boxlaunch::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes, places};
 
 use super::error::{CommandError, usage};
+use super::lacks::Lack;
 use super::run::RunArgs;
+
+pub(super) use large::look_for_large;
 
 /// The form of `--share`.
 const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
@@ -111,15 +115,20 @@ pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError
         let message = format!("the box declares no skill {name} to be given");
         usage(&message, &undeclared("skill", &declared))
     })?;
-    if let Some(missing) = plan.shares.iter().find(|it| given(args, &it.name).is_none()) {
-        return Err(missing_share(missing));
-    }
-    if let Some(missing) = mounted.clone().find(|it| !skills.contains(&&*it.name)) {
-        let name = &missing.name;
-        let message = format!("the box wants its skill {name} from a directory of this host");
-        return Err(usage(&message, &format!("add `--skill {name}=DIR`")));
-    }
     Ok(())
+}
+
+/// Returns what a command line lacks of the shares and the skills of a box.
+pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
+    let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
+    let is_given = |name: &str| args.skills.iter().any(|(it, _)| it == name);
+    let skills = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
+    let skills = skills.filter(|it| !is_given(&it.name)).map(|it| {
+        let words = format!("--skill {}=DIR", it.name);
+        let message = format!("the box wants its skill {} from a directory of this host", it.name);
+        Lack { message, help: format!("add `{words}`"), words }
+    });
+    shares.map(missing_share).chain(skills).collect()
 }
 
 /// Checks that the box declares the shares that are given by their names.
@@ -169,7 +178,7 @@ fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a GivenShare> {
     args.shares.iter().find(|it| it.name() == Some(name))
 }
 
-fn missing_share(share: &SharePlan) -> CommandError {
+fn missing_share(share: &SharePlan) -> Lack {
     let SharePlan { name, guest, access, host, .. } = share;
     let access = match access {
         Access::ReadOnly => "read",
@@ -177,13 +186,16 @@ fn missing_share(share: &SharePlan) -> CommandError {
     };
     let message =
         format!("the box wants to {access} a directory of this host at {guest}, its share {name}");
-    let help = match host {
-        Some(host) => {
-            format!("add `--share {name}` to give it {host:?}, or `--share {name}=DIR` for another")
-        }
-        None => format!("add `--share {name}=DIR`"),
+    let (words, help) = match host {
+        Some(host) => (
+            format!("--share {name}"),
+            format!(
+                "add `--share {name}` to give it {host:?}, or `--share {name}=DIR` for another"
+            ),
+        ),
+        None => (format!("--share {name}=DIR"), format!("add `--share {name}=DIR`")),
     };
-    usage(&message, &help)
+    Lack { message, help, words }
 }
 
 /// Finds the directories that a box sees.
@@ -194,7 +206,8 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
     });
     let own = args.shares.iter().filter_map(|share| match share {
         GivenShare::Own { host, guest, access } => {
-            Some(Share::new(host, guest, *access, Scope::Both).map_err(CommandError::from))
+            let found = Share::new(host, guest, *access, Scope::Both);
+            Some(found.map_err(|error| not_found(host, error)))
         }
         GivenShare::Declared { .. } => None,
     });
@@ -219,21 +232,27 @@ fn found(share: &SharePlan, host: &Path) -> Result<Share, CommandError> {
     found.map_err(|error| not_found(host, error))
 }
 
-/// Returns the error of the directory of a declared share. There may be one whose name ends as an option does.
+/// Returns the error of a directory of the command line. There may be one whose name ends as an option does.
 fn not_found(host: &Path, error: LaunchError) -> CommandError {
     let host = host.to_string_lossy();
-    let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) else {
+    let help = if let Some(rest) = host.strip_prefix("~/") {
+        format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
+    } else if let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) {
+        format!("leave `{option}` out: the Boxfile's `access` decides who may write")
+    } else {
         return error.into();
     };
-    let help = format!("leave `{option}` out: the Boxfile's `access` decides who may write");
     usage(&error.to_string(), &help)
 }
 
 /// Finds the directory that a box proposes for a share, if it is in the current directory: neither a path of the box's choice
 /// nor a link that a box has left there leads to another.
 fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
-    let host = Path::new(share.host.as_deref().ok_or_else(|| missing_share(share))?);
-    let found = found(share, host)?;
+    let Some(host) = share.host.as_deref().map(Path::new) else {
+        return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
+    };
+    let found = Share::new(host, &share.guest, share.access, share.scope);
+    let found = found.map_err(|error| not_proposed(share, host, error))?;
     if !host.is_absolute() && found.is_in(Path::new(".")) {
         return Ok(found);
     }
@@ -244,6 +263,21 @@ fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
     option.push(real);
     let option = shell_word(option);
     Err(usage(&message, &format!("if you mean that directory: `--share {option}`")))
+}
+
+/// Returns the error of a directory that a box proposes, and that is not here.
+fn not_proposed(share: &SharePlan, host: &Path, error: LaunchError) -> CommandError {
+    let is_missing =
+        matches!(&error, LaunchError::File { source, .. } if source.kind() == ErrorKind::NotFound);
+    if !is_missing || host.is_absolute() {
+        return error.into();
+    }
+    let (name, host) = (&share.name, host.display());
+    let help = format!(
+        "the Boxfile proposes {host} for its share {name}, below the current directory: change to where it is, make it, or \
+         give another one: `--share {name}=DIR`"
+    );
+    usage(&error.to_string(), &help)
 }
 
 /// Returns a notice for each directory that the box is shown.
@@ -308,52 +342,12 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
 }
 
-/// The files that a machine needs for itself.
-const OWN_FILES: u64 = 1024;
-
-/// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
-/// has each such one said as soon as it is found. Nobody waits for that: it can take long.
-pub(super) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send + 'static) {
-    let most = most_files().saturating_sub(OWN_FILES);
-    for share in shares {
-        let host = share.host().to_owned();
-        let look = move || too_many(&host, most).iter().for_each(|it| say(it));
-        // Where no thread can be had, the box starts without the warning.
-        thread::Builder::new().spawn(look).ok();
-    }
-}
-
-/// Returns a warning where a directory has more files than that.
-fn too_many(host: &Path, most: u64) -> Option<String> {
-    (Share::count(host, most) > most).then(|| {
-        let text = format!(
-            "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
-             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)",
-            host.display()
-        );
-        shown(&text) + "\n"
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn own(host: &str, guest: &str, access: Access) -> GivenShare {
         GivenShare::Own { host: host.into(), guest: guest.into(), access }
-    }
-
-    #[test]
-    fn a_directory_with_more_files_than_a_machine_has_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["a", "b", "c"] {
-            std::fs::write(dir.path().join(name), "").unwrap();
-        }
-        assert_eq!(too_many(dir.path(), 3), None);
-        let warning = too_many(dir.path(), 2).unwrap();
-        let name = dir.path().file_name().unwrap().to_str().unwrap();
-        assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
-        assert!(warning.contains("ulimit -Hn"), "{warning}");
     }
 
     #[test]

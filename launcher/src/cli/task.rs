@@ -1,6 +1,5 @@
 //! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
 
-use std::fmt::Display;
 use std::io;
 use std::path::PathBuf;
 
@@ -80,7 +79,6 @@ fn text(task: &Task) -> String {
 /// The greatest size of a task's file, in bytes: the form that counts is smaller.
 const MAX_FILE: u64 = 1 << 20;
 
-const FILE_HELP: &str = "name a file that you can read: pipes and `-` are not taken";
 const TASK_HELP: &str = "a task is a JSON object with `id`, `type` and `description`, and if need be `input`, `tags` and \
                          `timeout_seconds`";
 const SIZE_HELP: &str = "give the box larger inputs as a directory: `--share`, see docs/files.md";
@@ -95,12 +93,12 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
         let message = format!("{}: {why}", shown(&path.display().to_string()));
         CommandError::new((ErrorCode::Usage, help), message)
     };
-    let unread = |error: &dyn Display| wrong(FILE_HELP, &format!("cannot read the task: {error}"));
-    let file = given_file::open(path, |error| unread(&error))?;
+    let unread = |error| given_file::unread("the task", path, &error);
+    let file = given_file::open(path, unread)?;
     if !file.metadata().is_ok_and(|it| it.is_file()) {
-        return Err(unread(&ReadError::NotRegular));
+        return Err(unread(ReadError::NotRegular.into()));
     }
-    let bytes = read_open(&file, MAX_FILE).map_err(|error| unread(&error))?;
+    let bytes = read_open(&file, MAX_FILE).map_err(|error| unread(error.into()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong(TASK_HELP, "it is not UTF-8"))?;
     TaskPlan::read(&text).map(Some).map_err(|error| {
         let help = if matches!(error, TaskError::TooLong(_)) { SIZE_HELP } else { TASK_HELP };

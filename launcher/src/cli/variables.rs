@@ -1,5 +1,7 @@
 //! `-e` and `--env-file`: variables for a command, and for components that declare them.
 
+mod undeclared;
+
 use std::env::{self, VarError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,12 +11,13 @@ use box_image::secrets::masked_env_file;
 use box_image::wire::check_value;
 use box_image::{ComponentName, ErrorCode, RunPlan};
 use boxfile_spec::dotenv::{self, MAX_DOTENV};
-use boxfile_spec::{Source, Sources};
-use boxlaunch::LaunchError;
+use boxfile_spec::{Source, Sources, nearest};
 use boxlaunch::variables::GivenVariable;
 
 use super::error::{CommandError, usage};
 use super::given_file;
+use super::lacks::Lack;
+use undeclared::Named;
 
 /// A variable of the command line: `[COMPONENT/]NAME[=VALUE]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,20 +30,23 @@ pub(super) struct EnvOption {
 
 impl EnvOption {
     /// Reads an option's value.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let Assignment { component, name, value } = Assignment::parse(text)?;
+        if let Some(meant) = name.split_once('/').and_then(|(front, _)| near_component(front)) {
+            return Err(format!("write {meant}/ in front of the name for the {meant} component"));
+        }
         if value.is_none() && matches!(env::var(name), Err(VarError::NotUnicode(_))) {
-            return Err("its value here is not UTF-8");
+            return Err("its value here is not UTF-8".to_owned());
         }
         Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
     }
 
     /// Reads an option's value where a component cannot be named.
-    pub(super) fn parse_of_command(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
         let parsed = Self::parse(text)?;
         let is_narrow = parsed.component.is_some();
         if is_narrow {
-            Err("write NAME=VALUE; --in chooses the component of CMD")
+            Err("write NAME=VALUE; --in chooses the component of CMD".to_owned())
         } else {
             Ok(parsed)
         }
@@ -54,8 +60,14 @@ impl EnvOption {
     /// Returns the variable with its value; `None` where it has none here, either.
     fn assigned(&self) -> Option<Assigned> {
         let value = self.value.clone().or_else(|| env::var(&self.name).ok())?;
-        Some(Assigned { component: self.component, name: self.name.clone(), value })
+        let (component, name) = (self.component, self.name.clone());
+        Some(Assigned { component, name, value, place: None })
     }
+}
+
+/// Returns the component whose name was misspelt.
+fn near_component(name: &str) -> Option<&'static str> {
+    nearest(name, &ComponentName::ALL.map(ComponentName::name))
 }
 
 /// A variable with its value.
@@ -64,6 +76,8 @@ pub(super) struct Assigned {
     component: Option<ComponentName>,
     name: String,
     value: String,
+    /// The file that it comes from, and the line there.
+    place: Option<String>,
 }
 
 impl Assigned {
@@ -93,7 +107,7 @@ pub(super) fn resolved(
 }
 
 fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
-    let failed = |error| LaunchError::file("read the variables of", path)(error).into();
+    let failed = |error| given_file::unread("the variables", path, &error);
     let most = u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX).saturating_add(1);
     let (file, mut text) = (given_file::open(path, failed)?, String::new());
     file.take(most).read_to_string(&mut text).map_err(failed)?;
@@ -102,10 +116,10 @@ fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
         let sources = Sources::single(Source::new(path.to_string_lossy(), masked));
         CommandError::found(ErrorCode::Usage, found.as_slice(), &sources)
     })?;
-    let assigned = variables.into_iter().map(|(name, value)| Assigned {
-        component: None,
-        name,
-        value: value.value,
+    let assigned = variables.into_iter().map(|(name, value)| {
+        let line = text.get(..value.span.offset).map_or(1, |it| it.matches('\n').count() + 1);
+        let place = Some(format!("{}:{line}", path.display()));
+        Assigned { component: None, name, value: value.value, place }
     });
     Ok(assigned.collect())
 }
@@ -119,12 +133,10 @@ pub(super) fn given(
     plan: &RunPlan,
 ) -> Result<Vec<GivenVariable>, CommandError> {
     // An option without a value names one, too.
-    let named = options.iter().map(|it| (it.component, it.name.as_str()));
-    for (component, name) in assigned.iter().map(|it| (it.component, it.name.as_str())).chain(named)
-    {
-        let is_commands = has_command && component.is_none();
-        if !is_commands && targets(plan, component, name).next().is_none() {
-            return Err(undeclared(component, name, plan));
+    for named in assigned.iter().map(Named::from).chain(options.iter().map(Named::from)) {
+        let is_commands = has_command && named.component.is_none();
+        if !is_commands && targets(plan, named.component, named.name).next().is_none() {
+            return Err(named.undeclared(plan));
         }
     }
     let mut given: Vec<GivenVariable> = Vec::new();
@@ -142,7 +154,6 @@ pub(super) fn given(
             given.push(GivenVariable { component, name, value });
         }
     }
-    check_required(&given, options, plan)?;
     Ok(given)
 }
 
@@ -157,35 +168,12 @@ fn targets<'a>(
     of.filter(move |it| component.is_none_or(|component| component == *it))
 }
 
-fn undeclared(component: Option<ComponentName>, name: &str, plan: &RunPlan) -> CommandError {
-    let what = match component {
-        Some(component) => format!("the {} component", component.name()),
-        None => "the box".to_owned(),
-    };
-    let mut names: Vec<_> = plan
-        .launch_variables()
-        .filter(|(it, _)| component.is_none_or(|component| component == *it))
-        .map(|(_, name)| name)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let place = component.map_or("its component", |_| "that component");
-    let help = match names.as_slice() {
-        [] => format!("its Boxfile declares none: `env {name}` in {place} makes {name} one"),
-        names => format!(
-            "it declares {}; or write `env {name}` into {place} in the Boxfile",
-            names.join(", ")
-        ),
-    };
-    usage(&format!("{what} declares no variable {name} that is given at launch"), &help)
-}
-
-/// Checks that each variable without a default is given.
-fn check_required(
+/// Returns what a command line lacks of the variables without a default.
+pub(super) fn lacking(
     given: &[GivenVariable],
     options: &[EnvOption],
     plan: &RunPlan,
-) -> Result<(), CommandError> {
+) -> Option<Lack> {
     let is_missing = |(of, name): &(ComponentName, &str)| {
         let has_default = plan.component(*of).is_some_and(|it| it.variable(name).is_some());
         !has_default && !given.iter().any(|it| it.component == *of && it.name == *name)
@@ -202,16 +190,25 @@ fn check_required(
         }
     }
     if missing.is_empty() {
-        return Ok(());
+        return None;
     }
     let mut names: Vec<_> = missing.iter().map(|(_, name)| *name).collect();
     names.sort_unstable();
     names.dedup();
-    let unset = options.iter().find(|it| it.value.is_none() && names.contains(&it.name.as_str()));
-    let unset = unset.map_or_else(String::new, |it| format!("; {} is not set here", it.name));
-    let message =
-        format!("the box declares variables that were not given: {}{unset}", names.join(", "));
-    Err(usage(&message, &format!("add `{}`", lines.join(" "))))
+    let unset = options.iter().filter(|it| it.value.is_none());
+    let mut unset: Vec<_> = unset.map(|it| &*it.name).filter(|it| names.contains(it)).collect();
+    unset.dedup();
+    let unset = match unset.as_slice() {
+        [] => String::new(),
+        [name] => format!("; {name} is not set here"),
+        names => format!("; not set here: {}", names.join(", ")),
+    };
+    let (words, names) = (lines.join(" "), names.join(", "));
+    Some(Lack {
+        message: format!("the box declares variables that were not given: {names}{unset}"),
+        help: format!("add `{words}`"),
+        words,
+    })
 }
 
 #[cfg(test)]
@@ -230,7 +227,10 @@ mod tests {
     fn with(options: &[&str], has_command: bool) -> Result<Vec<String>, String> {
         let options: Vec<_> = options.iter().map(|it| EnvOption::parse(it).unwrap()).collect();
         let assigned = resolved(&[], &options).map_err(|error| error.text())?;
-        let given = given(&assigned, &options, has_command, &plan()).map_err(|error| {
+        let given = given(&assigned, &options, has_command, &plan()).and_then(|given| {
+            Lack::check(lacking(&given, &options, &plan()).as_slice()).map(|()| given)
+        });
+        let given = given.map_err(|error| {
             assert_eq!(error.exit, 2);
             error.text()
         })?;
@@ -261,6 +261,10 @@ mod tests {
         insta::assert_snapshot!(with(&["LOG=x", "URL"], false).unwrap_err(), @"
         error: the box declares variables that were not given: URL; URL is not set here
           = help: add `-e URL=VALUE`
+        ");
+        insta::assert_snapshot!(with(&["LOG", "URL"], false).unwrap_err(), @"
+        error: the box declares variables that were not given: LOG, URL; not set here: LOG, URL
+          = help: add `-e URL=VALUE -e LOG=VALUE`
         ");
     }
 
@@ -296,7 +300,10 @@ mod tests {
         let error = resolved(&[path], &[]).unwrap_err();
         assert!(error.exit == 2 && error.text().contains("a.env:1:1"), "{}", error.text());
         let missing = resolved(&["/none/a.env".into()], &[]).unwrap_err().text();
-        assert!(missing.contains("read the variables of"), "{missing}");
+        insta::assert_snapshot!(missing, @"
+        error: cannot read the variables from /none/a.env: No such file or directory (os error 2)
+          = help: correct the path: there is no such file
+        ");
     }
 
     #[test]
@@ -304,8 +311,12 @@ mod tests {
         let parsed = EnvOption::parse("agent/A=b=c").unwrap();
         let words = parsed.assigned().map(|it| (it.word(), it.of_command()));
         assert_eq!(words, Some(("--env=agent/A=b=c".to_owned(), None)));
-        let other = EnvOption::parse("agents/A=1").unwrap().assigned().unwrap();
-        assert_eq!(other.of_command().as_deref(), Some("agents/A=1"));
+        let other = EnvOption::parse("a/b=1").unwrap().assigned().unwrap();
+        assert_eq!(other.of_command().as_deref(), Some("a/b=1"));
+        for (misspelt, meant) in [("agnet/LOG=x", "agent"), ("buisness/LOG", "business")] {
+            let error = EnvOption::parse(misspelt).unwrap_err();
+            assert!(error.starts_with(&format!("write {meant}/ in front")), "{error}");
+        }
         assert!(EnvOption::parse("").is_err() && EnvOption::parse("=b").is_err());
         assert!(EnvOption::parse("agent/").is_err() && EnvOption::parse("agent/=b").is_err());
         EnvOption::parse_of_command("agent/A=1").unwrap_err();

@@ -45,7 +45,12 @@ pub enum NotGiven {
     Undeclared(NetworkMode),
     /// Its rules name addresses that are not on the internet.
     #[error("the box wants to reach addresses that are not on the internet")]
-    Wanted(Vec<Wanted>),
+    Wanted {
+        /// What they need.
+        wanted: Vec<Wanted>,
+        /// The addresses that the command line gives although no rule names them: one of them may be meant.
+        unused: Vec<Local>,
+    },
     /// The command line gives an address that no rule of the box names.
     #[error("`--network-local {0}` has no effect: no rule of the box allows that")]
     Unused(Local),
@@ -57,6 +62,9 @@ pub enum NotGiven {
         /// The network that the box has.
         mode: NetworkMode,
     },
+    /// The command line gives an address, and no network.
+    #[error("`--network-local {0}` has no effect beside `--network none`")]
+    Without(Local),
     /// A rule of the box is malformed.
     #[error(transparent)]
     Peer(#[from] PeerError),
@@ -83,6 +91,7 @@ impl Given {
         };
         match (mode, local.first()) {
             (NetworkMode::Filtered, _) => check_rules(&plan.allow, &local, is_own)?,
+            (_, Some(first)) if choice == Choice::None => return Err(NotGiven::Without(*first)),
             (_, Some(first)) => return Err(NotGiven::NoRules { local: *first, mode }),
             (_, None) => {}
         }
@@ -120,11 +129,11 @@ pub fn check_rules(
 ) -> Result<(), NotGiven> {
     let rules = allow.iter().map(Rule::try_from).collect::<Result<Vec<_>, _>>()?;
     let wanted = Local::wanted(&rules, given, is_own);
+    let unused: Vec<_> = given.iter().filter(|it| !it.is_of_use(&rules)).copied().collect();
     if !wanted.is_empty() {
-        return Err(NotGiven::Wanted(wanted));
+        return Err(NotGiven::Wanted { wanted, unused });
     }
-    let unused = given.iter().find(|it| !it.is_of_use(&rules));
-    unused.map_or(Ok(()), |it| Err(NotGiven::Unused(*it)))
+    unused.first().map_or(Ok(()), |it| Err(NotGiven::Unused(*it)))
 }
 
 #[cfg(test)]
@@ -165,7 +174,7 @@ mod tests {
             (Mode::Filtered, &LOCAL, Box, &[], Err("not on the internet")),
             (Mode::Filtered, &LOCAL, Box, &LOCAL[..2], Err("not on the internet")),
             (Mode::Filtered, &LOCAL, Box, &LOCAL, Ok(Mode::Filtered)),
-            (Mode::Filtered, &LOCAL, Nothing, &LOCAL, Err("the network of the box is \"none\"")),
+            (Mode::Filtered, &LOCAL, Nothing, &LOCAL, Err("beside `--network none`")),
             (Mode::Filtered, &LOCAL, Shared, &LOCAL, Err("its network is \"filtered\"")),
             (Mode::Shared, &[], Nothing, &[], Ok(Mode::None)),
             (Mode::Shared, &[], Box, &[], Err("wants to share the network of this host")),
@@ -192,7 +201,7 @@ mod tests {
     fn each_rule_that_needs_consent_is_named() {
         let refused =
             Given::decide(&plan(NetworkMode::Filtered, &LOCAL), Choice::Box, vec![], |_| false);
-        let Err(NotGiven::Wanted(wanted)) = refused else { panic!("{refused:?}") };
+        let Err(NotGiven::Wanted { wanted, .. }) = refused else { panic!("{refused:?}") };
         let needs: Vec<_> = wanted.iter().map(|it| it.needs.to_string()).collect();
         assert_eq!(needs, LOCAL);
     }
@@ -204,7 +213,7 @@ mod tests {
         let decide =
             |is_own: bool| Given::decide(&plan, Choice::Box, vec![], |it| is_own && it == own);
         assert!(decide(false).is_ok());
-        assert!(matches!(decide(true), Err(NotGiven::Wanted(_))));
+        assert!(matches!(decide(true), Err(NotGiven::Wanted { .. })));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod global;
 mod hostile;
 mod inspect;
 mod links;
+mod mistakes;
 mod output;
 mod refusal;
 mod shares;

@@ -7,11 +7,12 @@ use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::NotGiven;
-use egress_rules::{Wanted, with_port};
+use egress_rules::{Local, Wanted, with_port};
 use error_report::Problem;
 
 use super::RunArgs;
 use crate::cli::error::{CommandError, usage};
+use crate::cli::lacks::Lack;
 
 /// How many hosts a notice names.
 const MOST_NAMED: usize = 8;
@@ -24,20 +25,15 @@ pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandErro
 /// Returns the error of a box that does not get what it declares, or what the command line names.
 fn refused(why: NotGiven) -> CommandError {
     let help = match &why {
-        NotGiven::Wanted(wanted) => return CommandError::of(wanted.iter().map(needs_consent)),
+        NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
         NotGiven::Peer(error) => return LaunchError::Peer(error.clone()).into(),
-        NotGiven::Shared => {
-            "add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, \
-             and the metadata of a cloud; `--network none` starts it without a network"
-        }
+        NotGiven::Shared => SHARED,
+        NotGiven::Without(_) => "leave one of both out",
         NotGiven::Undeclared(_) => {
             "leave it out: a box gets at most what it declares; or declare `network \"shared\"` in its Boxfile, and build it \
              again"
         }
-        NotGiven::Unused(_) => {
-            "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box \
-             that runs"
-        }
+        NotGiven::Unused(_) => UNUSED,
         NotGiven::NoRules { .. } => {
             "leave it out: only the rules of `network \"filtered\"` name addresses"
         }
@@ -45,15 +41,47 @@ fn refused(why: NotGiven) -> CommandError {
     usage(&why.to_string(), help)
 }
 
-/// Returns the error of a rule that only the command line makes effective.
-fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Problem {
-    let rule = shown(&needs.plan().to_string());
-    let message =
-        format!("the box wants to reach what is not on the internet ({purpose}): allow {rule}");
-    let help = format!(
-        "add `--network-local {needs}` if it may reach that; `--network none` starts it without a network"
-    );
-    Problem::new((ErrorCode::Usage, help), message)
+const SHARED: &str = "add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, \
+                      and the metadata of a cloud; `--network none` starts it without a network";
+const UNUSED: &str = "leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule \
+                      to a box that runs";
+
+/// Returns the errors of rules that only the command line makes effective, and of what it names instead.
+fn not_given(wanted: &[Wanted], unused: &[Local]) -> CommandError {
+    let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
+    let unused =
+        unused.iter().map(|it| Problem::new((ErrorCode::Usage, UNUSED), NotGiven::Unused(*it)));
+    CommandError::of(unused.chain(Lack::problems(&lacks)))
+}
+
+/// Returns what a command line lacks of the network of a box, where that is all that is wrong with it.
+pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Lack>, CommandError> {
+    match args.network(plan) {
+        Ok(_) => Ok(Vec::new()),
+        Err(NotGiven::Wanted { wanted, unused }) if unused.is_empty() => {
+            Ok(wanted.iter().map(needs_consent).collect())
+        }
+        Err(why @ NotGiven::Shared) => {
+            let words = "--network shared".to_owned();
+            Ok(vec![Lack { message: why.to_string(), help: SHARED.to_owned(), words }])
+        }
+        Err(why) => Err(refused(why)),
+    }
+}
+
+/// Returns what lacks for a rule that only the command line makes effective.
+fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
+    let words = format!("--network-local {needs}");
+    Lack {
+        message: format!(
+            "the box wants to reach what is not on the internet ({purpose}): allow {}",
+            needs.plan()
+        ),
+        help: format!(
+            "add `{words}` if it may reach that; `--network none` starts it without a network"
+        ),
+        words,
+    }
 }
 
 /// Returns what a user is told at each start: what the box in this directory reaches, if it reaches anything.
@@ -127,6 +155,7 @@ mod tests {
 
         error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
           = help: add `--network-local 169.254.169.254:80` if it may reach that; `--network none` starts it without a network
+            all that is missing: `--network-local 10.0.0.0/8 --network-local 127.0.0.1:9999 --network-local 169.254.169.254:80`; `boxlaunch inspect BOX` lists all that the box wants
         "#);
         insta::assert_snapshot!(said(&plan, &["--network-local", "localhost:9999", "--network-local", "10.0.0.0/8"]), @r#"
         error: the box wants to reach what is not on the internet (link-local): allow "169.254.169.254" port=80
@@ -142,6 +171,18 @@ mod tests {
         ];
         insta::assert_snapshot!(said(&plan, &all), @"boxlaunch: the box reaches 10.0.0.0/8, 127.0.0.1:9999, 169.254.169.254:80, api.example.com");
         assert_eq!(said(&plan, &["--network", "none"]), "");
+    }
+
+    #[test]
+    fn what_is_given_in_place_of_a_rule_is_named_beside_it() {
+        let plan = plan(NetworkMode::Filtered, &[("10.0.0.7", 5432)]);
+        insta::assert_snapshot!(said(&plan, &["--network-local", "10.0.0.8:5432"]), @r#"
+        error: `--network-local 10.0.0.8:5432` has no effect: no rule of the box allows that
+          = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
+
+        error: the box wants to reach what is not on the internet (private): allow "10.0.0.7" port=5432
+          = help: add `--network-local 10.0.0.7:5432` if it may reach that; `--network none` starts it without a network
+        "#);
     }
 
     #[test]
@@ -169,8 +210,8 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         error: `--network-local 10.0.0.1` has no effect: no rule of the box allows that
           = help: leave it out, or give it the address and the port of a rule; `boxlaunch network NAME allow` adds a rule to a box that runs
-        error: `--network-local 10.0.0.1` has no effect: the network of the box is "none"
-          = help: leave it out: only the rules of `network "filtered"` name addresses
+        error: `--network-local 10.0.0.1` has no effect beside `--network none`
+          = help: leave one of both out
         error: `--network shared` is more than the box declares: its network is "none"
           = help: leave it out: a box gets at most what it declares; or declare `network "shared"` in its Boxfile, and build it again
         "#);

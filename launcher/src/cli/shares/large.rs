@@ -1,0 +1,53 @@
+//! Directories with more files than a machine can have open.
+
+use std::path::Path;
+use std::thread;
+
+use box_image::text::shown;
+use boxlaunch::jail::most_files;
+use boxlaunch::shares::Share;
+
+/// The files that a machine needs for itself.
+const OWN_FILES: u64 = 1024;
+
+/// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
+/// has each such one said as soon as it is found. Nobody waits for that: it can take long.
+pub(in crate::cli) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send + 'static) {
+    let most = most_files().saturating_sub(OWN_FILES);
+    for share in shares {
+        let host = share.host().to_owned();
+        let look = move || too_many(&host, most).iter().for_each(|it| say(it));
+        // Where no thread can be had, the box starts without the warning.
+        thread::Builder::new().spawn(look).ok();
+    }
+}
+
+/// Returns a warning where a directory has more files than that.
+fn too_many(host: &Path, most: u64) -> Option<String> {
+    (Share::count(host, most) > most).then(|| {
+        let text = format!(
+            "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
+             has seen as many; share less of it, or raise the limit (`ulimit -Hn`)",
+            host.display()
+        );
+        shown(&text) + "\n"
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_with_more_files_than_a_machine_has_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(too_many(dir.path(), 3), None);
+        let warning = too_many(dir.path(), 2).unwrap();
+        let name = dir.path().file_name().unwrap().to_str().unwrap();
+        assert!(warning.contains(&format!("{name} has more than 2 files")), "{warning}");
+        assert!(warning.contains("ulimit -Hn"), "{warning}");
+    }
+}

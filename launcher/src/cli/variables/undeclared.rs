@@ -1,0 +1,156 @@
+//! The errors of variables that a box does not declare for launch, with what was probably meant.
+
+use box_image::rules::{VARIABLE_FORM, is_variable};
+use box_image::secrets::looks_secret;
+use box_image::{ComponentName, RunPlan, Scope};
+
+use super::{Assigned, EnvOption};
+use crate::cli::error::{CommandError, usage};
+
+/// A variable that a command line names, or a file of it.
+pub(super) struct Named<'a> {
+    pub(super) component: Option<ComponentName>,
+    pub(super) name: &'a str,
+    value: Option<&'a str>,
+    /// The file and the line, where one has it.
+    place: Option<&'a str>,
+}
+
+impl<'a> From<&'a Assigned> for Named<'a> {
+    fn from(it: &'a Assigned) -> Self {
+        let (component, name, value) = (it.component, it.name.as_str(), Some(it.value.as_str()));
+        Self { component, name, value, place: it.place.as_deref() }
+    }
+}
+
+impl<'a> From<&'a EnvOption> for Named<'a> {
+    fn from(it: &'a EnvOption) -> Self {
+        let (component, name, value) = (it.component, it.name.as_str(), it.value.as_deref());
+        Self { component, name, value, place: None }
+    }
+}
+
+impl Named<'_> {
+    /// Returns the error of a variable that a box with this plan does not declare for launch.
+    pub(super) fn undeclared(&self, plan: &RunPlan) -> CommandError {
+        let name = self.name;
+        let place = self.place.map_or_else(String::new, |it| format!("{it}: "));
+        let concerns = |of: Scope| self.component.is_none_or(|it| of.includes(it));
+        if plan.secrets.iter().any(|it| it.name == name && concerns(it.scope)) {
+            let message = format!("{place}{name} is a secret of the box");
+            return usage(&message, &format!("give it with `--secret {name}=env:{name}`"));
+        }
+        let what = match self.component {
+            Some(component) => format!("the {} component", component.name()),
+            None => "the box".to_owned(),
+        };
+        let message = format!("{place}{what} declares no variable {name} that is given at launch");
+        usage(&message, &self.help(plan))
+    }
+
+    /// Returns what to do about it.
+    fn help(&self, plan: &RunPlan) -> String {
+        let Self { component, name, .. } = *self;
+        if name.contains('/') {
+            return "what is in front of a `/` is a component: `agent/NAME` or `business/NAME`"
+                .to_owned();
+        }
+        if !is_variable(name) {
+            return format!("the name of a variable {VARIABLE_FORM}");
+        }
+        if self.looks_secret() {
+            let of = match component {
+                Some(_) if plan.secrets.iter().any(|it| it.name == name) => " component=\"both\"",
+                Some(ComponentName::Business) => " component=\"business\"",
+                _ => "",
+            };
+            return format!(
+                "{name} looks like a secret: declare `secret \"{name}\"{of}` in the Boxfile, build the box again, and give it \
+                 with `--secret {name}=env:{name}`"
+            );
+        }
+        let mut names: Vec<_> = plan
+            .launch_variables()
+            .filter(|(it, _)| component.is_none_or(|component| component == *it))
+            .map(|(_, name)| name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        let place = component.map_or("its component", |_| "that component");
+        match names.as_slice() {
+            [] => format!("its Boxfile declares none: `env {name}` in {place} makes {name} one"),
+            names => format!(
+                "it declares {}; or write `env {name}` into {place} in the Boxfile",
+                names.join(", ")
+            ),
+        }
+    }
+
+    /// Returns whether a Boxfile could not declare it as a plain variable.
+    fn looks_secret(&self) -> bool {
+        // One that is given at launch may have any value.
+        self.value.into_iter().chain(["given"]).any(|value| looks_secret(self.name, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::{SecretDelivery, SecretPlan};
+
+    use super::*;
+
+    fn refused(option: &str, place: Option<&str>) -> String {
+        let mut plan = testkit::test_box::config().plan;
+        let (name, scope, delivery) = ("API_KEY".to_owned(), Scope::Agent, SecretDelivery::Env);
+        plan.secrets = vec![SecretPlan { name, scope, delivery }];
+        plan.agent.launch_env = vec!["LOG".to_owned()];
+        let option = EnvOption::parse(option).unwrap();
+        let error = Named { place, ..Named::from(&option) }.undeclared(&plan);
+        assert_eq!(error.exit, 2);
+        error.text()
+    }
+
+    #[test]
+    fn a_secret_is_given_in_its_own_way() {
+        insta::assert_snapshot!(refused("API_KEY=canary", None), @"
+        error: API_KEY is a secret of the box
+          = help: give it with `--secret API_KEY=env:API_KEY`
+        ");
+        insta::assert_snapshot!(refused("API_TOKEN=canary", None), @r#"
+        error: the box declares no variable API_TOKEN that is given at launch
+          = help: API_TOKEN looks like a secret: declare `secret "API_TOKEN"` in the Boxfile, build the box again, and give it with `--secret API_TOKEN=env:API_TOKEN`
+        "#);
+        insta::assert_snapshot!(refused("business/API_KEY=canary", None), @r#"
+        error: the business component declares no variable API_KEY that is given at launch
+          = help: API_KEY looks like a secret: declare `secret "API_KEY" component="both"` in the Boxfile, build the box again, and give it with `--secret API_KEY=env:API_KEY`
+        "#);
+        insta::assert_snapshot!(refused("URL=postgres://u:canary@db/x", None), @r#"
+        error: the box declares no variable URL that is given at launch
+          = help: URL looks like a secret: declare `secret "URL"` in the Boxfile, build the box again, and give it with `--secret URL=env:URL`
+        "#);
+    }
+
+    #[test]
+    fn what_can_be_no_name_is_said() {
+        insta::assert_snapshot!(refused("9X=1", None), @"
+        error: the box declares no variable 9X that is given at launch
+          = help: the name of a variable has letters, digits and `_`, and does not begin with a digit
+        ");
+        insta::assert_snapshot!(refused("other/X=1", None), @"
+        error: the box declares no variable other/X that is given at launch
+          = help: what is in front of a `/` is a component: `agent/NAME` or `business/NAME`
+        ");
+    }
+
+    #[test]
+    fn the_line_of_a_file_is_named() {
+        insta::assert_snapshot!(refused("FOO=1", Some("l.env:3")), @"
+        error: l.env:3: the box declares no variable FOO that is given at launch
+          = help: it declares LOG; or write `env FOO` into its component in the Boxfile
+        ");
+        insta::assert_snapshot!(refused("API_KEY=1", Some("l.env:4")), @"
+        error: l.env:4: API_KEY is a secret of the box
+          = help: give it with `--secret API_KEY=env:API_KEY`
+        ");
+    }
+}

@@ -1,0 +1,114 @@
+//! Command lines of somebody who does not know boxlaunch yet, and what they are told.
+
+use box_image::{
+    BoxConfig, NetworkMode, Scope, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan,
+};
+use testkit::test_box::config;
+
+use crate::{Ended, Scene, boxlaunch, ended};
+
+/// A box that wants something of each kind.
+fn wanting() -> BoxConfig {
+    let mut config = config();
+    let plan = &mut config.plan;
+    let secret = |name: &str| SecretPlan {
+        name: name.to_owned(),
+        scope: Scope::Agent,
+        delivery: SecretDelivery::Env,
+    };
+    plan.secrets = ["API_KEY", "DB_PASSWORD"].map(secret).to_vec();
+    plan.shares = vec![share()];
+    plan.skills =
+        vec![SkillPlan { name: "notes".into(), mode: SkillMode::Mounted, ..SkillPlan::default() }];
+    plan.network.mode = NetworkMode::Filtered;
+    plan.network.allow = serde_json::from_str(r#"[{"peer":"10.0.0.7","port":5432}]"#).unwrap();
+    plan.agent.launch_env = vec!["API_URL".to_owned()];
+    config
+}
+
+fn share() -> SharePlan {
+    SharePlan {
+        name: "input".into(),
+        guest: "/input".into(),
+        access: box_image::Access::ReadOnly,
+        scope: Scope::Both,
+        host: Some("project".into()),
+    }
+}
+
+/// Returns what is said of a wrong command line, with the directory of the scene as DIR.
+fn refused(scene: &Scene, args: &[&str]) -> String {
+    let Ended { code, stdout, stderr } = scene.run(args);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    stderr.replace(&scene.state.path().display().to_string(), "DIR")
+}
+
+#[test]
+fn all_that_a_box_wants_is_said_at_once_with_the_words_to_type() {
+    insta::assert_snapshot!(refused(&Scene::new(&wanting()), &["run"]), @r#"
+    error: the box declares secrets that were not given: API_KEY, DB_PASSWORD
+      = help: add `--secret API_KEY=env:API_KEY --secret DB_PASSWORD=env:DB_PASSWORD`, or file:PATH, or - for standard input
+
+    error: the box wants to read a directory of this host at /input, its share input
+      = help: add `--share input` to give it "project", or `--share input=DIR` for another
+
+    error: the box wants its skill notes from a directory of this host
+      = help: add `--skill notes=DIR`
+
+    error: the box wants to reach what is not on the internet (private): allow "10.0.0.7" port=5432
+      = help: add `--network-local 10.0.0.7:5432` if it may reach that; `--network none` starts it without a network
+
+    error: the box declares variables that were not given: API_URL
+      = help: add `-e API_URL=VALUE`
+        all that is missing: `--secret API_KEY=env:API_KEY --secret DB_PASSWORD=env:DB_PASSWORD --share input --skill notes=DIR --network-local 10.0.0.7:5432 -e API_URL=VALUE`; `boxlaunch inspect BOX` lists all that the box wants
+    "#);
+}
+
+#[test]
+fn a_file_that_an_option_names_is_a_usage_error() {
+    let scene = Scene::new(&config());
+    insta::assert_snapshot!(refused(&scene, &["run", "--env-file", "/none/a.env"]), @"
+    error: cannot read the variables from /none/a.env: No such file or directory (os error 2)
+      = help: correct the path: there is no such file
+    ");
+    let directory = scene.state.path().display().to_string();
+    insta::assert_snapshot!(refused(&scene, &["run", "--env-file", &directory]), @"
+    error: cannot read the variables from DIR: it is not a regular file
+      = help: name a regular file: a directory or a pipe is none
+    ");
+}
+
+#[test]
+fn a_directory_that_is_not_here_comes_with_how_to_name_it() {
+    let mut config = config();
+    config.plan.shares = vec![share()];
+    let scene = Scene::new(&config);
+    insta::assert_snapshot!(refused(&scene, &["run", "--share", "input"]), @"
+    error: cannot share project: No such file or directory (os error 2)
+      = help: the Boxfile proposes project for its share input, below the current directory: change to where it is, make it, or give another one: `--share input=DIR`
+    ");
+    let own = ["run", "--share", "input=/tmp", "-v", "~/x:/w"];
+    insta::assert_snapshot!(refused(&scene, &own), @r#"
+    error: cannot share ~/x: No such file or directory (os error 2)
+      = help: the shell has left `~` as it is: write "$HOME/x"
+    "#);
+}
+
+#[test]
+fn a_name_that_is_no_box_may_be_that_of_one_that_was_started() {
+    let scene = Scene::new(&config());
+    let mut command = boxlaunch(&["inspect", "hello"]);
+    command.current_dir(scene.state.path()).env("BOXLAUNCH_STATE", scene.state.path());
+    insta::assert_snapshot!(ended(command).stderr, @"
+    error: there is no hello
+      = help: name the directory that `boxbuild build` wrote, such as NAME.box, or a box of `boxlaunch ps -a`
+    ");
+}
+
+#[test]
+fn a_shell_without_a_terminal_says_what_to_do() {
+    insta::assert_snapshot!(ended(boxlaunch(&["shell", "hello"])).stderr, @"
+    error: a shell is for a terminal, and standard input is none
+      = help: `boxlaunch exec -i hello -- sh` runs what standard input has
+    ");
+}
