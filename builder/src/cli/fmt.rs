@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_path;
-use boxbuild::project::{self, Checkout, Project};
-use boxfile_spec::{Document, MAX_SOURCE, Severity, Source, Syntax};
+use boxbuild::project::{self, Checkout, LOCK_ENDING, Project};
+use boxfile_spec::{Document, Lock, MAX_SOURCE, Severity, Source, Syntax};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use host_fs::FileError;
 use host_fs::checkout::replace;
 use serde_json::json;
 
 use super::failure::Failure;
+use super::loaded::no_boxfile;
 use super::{search, terminal};
 
 /// Formats Boxfiles in place.
@@ -53,13 +54,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         [] => vec![search::boxfile(None)?],
         files => files.to_vec(),
     };
-    let (mut changed, mut failures) = (Vec::new(), Vec::new());
+    let (mut changed, mut locks, mut failures) = (Vec::new(), Vec::new(), Vec::new());
     for file in &files {
         match format(file, args.files.is_empty(), args.check) {
-            Ok(true) => changed.push(file.display().to_string()),
-            Ok(false) => {}
+            Ok(Was::Crooked) => changed.push(file.display().to_string()),
+            Ok(Was::Straight) => {}
+            Ok(Was::Lock) => locks.push(file),
             Err(failure) => failures.push(failure),
         }
+    }
+    // A pattern such as `Boxfile*` fits the lock, too. Who names nothing else means it.
+    if locks.len() == files.len() {
+        failures.extend(locks.iter().map(|it| no_boxfile(it)));
     }
     if !args.check && !args.json {
         changed.iter().for_each(|file| terminal::note(&format!("formatted {file}")));
@@ -69,7 +75,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     Failure::all(failures)?;
     if args.json {
-        let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+        let files = files.iter().filter(|it| !locks.contains(it));
+        let files: Vec<_> = files.map(|file| file.display().to_string()).collect();
         terminal::json(&json!({ "files": files, "formatted": changed }).to_string());
     }
     Ok(())
@@ -89,16 +96,29 @@ fn unformatted(files: &[String], found: bool) -> Failure {
         .with_details("", &[("files", json!(files))])
 }
 
-/// Formats a file, or only checks it; returns whether it was not formatted.
-fn format(file: &Path, is_found: bool, check: bool) -> Result<bool, Failure> {
+/// The layout of a file, before this command.
+enum Was {
+    Crooked,
+    Straight,
+    /// It is no Boxfile but a lock, and was left as it is.
+    Lock,
+}
+
+/// Formats a file, or only checks it.
+fn format(file: &Path, is_found: bool, check: bool) -> Result<Was, Failure> {
     // What else is wrong with it is not this command's affair.
     let checkout = Checkout::own(project::base(file), search::search().homes);
     let document = Project::within(file, checkout).found(is_found).read(None)?;
-    let Some(text) = formatted(file, document, is_named_boxfile(file))? else { return Ok(false) };
+    if is_lock(&document) {
+        return Ok(Was::Lock);
+    }
+    let Some(text) = formatted(file, document, is_named_boxfile(file))? else {
+        return Ok(Was::Straight);
+    };
     if !check {
         replace(file, &text).map_err(FileError::of("write", file))?;
     }
-    Ok(true)
+    Ok(Was::Crooked)
 }
 
 /// Formats standard input to standard output, or only checks it.
@@ -113,6 +133,9 @@ fn run_on_input(args: &Args) -> Result<(), Failure> {
     let syntax = args.syntax.unwrap_or_else(|| boxfile_spec::likely_syntax(&text));
     let source = Source { name: "<stdin>".to_owned(), syntax, text: text.clone() };
     let document = boxfile_spec::read(source, None, |_| Err(String::new()));
+    if is_lock(&document) {
+        return Err(no_boxfile(Path::new("standard input")));
+    }
     let changed = formatted(Path::new("standard input"), document, true)?;
     match (changed, args.check) {
         (Some(_), true) => {
@@ -130,7 +153,13 @@ fn run_on_input(args: &Args) -> Result<(), Failure> {
 /// Returns whether a file is a Boxfile by its name alone.
 fn is_named_boxfile(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name == "Boxfile" || name.starts_with("Boxfile.") || name.ends_with(".Boxfile")
+    let is_named = name == "Boxfile" || name.starts_with("Boxfile.") || name.ends_with(".Boxfile");
+    is_named && !name.ends_with(LOCK_ENDING)
+}
+
+/// Returns whether what was read in the place of a Boxfile is a lock.
+fn is_lock(document: &Document) -> bool {
+    Lock::is_lock(&document.sources.as_slice()[0].text)
 }
 
 /// Refuses a text that is no Boxfile: formatting would change what somebody else lays out.
@@ -188,7 +217,7 @@ mod tests {
         for name in ["Boxfile", "a/Boxfile.kdl", "Boxfile.toml", "Boxfile.ci", "ci.Boxfile"] {
             assert!(is_named_boxfile(Path::new(name)), "{name}");
         }
-        for name in ["README.md", "Cargo.toml", "a.kdl", "Boxfiles", "aBoxfile"] {
+        for name in ["README.md", "Cargo.toml", "a.kdl", "Boxfiles", "aBoxfile", "Boxfile.lock"] {
             assert!(!is_named_boxfile(Path::new(name)), "{name}");
         }
     }

@@ -1,6 +1,7 @@
 //! A Boxfile that was read for a command, with its profiles, lock and warnings.
 
 use std::fs::File;
+use std::path::Path;
 
 use box_cache::Store;
 use box_digest::Blake3Digest;
@@ -47,6 +48,9 @@ impl Loaded {
             return Err(Failure::usage(unknown));
         }
         let Some(without) = boxfile else {
+            if Lock::is_lock(&sources.as_slice()[0].text) {
+                return Err(no_boxfile(&project.file));
+            }
             return Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
         };
         Ok(Self { project, sources, without, profiles, chosen, warnings: found })
@@ -148,6 +152,13 @@ impl Loaded {
             }
         }
     }
+}
+
+/// Returns the failure of a lock in the place of a Boxfile.
+pub(super) fn no_boxfile(lock: &Path) -> Failure {
+    let help = "name the Boxfile that it was written for: boxbuild alone writes locks";
+    let message = format!("{} is a lock and no Boxfile, and is left as it is", lock.display());
+    Failure::new((ErrorCode::BoxfileInvalid, help), message)
 }
 
 /// The tools of a command that builds: the store, the client for registries, and the named files.

@@ -23,6 +23,9 @@ pub use pins::{Pins, Variant};
 /// The names of a Boxfile, in the order in which they are looked for.
 pub const NAMES: [&str; 3] = ["Boxfile", "Boxfile.kdl", "Boxfile.toml"];
 
+/// The ending of a lock's name.
+pub const LOCK_ENDING: &str = ".lock";
+
 /// A Boxfile on the disk.
 #[derive(Debug, Clone)]
 pub struct Project {
@@ -122,7 +125,7 @@ impl Project {
         if first.is_none_or(|first| name == *first) && NAMES.iter().any(|it| name == *it) {
             name = NAMES[0].into();
         }
-        name.push(".lock");
+        name.push(LOCK_ENDING);
         self.base.join(name)
     }
 }

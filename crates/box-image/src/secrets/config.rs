@@ -159,20 +159,48 @@ impl Following<'_> {
     }
 }
 
-/// Finds the private keys in PEM; one that does not end goes to the end of the text.
+/// Finds the private keys in PEM. One that does not end before the next begins is as long as its text
+/// looks like a key's.
 fn private_keys(text: &str) -> Vec<Range<usize>> {
     const BEGIN: &str = "-----BEGIN ";
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(start) = text[at..].find(BEGIN).map(|it| at + it) {
         at = start + BEGIN.len();
-        let label = text[at..].split("-----").next().unwrap_or_default();
+        let next = text[at..].find(BEGIN).map_or(text.len(), |it| at + it);
+        let rest = &text[at..next];
+        let label = rest.split("-----").next().unwrap_or_default();
         if label.contains("PRIVATE KEY") {
             let end = format!("-----END {label}-----");
-            at = text[at..].find(&end).map_or(text.len(), |it| at + it + end.len());
-            found.push(start..at);
+            let len = rest.find(&end).map_or_else(|| unended_key(rest), |it| it + end.len());
+            found.push(start..at + len);
         }
+        at = next;
     }
     found
+}
+
+/// Returns the length of a private key without its last line: the rest of its first one, and what follows in base64.
+/// A line ends with a quote, too: each may be a string of its own.
+fn unended_key(text: &str) -> usize {
+    const LONG: usize = 16;
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "+/=".contains(c);
+    // What stands before an encrypted key, RFC 1421.
+    let is_field = |line: &str| ["Proc-Type:", "DEK-Info:"].iter().any(|it| line.starts_with(it));
+    let (mut len, mut at, mut follows) = (0, 0, false);
+    for line in text.split_inclusive(|c| "\n\"'`".contains(c)) {
+        let inner = line.trim_matches(|c| !is_inner(c));
+        let start = at + line.find(is_inner).unwrap_or_default();
+        let word = inner.split(|c| !is_inner(c)).next().unwrap_or_default();
+        if at == 0 {
+            len = line.trim_end_matches(|c| "\r\n\"'`".contains(c)).len();
+        } else if word.len() >= LONG || (follows && word == inner && !word.is_empty()) {
+            (len, follows) = (start + inner.len(), word.len() >= LONG);
+        } else if !inner.is_empty() && !is_field(inner) {
+            break;
+        }
+        at += line.len();
+    }
+    len
 }
 
 /// Sorts places, and merges those that overlap.
@@ -380,6 +408,26 @@ mod tests {
             ),
             ("k = \"-----BEGIN PRIVATE KEY-----\na\n-----END PRIVATE KEY-----\"", "k = \"****\""),
             ("# don't\nAPI_TOKEN = 'a'", "# don't\nAPI_TOKEN = '****'"),
+            (
+                "k \"-----BEGIN OPENSSH PRIVATE KEY-----\"\nport \"4088\"\n",
+                "k \"****\"\nport \"4088\"\n",
+            ),
+            (
+                "k \"-----BEGIN PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA\n  b3BlbnNzaC1rZXktdjEB\r\nQa==\n}\nport 1",
+                "k \"****\n}\nport 1",
+            ),
+            (
+                "k = [\"-----BEGIN PRIVATE KEY-----\", \"b3BlbnNzaC1rZXktdjEA\", 'Qa==']\nname = 1",
+                "k = [\"****']\nname = 1",
+            ),
+            (
+                "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nb3BlbnNzaC1rZXktdjEA\\n\\\nx y",
+                "****\\\nx y",
+            ),
+            (
+                "# -----BEGIN PRIVATE KEY-----\na b\n-----BEGIN PRIVATE KEY-----\nc\n-----END PRIVATE KEY-----\n",
+                "# ****\na b\n****\n",
+            ),
         ] {
             assert_eq!(masked(text), expected);
         }
