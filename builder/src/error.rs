@@ -9,11 +9,11 @@ use box_image::ComponentName;
 use box_image::plan::PlanError;
 use box_skill::SkillError;
 use box_tree::listing::ListingError;
-use boxfile_spec::{Platform, Span};
+use boxfile_spec::{ImageRef, Platform, Span};
 use download::fetch::{FetchError, UrlError};
 use guest_kernel::KernelError;
 use host_fs::FileError;
-use oci_image::SourceError;
+use oci_image::{Form, SourceError};
 use oci_layer::{Excess, LayerError};
 
 use crate::binary::BinaryError;
@@ -71,10 +71,10 @@ pub enum BuildError {
 #[allow(missing_docs, reason = "a variant is named as the error in it")]
 pub enum Cause {
     Image(#[from] SourceError),
-    /// A reference to an image of a registry that is also the path of a directory.
+    /// A reference that leads to no image, and the one that was probably meant.
     #[error("{source}")]
-    Unprefixed {
-        path: String,
+    Misnamed {
+        meant: Meant,
         source: SourceError,
     },
     Layer(#[from] LayerError),
@@ -98,6 +98,20 @@ pub enum Cause {
     Store(#[from] StoreError),
     #[error("a document of the box is malformed")]
     Document(#[from] serde_json::Error),
+}
+
+/// The image that a reference was probably meant to name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    /// A path without its prefix: that of an image, or else of a directory, as the reference names it.
+    Unprefixed {
+        /// The path.
+        path: String,
+        /// The form of what is there.
+        form: Form,
+    },
+    /// Another reference.
+    Other(ImageRef),
 }
 
 impl Cause {

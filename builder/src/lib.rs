@@ -30,7 +30,7 @@ mod report;
 mod seal;
 
 pub use compose::merged::MergeConflicts;
-pub use error::{BuildError, Cause};
+pub use error::{BuildError, Cause, Meant};
 pub use pipeline::{
     Build, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer, Preview,
     PreviewFile, PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,

@@ -79,7 +79,7 @@ fn a_missing_image() {
      3 |     image "oci:images/agnet"
        |           ^^^^^^^^^^^^^^^^^^ named here
        |
-       = help: copy an image there: skopeo copy docker://NAME oci:images/agnet:latest
+       = help: did you mean "oci:images/agent"?
     "#);
 }
 

@@ -32,6 +32,12 @@ fn profiles_share_a_box_and_a_build_names_the_one_that_it_replaces() {
         let notes = checkout.notes(args);
         assert!(!notes.contains("replaced"), "{notes}");
     }
+    checkout.write("Boxfile", BOXFILE.replace("box \"test\"", "box \"two\""));
+    let notes = checkout.notes(&["build", "-o", "test.box"]);
+    assert!(
+        notes.contains("note: replaced test.box, which was the box \"test\", sha256:"),
+        "{notes}"
+    );
 }
 
 #[test]

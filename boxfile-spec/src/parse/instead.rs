@@ -2,10 +2,10 @@
 //! built from what is written.
 
 use box_image::rules::is_label;
-use box_image::secrets::looks_secret;
+use box_image::secrets::{PASSED, looks_secret};
 
 use crate::rules::is_variable;
-use crate::schema::{Declaration, Kind, Property};
+use crate::schema::{Declaration, Kind, Property, SECRET};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::value::describe;
 use crate::{Diagnostic, Syntax, form, units};
@@ -61,10 +61,11 @@ pub(super) fn properties(declaration: &Declaration, refused: &[&str]) -> String 
     let names = declaration.props.iter().map(|prop| prop.name);
     let names: Vec<String> =
         names.filter(|it| !refused.contains(it)).map(|it| format!("`{it}`")).collect();
-    if names.is_empty() {
-        "remove it".to_owned()
-    } else {
-        format!("its properties: {}", names.join(", "))
+    let listed = format!("its properties: {}", names.join(", "));
+    match names.as_slice() {
+        [] => "remove it".to_owned(),
+        _ if declaration.name == SECRET.name => format!("{listed}; {PASSED}"),
+        _ => listed,
     }
 }
 

@@ -94,6 +94,9 @@ fn leaking_names(component: Option<&Node>) -> HashSet<&str> {
 fn plain_variable(variable: Variable<'_>, syntax: Syntax, needs: Needs) -> Diagnostic {
     let Variable { name, span, value, by_argument } = variable;
     let plain = match syntax {
+        Syntax::Kdl if by_argument && value.is_some() => {
+            format!("write `plain-env {name} \"…\" launch=#true`")
+        }
         Syntax::Kdl if by_argument => format!("write `plain-env {name}`"),
         Syntax::Kdl => format!("write `plain-env {name}=…`"),
         Syntax::Toml => "put it under `plain-env` instead of `env`".to_owned(),

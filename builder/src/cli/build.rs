@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use box_digest::Digest;
 use box_image::ErrorCode;
 use box_image::text::readable;
+use box_layout::Documents;
 use boxbuild::project::LockFile;
 use boxbuild::{Build, output, resolve};
 use boxfile_spec::{Lock, Platform};
@@ -96,12 +96,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     loaded.add(resolved.layer_warnings(), &mut warnings);
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
-    let before = box_layout::Documents::read(&directory).ok().map(|before| before.digest);
+    let before = Documents::read(&directory).ok();
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     stages.end();
-    if args.output.is_none() && !loaded.profile_names().is_empty() {
-        note_replaced(before, built.sealed.manifest, &directory);
-    }
+    let before = before.filter(|before| before.digest != built.sealed.manifest);
+    before.iter().for_each(|before| note_replaced(before, args, &loaded, &directory));
     warn_of_swap(swap, &directory, &mut warnings);
     loaded.add_unused(&built.unused, &mut warnings);
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
@@ -110,13 +109,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says that another box was in the directory that all profiles share.
-fn note_replaced(before: Option<Digest>, now: Digest, directory: &Path) {
-    let directory = directory.display();
-    if let Some(before) = before.filter(|before| *before != now) {
+/// Says that a box of another name was in the directory, or one of another profile: all profiles share
+/// the default one.
+fn note_replaced(before: &Documents, args: &Args, loaded: &Loaded, directory: &Path) {
+    let (name, digest) = (&before.config.plan.name, before.digest);
+    let replaced = format!("note: replaced {}, which was", directory.display());
+    if *name != loaded.boxfile().name {
+        terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
+    } else if args.output.is_none() && !loaded.profile_names().is_empty() {
         terminal::note(&format!(
-            "note: replaced {directory}, which was {before}; each profile is written there, \
-             unless --output names another directory"
+            "{replaced} {digest}; each profile is written there, unless --output names another directory"
         ));
     }
 }

@@ -282,10 +282,22 @@ fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
     (!program.starts_with('-') && !program.contains('=')).then(|| program.to_owned())
 }
 
-/// Returns the words of a command line that was written as one text, each in quotes.
+/// Returns the words of a command line that was written as one text, each in quotes; one with signs
+/// that only a shell knows is a shell's.
 fn quoted_words(line: &str) -> Option<String> {
+    let mut words = box_image::text::words(line)?;
+    if words.iter().any(|word| is_of_shell(word)) {
+        words = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
+    }
     let quoted = |word: &String| boxfile_spec::in_quotes(boxfile_spec::Syntax::Kdl, word);
-    Some(box_image::text::words(line)?.iter().map(quoted).collect::<Vec<_>>().join(" "))
+    Some(words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+}
+
+/// Returns whether a word joins or redirects commands: `&&`, `2>&1`, or `cd;`.
+fn is_of_shell(word: &str) -> bool {
+    let signs = ['&', '|', ';', '<', '>'];
+    word.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(signs)
+        || word.ends_with([';', '&'])
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use box_image::text::shell_path;
 use boxfile_spec::Reach;
 use host_fs::FileError;
 use host_fs::checkout::real;
@@ -71,11 +72,16 @@ impl Checkout {
         };
         let kernels = kernel::around(&start).map_err(failed)?.is_some();
         if kernels || search.is_home(&start) {
-            let what = if kernels { "the kernel's" } else { "a home directory, or `/`" };
+            let what = match &*start {
+                _ if kernels => "is the kernel's",
+                root if root == Path::new("/") => "is no checkout",
+                _ => "is a home directory",
+            };
+            let named = format!(", or name the checkout: `--checkout {}`", shell_path(&start));
             let why = format!(
-                "the Boxfile lies in {}, which is {what}: put it into a directory with what it \
-                 names, or name the checkout with `--checkout DIR`",
-                start.display()
+                "the Boxfile lies in {}, which {what}: put it into a directory with what it names{}",
+                start.display(),
+                if kernels { "" } else { &named }
             );
             return Ok(Self::none(why));
         }

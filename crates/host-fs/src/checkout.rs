@@ -123,12 +123,17 @@ pub fn open(checkout: &Bounds, path: &Path) -> io::Result<File> {
     explained(path, open_inside(checkout, path))
 }
 
+/// A path leads out of the checkout.
+#[derive(Debug, thiserror::Error)]
+#[error("it leads out of the checkout, through a symbolic link")]
+pub struct LeadsOut;
+
 /// Says what is wrong with a path that leads out of the checkout, or with a link that leads nowhere.
 fn explained<T>(path: &Path, found: io::Result<Option<T>>) -> io::Result<T> {
     let error = |kind, message| Err(io::Error::new(kind, message));
     match found {
         Ok(Some(found)) => Ok(found),
-        Ok(None) => error(InvalidInput, "it leads out of the checkout, through a symbolic link"),
+        Ok(None) => Err(io::Error::new(InvalidInput, LeadsOut)),
         Err(failed) if failed.kind() == NotFound && path.is_symlink() => {
             error(NotFound, "it is a symbolic link that leads nowhere")
         }

@@ -259,7 +259,7 @@ fn a_home_is_no_checkout_unless_it_is_named() {
      1 | extends empty
        |         ^^^^^ there is no checkout here
        |
-       = help: the Boxfile lies in HOME, which is a home directory, or `/`: put it into a directory with what it names, or name the checkout with `--checkout DIR`
+       = help: the Boxfile lies in HOME, which is a home directory: put it into a directory with what it names, or name the checkout: `--checkout HOME`
     ");
     assert_eq!(host.run("home", &["check", "--checkout", "."]).notes, "Boxfile: ok\n");
     host.checkout.write("home/Boxfile", plain);

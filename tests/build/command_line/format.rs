@@ -93,7 +93,11 @@ fn a_lock_is_left_as_it_is() {
     let lock = boxfile_spec::Lock::new(1).write();
     checkout.write("Boxfile.lock", &lock);
     checkout.write("Boxfile", CROOKED);
-    for args in [&["fmt", "Boxfile.lock"][..], &["fmt", "--check", "Boxfile.lock"], &["check", "-f", "Boxfile.lock"]] {
+    for args in [
+        &["fmt", "Boxfile.lock"][..],
+        &["fmt", "--check", "Boxfile.lock"],
+        &["check", "-f", "Boxfile.lock"],
+    ] {
         insta::allow_duplicates!(insta::assert_snapshot!(checkout.fails(args), @"
         error: Boxfile.lock is a lock and no Boxfile, and is left as it is
           = help: name the Boxfile that it was written for: boxbuild alone writes locks
@@ -103,7 +107,10 @@ fn a_lock_is_left_as_it_is() {
     let ran = checkout.run(&["fmt", "--json", "Boxfile", "Boxfile.lock"]);
     assert_eq!(ran.json(), json!({ "files": ["Boxfile"], "formatted": ["Boxfile"] }));
     checkout.result(&["fmt", "--check", "Boxfile", "Boxfile.lock"]);
-    assert_eq!((checkout.read("Boxfile").as_str(), checkout.read("Boxfile.lock")), (STRAIGHT, lock));
+    assert_eq!(
+        (checkout.read("Boxfile").as_str(), checkout.read("Boxfile.lock")),
+        (STRAIGHT, lock)
+    );
 }
 
 /// Runs `boxbuild fmt` with a text as its standard input.

@@ -271,7 +271,7 @@ fn an_image_that_is_labelled_for_the_other_component() {
     checkout.image("one", &image(&[("a3s.type", "business")]));
     insta::assert_snapshot!(checkout.fails(&["init", "oci:images/one"]), @r#"
     error: the image of `agent` says that it is for "business" (label `a3s.type`)
-      = help: declare it as "business", or rebuild it with the label "agent"
+      = help: name the agent's image before it: `boxbuild init AGENT oci:images/one`
     "#);
     assert!(!checkout.path("Boxfile").exists());
 }

@@ -94,12 +94,16 @@ fn an_image_for_one_platform_only() {
        |
      3 |     image "oci:images/agent"
        |           ^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: take an image for it, or build one: docker buildx build --platform linux/arm64
 
     error: the image of `business` cannot be read: the image in images/business is for linux/amd64; the box needs linux/arm64
       --> Boxfile:8:11
        |
      8 |     image "oci:images/business"
        |           ^^^^^^^^^^^^^^^^^^^^^ named here
+       |
+       = help: take an image for it, or build one: docker buildx build --platform linux/arm64
     "#);
     checkout.built(&[]);
 }

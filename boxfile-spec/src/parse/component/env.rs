@@ -151,9 +151,15 @@ fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
 
 /// The error of a value of which it is not clear whether it may be replaced.
 fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
-    let (syntax, text) = (value.syntax, if let Data::Text(text) = &value.data { text } else { "" });
-    let is_secret = box_image::secrets::looks_secret(name, text);
-    let shown = form::in_quotes(syntax, if is_secret { "…" } else { text });
+    let syntax = value.syntax;
+    let text = match &value.data {
+        Data::Text(text) | Data::Float(text) => text.clone(),
+        Data::Integer(number) => number.to_string(),
+        Data::Truth(truth) => truth.to_string(),
+        Data::Null | Data::Other(_) => String::new(),
+    };
+    let is_secret = box_image::secrets::looks_secret(name, &text);
+    let shown = form::in_quotes(syntax, if is_secret { "…" } else { &text });
     let fixed = form::with_props(syntax, declaration, &form::prop(syntax, name, &shown));
     let replaceable = match syntax {
         Syntax::Kdl => format!("{declaration} {name} {shown} launch=#true"),

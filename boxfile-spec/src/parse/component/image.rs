@@ -210,6 +210,11 @@ fn intended(text: &str) -> Option<String> {
         let plain = text.replace(TYPOGRAPHIC, "");
         return Some(format!("remove the typographic quotes: \"{plain}\""));
     }
+    if text.starts_with(['.', '/']) && text.ends_with(".tar") {
+        return Some(format!(
+            "an archive is \"{DOCKER_ARCHIVE}{text}\" or \"{OCI_ARCHIVE}{text}\""
+        ));
+    }
     if text.starts_with(['.', '/']) {
         return Some(format!("a directory with an OCI image layout is \"{OCI}{text}\""));
     }

@@ -151,6 +151,11 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
                 \"10.1.0.0/16\""
             .to_owned();
     }
+    if text.eq_ignore_ascii_case("localhost") {
+        return "each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` \
+                allows, is \"127.0.0.1\""
+            .to_owned();
+    }
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
     let bare = bare.split('/').next().unwrap_or_default();
     let (host, port) = bare.split_once(':').unwrap_or((bare, ""));

@@ -108,7 +108,7 @@ fn a_peer_is_a_domain_an_address_or_a_network() {
      4 |     allow "https://api.example.com/v1" "example.com:443" "localhost" "*" "10.0.0.0/33" "10.0.0.256" 443
        |                                                          ^^^^^^^^^^^ not a peer
        |
-       = help: write a domain of at least two parts, all its subdomains, an address or a network: "api.example.com", "*.example.com", "10.1.0.7", "10.1.0.0/16"
+       = help: each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` allows, is "127.0.0.1"
 
     error: `*` is neither a domain nor an address
       --> Boxfile:4:70

@@ -163,7 +163,7 @@ secret "KEY" value="sk-1""#), @r#"
      7 | secret "KEY" value="****"
        |              ^^^^^ no such property
        |
-       = help: its properties: `path`, `component`
+       = help: its properties: `path`, `component`; `boxlaunch run --secret` gives its value
     "#);
 }
 

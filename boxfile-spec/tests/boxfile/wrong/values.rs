@@ -307,6 +307,14 @@ fn environment() {
 }
 
 #[test]
+fn a_value_that_is_no_text_stays_in_the_help() {
+    let said = agent_errors("    env AGENT 1\n    env DEBUG #true\n");
+    for help in ["write `env AGENT=\"1\"` for", "write `env DEBUG=\"true\"` for"] {
+        assert!(said.contains(help), "{said}");
+    }
+}
+
+#[test]
 fn variables_that_are_given_at_launch() {
     assert_snapshot!(agent_errors("    env LOG info\n    env A b c\n    env B launch=#false C=d"), @r#"
     error: is the value of `LOG` fixed, or a default?
@@ -391,7 +399,7 @@ fn variables_that_are_given_at_launch() {
      5 |     env DB_PASSWORD "" launch=#true
        |                     ^^ it would be in the checkout and in every box
        |
-       = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env DB_PASSWORD`
+       = help: declare it by name alone, outside of the component: `secret "DB_PASSWORD"` (`boxlaunch run --secret` gives its value); if it is not a secret, write `plain-env DB_PASSWORD "…" launch=#true`
     "#);
     assert_snapshot!(errors("box b\nagent { image oci:i; env KEY; }\nsecret KEY\n"), @r#"
     error: `KEY` is a secret and a plain value at once

@@ -7,6 +7,7 @@ use std::io;
 
 use box_cache::StoreError;
 use box_checkout::FilesError;
+use box_image::ComponentName;
 use box_image::ErrorCode::{self, *};
 use box_inspect::diff::PathError;
 use box_inspect::entry::shown_bytes;
@@ -15,15 +16,16 @@ use box_skill::SkillError;
 use box_tree::listing::FindError;
 use boxbuild::binary::{BinaryError, ProgramError};
 use boxbuild::project::{LockFileError, ProjectError};
-use boxbuild::{BuildError, Cause, InputError, InputKind, NamedBy};
+use boxbuild::{BuildError, Cause, InputError, InputKind, Meant, NamedBy};
 use boxfile_spec::lock::REBUILD;
 use boxfile_spec::{Platform, nearest};
 use error_report::Explanation;
 use guest_kernel::KernelError;
 use host_fs::FileError;
-use host_fs::checkout::InHome;
+use host_fs::checkout::{InHome, LeadsOut};
 use host_fs::publish::PublishError;
 use host_fs::read::ReadError;
+use oci_image::Form;
 use oci_layer::{LayerError, LayerErrorKind};
 
 /// The help for a file that differs from a checksum in the Boxfile.
@@ -103,10 +105,7 @@ impl Explain for Cause {
     fn explain(&self) -> Explanation {
         match self {
             Self::Image(source) => source.explain(),
-            Self::Unprefixed { path, source } => help(
-                source.explain().code,
-                format!("{path} is a directory here; for the image in it, write \"oci:{path}\""),
-            ),
+            Self::Misnamed { meant, source } => help(source.explain().code, intended(meant)),
             Self::Layer(source) => source.explain(),
             Self::Skill(source) => source.explain(),
             Self::Files(source) => source.explain(),
@@ -125,6 +124,18 @@ impl Explain for Cause {
             Self::Bake(_) => Io.into(),
             Self::Document(_) => Internal.into(),
         }
+    }
+}
+
+/// Says which image was probably meant.
+fn intended(meant: &Meant) -> String {
+    match meant {
+        Meant::Unprefixed { path, form } => {
+            let what = if *form == Form::Layout { "directory" } else { "file" };
+            let prefix = form.prefix();
+            format!("{path} is a {what} here; for the image in it, write \"{prefix}{path}\"")
+        }
+        Meant::Other(reference) => format!("did you mean \"{reference}\"?"),
     }
 }
 
@@ -318,25 +329,30 @@ impl Explain for box_budget::MeasureError {
     }
 }
 
-/// Returns how to list what is in a directory of a box; an empty path is the root.
-fn listed_by(directory: &str) -> String {
+/// Returns how to list what is in a directory of a box or of a component in it; an empty path is the root.
+fn listed_by(directory: &str, component: Option<ComponentName>) -> String {
     let path = if directory.is_empty() { "/" } else { directory };
-    format!("`boxbuild ls BOX {path} --depth 1` lists what is there")
+    let component = component.map(|it| format!("--component {} ", it.name())).unwrap_or_default();
+    format!("`boxbuild ls BOX {component}{path} --depth 1` lists what is there")
 }
 
 impl Explain for FindError {
     fn explain(&self) -> Explanation {
-        match self {
-            Self::Missing { directory, name, siblings } => {
-                let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
-                match nearest(name, &siblings) {
-                    Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
-                    None => help(PathNotFound, listed_by(directory)),
-                }
+        missing(self, None)
+    }
+}
+
+fn missing(error: &FindError, component: Option<ComponentName>) -> Explanation {
+    match error {
+        FindError::Missing { directory, name, siblings } => {
+            let siblings: Vec<&str> = siblings.iter().map(String::as_str).collect();
+            match nearest(name, &siblings) {
+                Some(near) => help(PathNotFound, format!("did you mean {directory}/{near}?")),
+                None => help(PathNotFound, listed_by(directory, component)),
             }
-            Self::NotADirectory { .. } => help(PathNotFound, "leave out what is after it"),
-            Self::TooManyLinks { .. } | Self::TooLong { .. } => PathNotFound.into(),
         }
+        FindError::NotADirectory { .. } => help(PathNotFound, "leave out what is after it"),
+        FindError::TooManyLinks { .. } | FindError::TooLong { .. } => PathNotFound.into(),
     }
 }
 
@@ -344,7 +360,7 @@ impl Explain for PathError {
     fn explain(&self) -> Explanation {
         let paths: Vec<_> = self.elsewhere.iter().map(|path| shown_bytes(path)).collect();
         match paths.as_slice() {
-            [] => self.error.explain(),
+            [] => missing(&self.error, self.component),
             paths => help(PathNotFound, format!("did you mean {}?", paths.join(" or "))),
         }
     }
@@ -401,6 +417,10 @@ impl Explain for io::Error {
             _ if self.get_ref().is_some_and(|it| it.is::<ReadError>()) => {
                 help(Io, "put a regular file there, or correct the path")
             }
+            _ if self.get_ref().is_some_and(|it| it.is::<LeadsOut>()) => help(
+                Io,
+                "copy what the box needs into the checkout: a link may lead to what is in it alone",
+            ),
             _ if self.get_ref().is_some_and(|it| it.is::<InHome>()) => {
                 help(Io, "copy what the box needs out of the home, into the rest of the checkout")
             }
@@ -437,6 +457,7 @@ mod tests {
         assert_eq!(full.code, DiskFull);
         assert!(helped(&io::Error::from(ReadError::NotRegular)).contains("regular file"));
         helped(&SkillError::Unusable(PathBuf::from("skills/greet"), "is not a directory"));
+        helped(&io::Error::new(InvalidInput, LeadsOut));
         helped(&Cause::Kernel(guest_kernel::KernelError::NotAKernel));
     }
 
@@ -452,5 +473,9 @@ mod tests {
         let inner = helped(&missing("/etc", &[]));
         assert_eq!(inner, "`boxbuild ls BOX /etc --depth 1` lists what is there");
         assert_eq!(helped(&missing("/etc", &["nopes"])), "did you mean /etc/nopes?");
+        let component = Some(ComponentName::Agent);
+        let error = PathError { error: missing("/etc", &[]), component, elsewhere: Vec::new() };
+        let expected = "`boxbuild ls BOX --component agent /etc --depth 1` lists what is there";
+        assert_eq!(helped(&error), expected);
     }
 }

@@ -51,8 +51,13 @@ impl Explain for SourceError {
             Self::NotAsked { .. } => {
                 (Offline, "run `boxbuild fetch`, or this command once without --offline")
             }
-            Self::Gone { .. } => return ImageNotFound.into(),
-            Self::Platform { .. } => return ImagePlatform.into(),
+            Self::Gone { .. } => {
+                (ImageNotFound, "name an image that is there, or copy this one there again")
+            }
+            Self::Platform { wanted, .. } => {
+                let build = format!("docker buildx build --platform {wanted}");
+                return help(ImagePlatform, format!("take an image for it, or build one: {build}"));
+            }
             Self::File(source) => return source.explain(),
             _ => return ImageMalformed.into(),
         };
@@ -97,8 +102,13 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
     // As one word of a shell: whoever wrote the Boxfile chose it.
     let word = |before: &str, after: &str| shell_word(format!("{before}{}{after}", path.display()));
     match (found, expected) {
-        (Found::Nothing | Found::Lacks(_), Form::Layout) => {
+        (Found::Nothing, Form::Layout) => {
             format!("copy an image there: skopeo copy docker://NAME {}", word("oci:", ":latest"))
+        }
+        // Here and below, nothing is written over what is there.
+        (Found::Lacks(_), Form::Layout) => {
+            "name another directory: `skopeo copy docker://NAME oci:IMAGE:latest` makes one"
+                .to_owned()
         }
         (Found::Nothing, _) => {
             "a relative path starts from the directory of the file that has the reference"
@@ -123,10 +133,11 @@ fn instead(path: &Path, expected: Form, found: Found) -> String {
                 .to_owned()
         }
         (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), Form::OciArchive) => {
-            format!("make it with `skopeo copy docker://NAME {}`", word("oci-archive:", ""))
+            "name another file: `skopeo copy docker://NAME oci-archive:IMAGE.tar` makes one"
+                .to_owned()
         }
         (Found::Lacks(_) | Found::Empty | Found::NoArchive | Found::Other(_), _) => {
-            format!("make it with `docker save NAME -o {}`", shell_path(path))
+            "name another file: `docker save NAME -o IMAGE.tar` makes one".to_owned()
         }
         (Found::LfsPointer, _) => FETCH_LFS.to_owned(),
         (Found::OciArchive, _) => format!("write {}", form(Form::OciArchive)),

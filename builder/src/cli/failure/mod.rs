@@ -183,9 +183,23 @@ fn point_to_boxlaunch(error: &mut clap::Error) {
     }
 }
 
+/// Adds to the error of an argument that a command with a Boxfile does not take, how one is named.
+fn point_to_file(error: &mut clap::Error) {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let takes_file = ["build", "check", "fetch", "lock", "plan"];
+    let is_of = |name: &&str| usage.contains(&format!("boxbuild {name} "));
+    if argument.starts_with('-') || !takes_file.iter().any(|name| is_of(name)) {
+        return;
+    }
+    let tip = "the Boxfile here, or in the nearest directory above, is found by itself; `-f PATH` names another";
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
+}
+
 /// Shows what is wrong with a command line, or the help that it asked for.
 pub(crate) fn usage(mut error: clap::Error) -> ExitCode {
     point_to_boxlaunch(&mut error);
+    point_to_file(&mut error);
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
         return ExitCode::from(exit::USAGE);

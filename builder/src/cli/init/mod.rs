@@ -127,7 +127,15 @@ fn has_skills() -> bool {
 /// a build would refuse another.
 fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Found, Failure> {
     let image = open_named(reference, args)?;
-    ImageConfig { component, process: &image.process }.check_type()?;
+    let config = ImageConfig { component, process: &image.process };
+    config.check_type().map_err(|error| match (component, config.declared_type()) {
+        (ComponentName::Agent, Some(Ok(ComponentName::Business))) => {
+            let word = shell_word(reference);
+            let help = format!("name the agent's image before it: `boxbuild init AGENT {word}`");
+            Failure::new((ErrorCode::ImageUnusable, help), error)
+        }
+        _ => error.into(),
+    })?;
     Ok(Found::new(reference, &image))
 }
 

@@ -220,4 +220,8 @@ fn a_c_library_is_known_by_its_linker() {
 fn a_command_line_in_one_text_is_split() {
     let (.., words) = checked("entrypoint \"/bin/sh -c 'sleep 9'\"").unwrap();
     assert_eq!(words.as_deref(), Some("\"/bin/sh\" \"-c\" \"sleep 9\""));
+    for line in ["/bin/true && echo", "/bin/true 2>&1", "cd /x; /bin/true"] {
+        let (.., words) = checked(&format!("entrypoint \"{line}\"")).unwrap();
+        assert_eq!(words, Some(format!("\"/bin/sh\" \"-c\" \"{line}\"")));
+    }
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_digest::Digest;
+use box_image::text::shown;
 use box_image::{ComponentName, HUB, HUB_LIBRARY};
-use boxfile_spec::{Diagnostic, ImageRef, Spanned};
-use oci_image::{Access, Found, Image, Mislabelled, Registries, SourceError};
+use boxfile_spec::{Diagnostic, ImageRef, Spanned, nearest};
+use oci_image::{Access, Form, Found, Image, Mislabelled, Registries, SourceError};
 
 use crate::pipeline::request::Request;
-use crate::{BuildError, Cause};
+use crate::{BuildError, Cause, Meant};
 
 /// Opens the images of all components that have one. Everything that is wrong with them is one error.
 pub(super) fn read(
@@ -109,15 +110,60 @@ pub(super) fn mislabelled(
     each.collect()
 }
 
-/// Returns the cause of a failure; of a reference to a registry that is the path of a directory, too,
-/// the cause says so.
+/// Returns the cause of a failure, with the image that was probably meant.
 fn cause(source: SourceError, reference: &ImageRef, base: &Path) -> Cause {
-    let ImageRef::Registry { host, repository, .. } = reference else { return source.into() };
-    let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
-    if host == HUB && base.join(path).is_dir() {
-        return Cause::Unprefixed { path: path.to_owned(), source };
+    let meant = match (&source, reference) {
+        (_, ImageRef::Registry { host, repository, .. }) if host == HUB => {
+            unprefixed(repository, base)
+        }
+        (SourceError::NotAnImage { found: Found::Nothing, .. }, _) => misspelt(reference, base),
+        _ => None,
+    };
+    match meant {
+        Some(meant) => Cause::Misnamed { meant, source },
+        None => source.into(),
     }
-    source.into()
+}
+
+/// Returns the directory, or the archive of an image, that a repository names as a path.
+fn unprefixed(repository: &str, base: &Path) -> Option<Meant> {
+    let path = repository.strip_prefix(HUB_LIBRARY).unwrap_or(repository);
+    let place = base.join(path);
+    let form = if place.is_dir() { Form::Layout } else { oci_image::form_of(&place)? };
+    Some(Meant::Unprefixed { path: path.to_owned(), form })
+}
+
+/// Returns the reference to an image that there is, for one that there is not: a relative path with
+/// slashes in front of it, or a name that is nearly another one beside it.
+fn misspelt(reference: &ImageRef, base: &Path) -> Option<Meant> {
+    let mut meant = reference.clone();
+    let (form, path) = match &mut meant {
+        ImageRef::OciLayout { path, .. } => (Form::Layout, path),
+        ImageRef::OciArchive { path, .. } => (Form::OciArchive, path),
+        ImageRef::DockerArchive { path, .. } => (Form::DockerArchive, path),
+        ImageRef::Registry { .. } => return None,
+    };
+    let relative = path.starts_with('/').then(|| path.trim_start_matches('/').to_owned());
+    // Of what is there, a message names images alone.
+    let is_image = |it: &String| oci_image::form_of(&base.join(it)) == Some(form);
+    *path = relative.filter(is_image).or_else(|| neighbour(path, base).filter(is_image))?;
+    Some(Meant::Other(meant))
+}
+
+/// Returns the path beside another one whose name is nearest.
+fn neighbour(path: &str, base: &Path) -> Option<String> {
+    /// How many names are compared.
+    const MOST: usize = 8192;
+    let (directory, name) = path.rsplit_once('/').map_or(("", path), |(it, name)| (it, name));
+    let before = &path[..path.len() - name.len()];
+    // Of `/agnet`, the directory is the root.
+    let directory = if directory.is_empty() { before } else { directory };
+    let entries = std::fs::read_dir(base.join(directory)).ok()?;
+    let names = entries.take(MOST).filter_map(|it| it.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|it| shown(it) == *it && !it.contains(':')).collect();
+    names.sort_unstable();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Some(format!("{before}{}", nearest(name, &names)?))
 }
 
 /// Returns the place of an image if an error is that the pinned image is no longer there.

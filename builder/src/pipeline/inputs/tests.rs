@@ -16,6 +16,7 @@ use oci_image::Config;
 use oci_layer::Compression;
 
 use super::*;
+use crate::Meant;
 use crate::pipeline::InputFile;
 use crate::project::{Pins, Variant};
 
@@ -299,17 +300,25 @@ fn secrets_of_an_image_are_warnings_unless_they_are_replaced() {
 }
 
 #[test]
-fn a_failed_reference_to_a_registry_that_is_a_directory_says_so() {
+fn a_reference_that_leads_to_no_image_says_which_was_meant() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("images/web")).unwrap();
     std::fs::create_dir(dir.path().join("web")).unwrap();
+    std::fs::write(dir.path().join("images/web/oci-layout"), "{}").unwrap();
+    std::fs::write(dir.path().join("images/web.tar"), "not one").unwrap();
     let store = Store::open(&dir.path().join("store")).unwrap();
     for (image, expected) in [
-        ("images/web", Some("images/web")),
-        ("web:v1", Some("web")),
+        ("images/web", Some("oci:images/web")),
+        ("web:v1", Some("oci:web")),
         ("images/agent", None),
+        ("images/web.tar", None),
         ("docker://example.com/images/web", None),
         ("oci:images/agent", None),
+        ("oci:images/wbe:v1", Some("oci:images/web:v1")),
+        ("oci:wbe", None),
+        ("oci:/images/web", Some("oci:images/web")),
+        ("oci://images/web", Some("oci:images/web")),
+        ("docker-archive:images/wev.tar", None),
     ] {
         let boxfile = read(&format!("box b\nagent {{ image \"{image}\"; }}"), None);
         let request = Request { base: dir.path(), ..request(&boxfile) };
@@ -317,7 +326,10 @@ fn a_failed_reference_to_a_registry_that_is_a_directory_says_so() {
             panic!("{image} is no image")
         };
         let found = match *source {
-            crate::Cause::Unprefixed { path, .. } => Some(path),
+            crate::Cause::Misnamed { meant: Meant::Unprefixed { path, form }, .. } => {
+                Some(format!("{}{path}", form.prefix()))
+            }
+            crate::Cause::Misnamed { meant: Meant::Other(meant), .. } => Some(meant.to_string()),
             _ => None,
         };
         assert_eq!(found.as_deref(), expected, "{image}");

@@ -32,6 +32,8 @@ pub struct Side {
     root: Vec<u8>,
     /// The roots of the components below the root, each once; of a whole box only.
     components: Vec<Vec<u8>>,
+    /// The component whose root it is, if one was asked for.
+    component: Option<ComponentName>,
     /// The inodes with several names below the root; looked for when an entry is asked for.
     links: OnceLock<HardLinks>,
 }
@@ -46,7 +48,8 @@ impl Side {
         let kind = SideKind::Box(opened.digest);
         if let Some(name) = component {
             let root = root(opened::component(opened, name)?);
-            return Ok(Self::new(kind, opened::listing(opened)?, root));
+            let side = Self::new(kind, opened::listing(opened)?, root);
+            return Ok(Self { component, ..side });
         }
         let mut components: Vec<_> =
             opened.config.plan.components().map(|(_, plan)| root(plan)).collect();
@@ -57,7 +60,8 @@ impl Side {
     }
 
     pub(super) fn new(kind: SideKind, listing: Listing, root: Vec<u8>) -> Self {
-        Self { kind, listing, root, components: Vec::new(), links: OnceLock::new() }
+        let (components, component) = (Vec::new(), None);
+        Self { kind, listing, root, components, component, links: OnceLock::new() }
     }
 
     /// Lists the entries at a path of the compared root and below, in the canonical order.
@@ -119,6 +123,7 @@ impl Side {
         let root = [self.root.as_slice(), top].concat();
         let below = |error: FindError| PathError {
             error: error.below(&String::from_utf8_lossy(top)),
+            component: self.component,
             elsewhere: Vec::new(),
         };
         let Found { id, path } = self.listing.find(&root, path, follow).map_err(below)?;
@@ -132,6 +137,8 @@ impl Side {
 pub struct PathError {
     /// Where the path ends, and why.
     pub error: FindError,
+    /// The component in whose root it was looked for, if one was asked for.
+    pub component: Option<ComponentName>,
     /// The same path below the root of each component that has it.
     pub elsewhere: Vec<Vec<u8>>,
 }
