@@ -149,3 +149,10 @@ fn nothing_is_fetched_for_local_images() {
     assert_eq!((&report["layers"], &report["written"]), (&serde_json::json!([]), &false.into()));
     checkout.built(&["--locked", "--offline"]);
 }
+
+#[test]
+fn a_path_after_the_command_is_answered_with_how_a_boxfile_is_named() {
+    let ran = Checkout::new().run(&["build", "."]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.notes.contains("`-f PATH` names another"), "{}", ran.notes);
+}

@@ -188,8 +188,8 @@ fn point_to_file(error: &mut clap::Error) {
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return };
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let takes_file = ["build", "check", "fetch", "lock", "plan"];
-    let is_of = |name: &&str| usage.contains(&format!("boxbuild {name} "));
-    if argument.starts_with('-') || !takes_file.iter().any(|name| is_of(name)) {
+    let is_of = |name: &str| usage.contains(&format!("boxbuild {name} "));
+    if argument.starts_with('-') || !takes_file.into_iter().any(is_of) {
         return;
     }
     let tip = "the Boxfile here, or in the nearest directory above, is found by itself; `-f PATH` names another";
