@@ -48,8 +48,9 @@ pub struct ProjectError {
 }
 
 impl Project {
-    /// Names the project of a Boxfile whose checkout is its own directory.
-    pub fn of(file: &Path) -> Self {
+    /// Names the project of a Boxfile whose checkout is its own directory, for tests without homes.
+    #[cfg(test)]
+    fn of(file: &Path) -> Self {
         Self::within(file, Checkout::own(base(file), Known::default()))
     }
 

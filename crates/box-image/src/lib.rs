@@ -7,7 +7,7 @@
 //! boots.
 //!
 //! [`accounts`] resolves users by name, [`assignment`] reads variables of a command line, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
-//! ask for, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`permissions`] lists what a box may do on its host, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
+//! ask for, [`json`] names faults of documents without their values, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`permissions`] lists what a box may do on its host, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
 #![forbid(unsafe_code)]

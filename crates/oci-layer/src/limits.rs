@@ -1,4 +1,4 @@
-//! Bounds on one layer.
+//! Bounds on one layer, and the memory that entries take.
 
 use box_image::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;

@@ -246,12 +246,11 @@ mod tests {
         let deep = [b"d/".repeat(200), b"f".to_vec()].concat();
         let change = |number: usize| {
             let path = [format!("{number}/").into_bytes(), deep.clone()].concat();
-            Change { path, action: Action::Whiteout }
+            Change { path, action: Action::HardLink(b"f".to_vec()) }
         };
         let (total, mut directories) = (Total::default(), Directories::default());
-        let file = Action::HardLink(b"f".to_vec());
         let add = |number| {
-            let change = Change { action: file.clone(), ..change(number) };
+            let change = change(number);
             total.add_change(&change, directories.implied_by(&change))
         };
         let refused = (0..10_000).map(add).find_map(Result::err).unwrap();

@@ -14,7 +14,7 @@ const MANUAL: Manual = Manual {
     environment: &[
         (
             "BOXLAUNCH_STATE",
-            "The directory that remembers which files were hashed, and whether KVM works.",
+            "The directory for logs, records and volumes, and for which files were hashed.",
         ),
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
@@ -29,7 +29,7 @@ const MANUAL: Manual = Manual {
         ("NAME.box", "A box: the directory that boxbuild wrote."),
         (
             "~/.local/state/boxbuild",
-            "Receipts of files that were hashed, and whether KVM works. It can be removed.",
+            "Logs, records and volumes of boxes, and receipts of files that were hashed.",
         ),
     ],
     see_also: &["boxbuild(1)"],

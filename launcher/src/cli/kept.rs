@@ -29,11 +29,12 @@ struct Kept {
 
 /// Returns all such directories, by a function that returns a variable's value. They need not be there yet.
 fn kept(state: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Kept> {
+    let readable = |program| move |path| Kept { path, program, is_private: false };
     let of_builder = [own::store(&variable), own::configuration(&variable), own::data(&variable)];
-    let of_builder = of_builder.into_iter().flatten();
-    let of_builder = of_builder.map(|path| Kept { path, program: "boxbuild", is_private: false });
+    let of_builder = of_builder.into_iter().flatten().map(readable("boxbuild"));
+    let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
     let state = Kept { path: state.to_owned(), program: "boxlaunch", is_private: true };
-    [state].into_iter().chain(of_builder).collect()
+    [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
 /// Checks that a box can write neither to itself nor to what the programs trust, and that it reads nothing that other boxes

@@ -294,11 +294,4 @@ mod tests {
         let back = fs::read_to_string(group.path().join("supervisor/cgroup.procs")).unwrap();
         assert_eq!(back, "7");
     }
-
-    #[test]
-    fn a_supervisor_is_looked_for_above_its_own_group() {
-        let group = tempfile::tempdir().unwrap();
-        // Nothing is marked there.
-        assert_eq!(handed_over(&group.path().join("supervisor-boxlaunch-0123")), None);
-    }
 }

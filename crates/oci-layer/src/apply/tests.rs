@@ -263,7 +263,7 @@ fn links_into_the_metadata_of_aufs_have_a_target() {
 
 #[test]
 fn directories_that_no_entry_names_are_bounded() {
-    // Each entry makes 251 inodes; a layer may have two hundred times as many entries.
+    // Each entry makes 251 inodes; a layer may have 150 times as many entries.
     let deep = "a/".repeat(249);
     let lines: Vec<_> = (0..2600).map(|at| format!("f {at}/{deep}f 1")).collect();
     let lines: Vec<_> = lines.iter().map(String::as_str).collect();
