@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use boxfile_spec::{Document, MAX_SOURCE, Source};
 use host_fs::FileError;
 use host_fs::checkout::{self as inside, Bounds};
+#[cfg(test)]
 use host_fs::known::Known;
 use host_fs::read::{Links, open_regular, read_open_prefix};
 
