@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod read;
+mod together;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +12,11 @@ use host_fs::checkout::{Bounds, Directory};
 use host_fs::{FileError, checkout};
 
 use read::Reader;
+use together::DIRECTORY;
+pub use together::{TOGETHER_MAX, Together};
 
 /// The most bytes that the files of one directory may have. They are read into memory.
 const BYTES_MAX: u64 = 64 << 20;
-
-/// The most bytes that all files of one box may have together, those of its skills included. They stay in memory until
-/// the box is written.
-pub const TOGETHER_MAX: u64 = 256 << 20;
 
 /// Files as they were read.
 #[derive(Debug)]
@@ -56,9 +55,9 @@ pub enum FilesError {
     /// The files are too large.
     #[error("{} has more than {} MiB", .0.display(), BYTES_MAX >> 20)]
     TooLarge(PathBuf),
-    /// The files of a box are too large together, from this path on.
+    /// The files of a box take too much memory together, from this path on.
     #[error(
-        "with {}, the files and skills of the box have more than {} MiB together",
+        "with {}, all files and skills together take more than {} MiB of memory",
         .0.display(),
         TOGETHER_MAX >> 20
     )]
@@ -75,31 +74,19 @@ impl Files {
     }
 }
 
-/// Counts the bytes of all files that are read for one box.
-#[derive(Debug, Default)]
-pub struct Together(u64);
-
-impl Together {
-    /// Adds what was read from a path. A file that is named several times counts as often.
-    ///
-    /// # Errors
-    /// [`FilesError::TooLargeTogether`].
-    pub fn add(&mut self, path: &Path, files: &Files) -> Result<(), FilesError> {
-        self.0 += files.size();
-        if self.0 > TOGETHER_MAX {
-            return Err(FilesError::TooLargeTogether(path.to_owned()));
-        }
-        Ok(())
-    }
-}
-
 /// Reads everything in a directory of a checkout.
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn directory(checkout: &Bounds, path: &Path) -> Result<Files, FilesError> {
+pub fn directory(
+    checkout: &Bounds,
+    path: &Path,
+    together: &mut Together,
+) -> Result<Files, FilesError> {
     let open = open_directory(checkout, path)?;
-    let mut reader = Reader::new(path);
+    let mut reader = Reader::new(path, together);
+    reader.take_entry(0)?;
+    reader.take(DIRECTORY)?;
     reader.directory(path, &open, Tree::ROOT)?;
     Ok(reader.files)
 }
@@ -108,15 +95,16 @@ pub fn directory(checkout: &Bounds, path: &Path) -> Result<Files, FilesError> {
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn any(checkout: &Bounds, path: &Path) -> Result<Source, FilesError> {
+pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<Source, FilesError> {
     if path.is_dir() {
-        let files = directory(checkout, path)?;
+        let files = directory(checkout, path, together)?;
         let is_empty = files.tree.inode(Tree::ROOT).names().is_none_or(BTreeMap::is_empty);
         let source = Source { files, named: Tree::ROOT };
         return if is_empty { Err(FilesError::Empty(path.to_owned())) } else { Ok(source) };
     }
     let file = checkout::open(checkout, path).map_err(FileError::of("read", path))?;
-    let mut reader = Reader::new(path);
+    let mut reader = Reader::new(path, together);
+    reader.take_entry(0)?;
     let named = reader.file(path, &file)?;
     let tree = &mut reader.files.tree;
     tree.link(Tree::ROOT, b"file", named);
@@ -151,7 +139,8 @@ mod tests {
 
     /// Returns the mode and the bytes of what was named.
     fn named(checkout: &Path, path: &str) -> Result<(u16, u64), FilesError> {
-        let Source { files, named } = any(&checkout.into(), &checkout.join(path))?;
+        let mut together = Together::default();
+        let Source { files, named } = any(&checkout.into(), &checkout.join(path), &mut together)?;
         Ok((files.tree.inode(named).meta.mode, files.size()))
     }
 
@@ -172,16 +161,13 @@ mod tests {
         assert_eq!(named(checkout.path(), "link").unwrap(), (0o755, 2), "what the link leads to");
         fs::create_dir(at("alone")).unwrap();
         fs::write(at("alone/file"), "a").unwrap();
-        let digest =
-            |path: &str| any(&checkout.path().into(), &at(path)).unwrap().files.tree.digest();
+        let bounds = Bounds::from(checkout.path());
+        let read = |path: &str| any(&bounds, &at(path), &mut Together::default()).unwrap();
+        let digest = |path: &str| read(path).files.tree.digest();
         assert_ne!(digest("conf/a"), digest("alone"), "a file, and a directory with that file");
         assert_eq!(digest("conf/a"), digest("alone/file"));
-        let names = |files: Files| files.tree.inode(Tree::ROOT).names().unwrap().len();
-        assert_eq!(
-            names(directory(&checkout.path().into(), &at("conf")).unwrap()),
-            2,
-            "without `none`"
-        );
+        let names = read("conf").files.tree.inode(Tree::ROOT).names().unwrap().len();
+        assert_eq!(names, 2, "without `none`");
     }
 
     #[test]
@@ -189,13 +175,13 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let path = checkout.path().join("one");
         fs::File::create(&path).unwrap().set_len(BYTES_MAX).unwrap();
-        let one = any(&checkout.path().into(), &path).unwrap().files;
         let mut together = Together::default();
-        for _ in 0..TOGETHER_MAX / BYTES_MAX {
-            together.add(&path, &one).unwrap();
-        }
-        let error = together.add(&path, &one).unwrap_err().to_string();
-        assert!(error.ends_with("have more than 256 MiB together"), "{error}");
+        let mut read = || any(&checkout.path().into(), &path, &mut together);
+        let fitting = TOGETHER_MAX / BYTES_MAX - 1;
+        (0..fitting).for_each(|_| drop(read().unwrap()));
+        let error = read().unwrap_err().to_string();
+        let expected = "one, all files and skills together take more than 256 MiB of memory";
+        assert!(error.ends_with(expected), "{error}");
     }
 
     #[test]

@@ -55,7 +55,8 @@ mod tests {
         fs::write(at("none"), "").unwrap();
         fs::set_permissions(at("tools/deep/run"), fs::Permissions::from_mode(0o4711)).unwrap();
         symlink("tools/deep/run", at("run")).unwrap();
-        let read = |path: &Path| crate::read(&path.into(), path).unwrap();
+        let read =
+            |path: &Path| crate::read(&path.into(), path, &mut crate::Together::default()).unwrap();
         let (skill, mut archive) = (read(from.path()), Vec::new());
         skill.archive(&mut archive).unwrap();
         let unpacked = to.path().join("notes");

@@ -184,6 +184,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::Together;
 
     const DEFINED: &str = "---
 name: greet
@@ -207,7 +208,8 @@ tools:
 
     /// Checks the skill in a directory; shows the findings, and the skill as it is afterwards.
     fn checked(directory: &Path, tools: Option<&[String]>) -> (String, Skill) {
-        let mut skill = crate::read(&directory.into(), directory).unwrap();
+        let mut together = Together::default();
+        let mut skill = crate::read(&directory.into(), directory, &mut together).unwrap();
         let findings = skill.check("greet", Path::new("skills/greet"), tools).unwrap();
         let sources = Sources::single(findings.source);
         let all = findings.errors.iter().chain(&findings.warnings);

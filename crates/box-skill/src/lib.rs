@@ -15,7 +15,7 @@ use boxfile_spec::NAME_FORM;
 use host_fs::FileError;
 use host_fs::checkout::Bounds;
 
-pub use box_checkout::FilesError;
+pub use box_checkout::{FilesError, Together};
 pub use check::Findings;
 
 /// The file that makes a directory a skill, which is regular and not a link.
@@ -89,8 +89,12 @@ pub fn name_of(directory: &Path) -> Option<String> {
 ///
 /// # Errors
 /// [`SkillError`].
-pub fn read(checkout: &Bounds, directory: &Path) -> Result<Skill, SkillError> {
-    let files = box_checkout::directory(checkout, directory)?;
+pub fn read(
+    checkout: &Bounds,
+    directory: &Path,
+    together: &mut Together,
+) -> Result<Skill, SkillError> {
+    let files = box_checkout::directory(checkout, directory, together)?;
     let skill = Skill { files, about: SkillPlan::default() };
     match skill.definition() {
         Some(_) => Ok(skill),
@@ -136,7 +140,8 @@ mod tests {
             let permissions = fs::Permissions::from_mode(mode);
             fs::set_permissions(dir.path().join("tools/run.sh"), permissions).unwrap();
             symlink("tools/run.sh", dir.path().join("run")).unwrap();
-            read(&dir.path().into(), dir.path()).unwrap().files.tree.digest()
+            let mut together = Together::default();
+            read(&dir.path().into(), dir.path(), &mut together).unwrap().files.tree.digest()
         };
         assert_eq!(make(0o700), make(0o755));
         assert_ne!(make(0o700), make(0o600));
@@ -145,7 +150,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_definition_is_no_skill() {
         let dir = tempfile::tempdir().unwrap();
-        let read = |path: &Path| read(&dir.path().into(), path);
+        let read = |path: &Path| read(&dir.path().into(), path, &mut Together::default());
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         let missing = dir.path().join("none");
         assert!(matches!(read(&missing), Err(SkillError::Files(FilesError::NotADirectory(_)))));

@@ -14,6 +14,7 @@ mod field;
 mod graft;
 pub mod listing;
 mod lookup;
+pub mod memory;
 pub mod path;
 mod walk;
 

@@ -2,7 +2,7 @@
 
 use box_image::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
-use box_tree::{Leaf, Meta};
+use box_tree::{Leaf, Meta, memory};
 
 use super::{Action, Change, LayerIndex};
 
@@ -73,31 +73,24 @@ impl Change {
     }
 }
 
-/// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
-/// empty files take 440 bytes each at the peak of a build, its programs and buffers included.
-const LEAF_MEMORY: usize = 340;
-/// Bytes of memory for the place of a file's content, until the content is written.
-const CONTENT_MEMORY: usize = 128;
-/// Bytes of memory that a directory of a tree takes: a block of names, and another one in the image that is written.
-const DIRECTORY_MEMORY: usize = 760;
 /// Bytes of memory that a further name of an inode takes, or a whiteout.
 const NAME_MEMORY: usize = 240;
 /// Bytes of memory that an inode's extended attributes take beyond their bytes and [`Meta::xattrs_cost`].
 const ATTRIBUTES_MEMORY: usize = 640;
 
 impl Action {
-    /// Returns what the effect takes of memory: see [`LEAF_MEMORY`]. That a directory takes more is added where
+    /// Returns what the effect takes of memory: see [`memory`]. That a directory takes more is added where
     /// it is made: layers name again which of them were there.
     pub(super) fn memory(&self) -> usize {
         match self {
-            Self::Directory(meta) => LEAF_MEMORY + attributes(meta),
+            Self::Directory(meta) => memory::LEAF + attributes(meta),
             Self::Leaf(meta, Leaf::Symlink(target)) => {
-                LEAF_MEMORY + attributes(meta) + 2 * target.len()
+                memory::LEAF + attributes(meta) + 2 * target.len()
             }
             Self::Leaf(meta, Leaf::File(content)) if content.size > 0 => {
-                LEAF_MEMORY + CONTENT_MEMORY + attributes(meta)
+                memory::LEAF + memory::CONTENT + attributes(meta)
             }
-            Self::Leaf(meta, _) => LEAF_MEMORY + attributes(meta),
+            Self::Leaf(meta, _) => memory::LEAF + attributes(meta),
             Self::HardLink(target) => NAME_MEMORY + target.len(),
             Self::Whiteout | Self::Opaque => NAME_MEMORY,
         }
@@ -120,7 +113,7 @@ pub(super) fn attributes(meta: &Meta) -> usize {
 
 /// Returns what so many directories of a tree take of memory.
 pub(super) const fn directories_memory(directories: usize) -> usize {
-    directories.saturating_mul(DIRECTORY_MEMORY)
+    directories.saturating_mul(memory::DIRECTORY)
 }
 
 impl LayerIndex {

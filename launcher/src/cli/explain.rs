@@ -97,7 +97,7 @@ const fn volume_code(error: &VolumeError) -> ErrorCode {
 
 fn skill_code(error: &SkillError) -> ErrorCode {
     match error {
-        SkillError::Files(FilesError::TooLarge(_)) => TooLarge,
+        SkillError::Files(FilesError::TooLarge(_) | FilesError::TooLargeTogether(_)) => TooLarge,
         SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io,
         _ => SkillInvalid,
     }

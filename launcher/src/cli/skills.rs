@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use box_image::text::{shown, shown_lines};
 use box_image::wire::Follow;
 use box_image::{ErrorCode, SkillPlan, exit};
-use box_skill::{Findings, Skill, SkillError, is_skill};
+use box_skill::{Findings, Skill, SkillError, Together, is_skill};
 use boxfile_spec::Sources;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
@@ -109,7 +109,8 @@ fn load(
     directories: &[PathBuf],
     done: Done<'_>,
 ) -> Result<(), CommandError> {
-    let read = directories.iter().map(|directory| read(record, directory));
+    let mut together = Together::default();
+    let read = directories.iter().map(|directory| read(record, directory, &mut together));
     let skills: Vec<_> = read.collect::<Result<_, _>>()?;
     for (plan, skill) in skills {
         tasks::load(&mut connect(record, signals)?, &plan, skill)?;
@@ -119,7 +120,11 @@ fn load(
 }
 
 /// Reads a skill of this host, and reports what is odd about it.
-fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), CommandError> {
+fn read(
+    record: &Record,
+    directory: &Path,
+    together: &mut Together,
+) -> Result<(SkillPlan, Skill), CommandError> {
     if let Some(error) = near_a_skill(directory) {
         return Err(error);
     }
@@ -127,7 +132,8 @@ fn read(record: &Record, directory: &Path) -> Result<(SkillPlan, Skill), Command
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
     // There is no checkout around it: what it has, it has in itself.
-    let mut skill = box_skill::read(&directory.into(), directory).map_err(LaunchError::from)?;
+    let skill = box_skill::read(&directory.into(), directory, together);
+    let mut skill = skill.map_err(LaunchError::from)?;
     let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
     let Findings { source, errors, warnings } = found;
     let sources = Sources::single(source);

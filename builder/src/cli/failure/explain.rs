@@ -139,8 +139,8 @@ fn intended(meant: &Meant) -> String {
     }
 }
 
-/// The help for files that are too large for a checkout.
-const IN_AN_IMAGE: &str = "files that are so large belong in a layer of an image";
+/// The help for files that are too large for a checkout, or too many.
+const IN_AN_IMAGE: &str = "files that are so large, or so many, belong in a layer of an image: the limits are in docs/hostile-input.md";
 
 impl Explain for FilesError {
     fn explain(&self) -> Explanation {

@@ -2,7 +2,7 @@
 
 use box_checkout::Together;
 use box_image::ComponentName;
-use boxfile_spec::BakedFile;
+use boxfile_spec::{BakedFile, MOST_KEPT};
 
 use crate::BuildError;
 use crate::compose::Baked;
@@ -17,10 +17,10 @@ pub(super) fn read(
     declared(request).map(read).collect()
 }
 
-/// Reads the files of all components, and returns everything that is wrong with them.
+/// Reads the files of all components, and returns everything that is wrong with them, or the first of it.
 pub(super) fn check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
     let read = |(component, file)| read_one(request, component, file, together).err();
-    declared(request).filter_map(read).collect()
+    declared(request).filter_map(read).take(MOST_KEPT).collect()
 }
 
 fn declared<'a>(
@@ -41,7 +41,7 @@ fn read_one(
 ) -> Result<Baked, BuildError> {
     let path = request.base.join(&declared.path.value);
     let failed = |error| BuildError::at(Some(declared.path.span), error);
-    let source = box_checkout::any(&request.checkout, &path).map_err(failed)?;
-    together.add(&path, &source.files).map_err(failed)?;
+    together.place(&path, &declared.to.value).map_err(failed)?;
+    let source = box_checkout::any(&request.checkout, &path, together).map_err(failed)?;
     Ok(Baked { component, declared: declared.clone(), source })
 }

@@ -3,7 +3,7 @@
 use box_checkout::Together;
 use box_image::{SkillMode, SkillPlan};
 use box_skill::{Findings, Skill, SkillError};
-use boxfile_spec::{SkillsDir, Sources, Span, Spanned};
+use boxfile_spec::{MOST_KEPT, SkillsDir, Sources, Span, Spanned};
 
 use crate::pipeline::request::Request;
 use crate::{BuildError, Report};
@@ -38,7 +38,7 @@ pub(super) fn read(
     places(request)?.into_iter().map(read).collect()
 }
 
-/// Reads all skills, and returns everything that is wrong with them.
+/// Reads all skills, and returns everything that is wrong with them, or the first of it.
 pub(super) fn check(
     request: &Request<'_>,
     warnings: &mut Vec<Report>,
@@ -49,7 +49,7 @@ pub(super) fn check(
         Err(error) => return vec![error],
     };
     let read = |place| read_one(request, place, warnings, together).err();
-    places.into_iter().filter_map(read).collect()
+    places.into_iter().filter_map(read).take(MOST_KEPT).collect()
 }
 
 /// Finds all skills, sorted by name.
@@ -108,8 +108,7 @@ fn read_one(
     let failed = |error: SkillError| {
         BuildError::unusable(format!("the skill `{name}` cannot be read"), span, error)
     };
-    let mut skill = box_skill::read(&request.checkout, &path).map_err(failed)?;
-    together.add(&path, &skill.files).map_err(|error| failed(error.into()))?;
+    let mut skill = box_skill::read(&request.checkout, &path, together).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let Findings { source: text, errors, warnings: further } =
         skill.check(&name, &path, tools).map_err(failed)?;

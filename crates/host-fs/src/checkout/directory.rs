@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, readlinkat, statat};
 
 use super::Bounds;
 use crate::read::{Links, open_regular_at};
@@ -48,20 +48,19 @@ impl<'b> Directory<'b> {
         Ok(Self { handle, checkout: self.checkout, path })
     }
 
-    /// Returns the names in it, sorted.
+    /// Returns the names in it, in no order. They are read as they are taken, as a directory can have more than fit into
+    /// memory.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn names(&self) -> io::Result<Vec<OsString>> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&self.handle)? {
-            let name = entry?.file_name().to_bytes().to_owned();
-            if name != b"." && name != b".." {
-                names.push(OsString::from_vec(name));
-            }
-        }
-        names.sort();
-        Ok(names)
+    pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
+        let name = |entry: rustix::io::Result<DirEntry>| {
+            Ok(OsString::from_vec(entry?.file_name().to_bytes().to_owned()))
+        };
+        let is_own = |name: &io::Result<OsString>| {
+            name.as_ref().is_ok_and(|name| name == "." || name == "..")
+        };
+        Ok(Dir::read_from(&self.handle)?.map(name).filter(move |it| !is_own(it)))
     }
 
     /// Returns what a name in it stands for.
