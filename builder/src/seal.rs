@@ -49,7 +49,13 @@ pub(crate) struct Stored {
 impl Stored {
     /// Puts bytes into the store.
     pub(crate) fn put(store: &Store, bytes: &[u8]) -> Result<Self, StoreError> {
-        Ok(Self { blob: store.put(bytes)?, size: bytes.len() as u64 })
+        Self::put_pieces(store, &[bytes])
+    }
+
+    /// Puts bytes that are in several pieces into the store.
+    pub(crate) fn put_pieces(store: &Store, pieces: &[&[u8]]) -> Result<Self, StoreError> {
+        let size = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Ok(Self { blob: store.put_pieces(pieces)?, size })
     }
 
     fn descriptor(self, media_type: &str) -> Descriptor {

@@ -1,13 +1,13 @@
 //! The store's directory.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_digest::Digest;
+use box_digest::{Digest, Hasher, Sha256};
 use host_fs::FileError;
 use host_fs::publish::{FileDraft, create_directories};
 use host_fs::read::{Links, is_private, open_regular, read_open};
@@ -94,10 +94,20 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
-        let blob = Digest::of(bytes);
+        self.put_pieces(&[bytes])
+    }
+
+    /// As [`Self::put`], of bytes that are in several pieces.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn put_pieces(&self, pieces: &[&[u8]]) -> Result<Digest, StoreError> {
+        let mut hasher = Hasher::<Sha256>::default();
+        pieces.iter().for_each(|piece| hasher.update(piece));
+        let blob = hasher.digest();
         if self.verify(&blob).is_err() {
             let mut writer = self.writer()?;
-            let written = io::Write::write_all(&mut writer, bytes);
+            let written = pieces.iter().try_for_each(|piece| writer.write_all(piece));
             written.map_err(|error| self.write_error(error))?;
             writer.commit()?;
         }

@@ -108,9 +108,8 @@ impl Resolved<'_> {
 
     fn make(&self) -> Result<(Sealed, Vec<Unused>), BuildError> {
         let Root { tree, contents, plan, unused } = root(self)?;
-        let Kernel { elf, version: kernel_version } = self.kernel(&plan)?;
-        let kernel = Stored::put(self.store, &elf)?;
-        drop(elf);
+        let Kernel { head, data, version: kernel_version } = self.kernel(&plan)?;
+        let kernel = Stored::put_pieces(self.store, &[&head, data])?;
         let init = Stored::put(self.store, &self.inputs.init.bytes)?;
         self.report(Step::Write);
         let digest = tree.digest();
@@ -125,7 +124,7 @@ impl Resolved<'_> {
     }
 
     /// Returns the guest kernel that is in the kernel's file, and has what a box with this plan needs.
-    fn kernel(&self, plan: &RunPlan) -> Result<Kernel, BuildError> {
+    fn kernel(&self, plan: &RunPlan) -> Result<Kernel<'_>, BuildError> {
         guest_kernel::extract_for(plan, &self.inputs.kernel.bytes).map_err(|source| {
             let what = format!("the kernel {} cannot be used", self.request.kernel.path.display());
             BuildError::unusable(what, self.request.kernel.named_by.span(), source)

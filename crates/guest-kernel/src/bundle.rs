@@ -45,11 +45,14 @@ fn lacks(needs: &[Need]) -> String {
     needs.iter().map(one).collect::<Vec<_>>().join("; without ")
 }
 
-/// A kernel ready to be sealed.
+/// A kernel ready to be sealed: an uncompressed ELF file with physical load addresses, in two pieces. Its data stays in the
+/// file that it is taken out of, which can have hundreds of megabytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
-    /// An uncompressed ELF file with physical load addresses.
-    pub elf: Vec<u8>,
+pub struct Kernel<'file> {
+    /// The first bytes; none where the file itself is the kernel.
+    pub head: Vec<u8>,
+    /// The other bytes.
+    pub data: &'file [u8],
     /// The kernel's own version, such as `Linux version 6.12.113`; empty where it has none.
     pub version: String,
 }
@@ -65,25 +68,25 @@ struct Bundle<'data> {
 ///
 /// # Errors
 /// [`KernelError`].
-pub fn extract(file: &[u8]) -> Result<Kernel, KernelError> {
+pub fn extract(file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     let elf_file = ElfFile64::<Endianness>::parse(file).map_err(|_| KernelError::NotAKernel)?;
     let header = elf_file.elf_header();
     if header.e_machine(elf_file.endian()) != elf::EM_X86_64 {
         return Err(KernelError::NotAKernel);
     }
-    let elf = match header.e_type(elf_file.endian()) {
-        elf::ET_EXEC => file.to_vec(),
+    let (head, data) = match header.e_type(elf_file.endian()) {
+        elf::ET_EXEC => (Vec::new(), file),
         elf::ET_DYN => wrap(&bundle(&elf_file)?),
         _ => return Err(KernelError::NotAKernel),
     };
-    Ok(Kernel { version: version(file), elf })
+    Ok(Kernel { head, data, version: version(file) })
 }
 
 /// Like [`extract`], of the kernel with a name. As `krunfw` any will do: its libraries are many.
 ///
 /// # Errors
 /// [`KernelError`].
-pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel, KernelError> {
+pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel<'_>, KernelError> {
     let kernel = extract(file)?;
     if wanted == KernelName::Lean && !kernel.version.ends_with(KernelName::LEAN_RELEASE) {
         return Err(KernelError::Other { wanted, found: kernel.version });
@@ -95,9 +98,9 @@ pub fn extract_named(wanted: KernelName, file: &[u8]) -> Result<Kernel, KernelEr
 ///
 /// # Errors
 /// [`KernelError`].
-pub fn extract_for(plan: &RunPlan, file: &[u8]) -> Result<Kernel, KernelError> {
+pub fn extract_for<'file>(plan: &RunPlan, file: &'file [u8]) -> Result<Kernel<'file>, KernelError> {
     let kernel = extract(file)?;
-    let Some(config) = Config::of(&kernel.elf) else { return Ok(kernel) };
+    let Some(config) = Config::of(kernel.data) else { return Ok(kernel) };
     let lacking: Vec<_> = needs(plan).into_iter().filter(|need| !config.has(need.option)).collect();
     if lacking.is_empty() { Ok(kernel) } else { Err(KernelError::Lacks(lacking)) }
 }
@@ -153,13 +156,13 @@ fn stored_numbers(code: &[u8]) -> Option<[u64; 3]> {
     numbers.try_into().ok()
 }
 
-/// Writes an ELF file with one segment. Trailing zeros are left to the loader: guest memory is
-/// zero when it starts.
-fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
+/// Makes an ELF file with one segment, and returns what is in front of the data, and the data. Trailing zeros are left to
+/// the loader: guest memory is zero when it starts.
+fn wrap<'data>(bundle: &Bundle<'data>) -> (Vec<u8>, &'data [u8]) {
     const DATA_OFFSET: u64 = 0x1000;
     let length = bundle.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let used = &bundle.data[..length];
-    let mut file = Vec::with_capacity(length + 0x1000);
+    let mut file = Vec::with_capacity(0x1000);
     // e_ident: 64-bit, little-endian, version 1, System V ABI.
     file.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     file.extend_from_slice(&elf::ET_EXEC.to_le_bytes());
@@ -179,8 +182,7 @@ fn wrap(bundle: &Bundle<'_>) -> Vec<u8> {
         file.extend_from_slice(&word.to_le_bytes());
     }
     file.resize(0x1000, 0);
-    file.extend_from_slice(used);
-    file
+    (file, used)
 }
 
 /// Finds the version in `linux_banner`, the line that the kernel prints first.
@@ -223,10 +225,12 @@ mod tests {
     fn a_wrapped_kernel_is_an_elf_kernel_itself() {
         let mut data = b"code Linux version 6.12.1 (x)".to_vec();
         data.resize(8192, 0);
-        let elf = wrap(&Bundle { load: 0x100_0000, entry: 0x100_0001, data: &data });
+        let (head, used) = wrap(&Bundle { load: 0x100_0000, entry: 0x100_0001, data: &data });
+        assert!(std::ptr::eq(used.as_ptr(), data.as_ptr()), "no copy");
+        let elf = [&head, used].concat();
         let kernel = extract(&elf).unwrap();
         assert_eq!(kernel.version, "Linux version 6.12.1");
-        assert_eq!(kernel.elf, elf);
+        assert!(kernel.head.is_empty() && std::ptr::eq(kernel.data, elf.as_slice()), "no copy");
         let file = ElfFile64::<Endianness>::parse(elf.as_slice()).unwrap();
         assert_eq!(file.entry(), 0x100_0001);
         let segment = object::Object::segments(&file).next().unwrap();
