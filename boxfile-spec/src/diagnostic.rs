@@ -48,7 +48,7 @@ pub struct Spanned<T> {
 }
 
 /// Whether something must be changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Severity {
     /// It must: nothing can be built.
     #[default]
@@ -67,7 +67,7 @@ impl fmt::Display for Severity {
 }
 
 /// A place and what is to be said about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
@@ -79,7 +79,7 @@ pub struct Label {
 ///
 /// All of its texts are safe to print: they are made [`shown`], but for the line ends of the help, and
 /// a line that is longer than 4096 characters is cut.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     severity: Severity,
     message: String,

@@ -1,10 +1,13 @@
 //! `boxbuild check`: checks a Boxfile without building it.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use box_digest::Blake3Digest;
 use box_image::plan::Unsupported;
 use boxbuild::compose::unsupported;
 use boxbuild::{BuildError, InputFile, Pins, Report, Request};
-use boxfile_spec::{Diagnostic, Platform};
+use boxfile_spec::{Diagnostic, MOST_KEPT, Platform};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
@@ -71,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         found.check_images(args, &all)?;
         found.refuse()?;
     }
-    distinct(&mut found.warnings);
+    distinct(&mut found.warnings, identity);
     report(args, &loaded, &found);
     Ok(())
 }
@@ -80,7 +83,9 @@ impl Found {
     /// Checks what belongs to the checkout.
     fn check_files(&mut self, variant: &Loaded) {
         let (errors, warnings) = check(variant);
-        self.failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
+        let failures = errors.iter().map(|it| Failure::of_build(it, &variant.sources));
+        let cut = errors.len() >= MOST_KEPT;
+        self.failures.extend(failures.map(|it| if cut { it.cut() } else { it }));
         self.warnings.extend(warnings);
         self.warnings.extend(unbuildable(variant));
     }
@@ -117,19 +122,21 @@ impl Found {
 
     /// Fails if something is wrong. Profiles share most of what is.
     fn refuse(&mut self) -> Result<(), Failure> {
-        distinct(&mut self.failures);
+        distinct(&mut self.failures, Failure::json);
         Failure::all(std::mem::take(&mut self.failures))
     }
 }
 
-/// Leaves out what is there before already.
-fn distinct<T: PartialEq>(list: &mut Vec<T>) {
-    let all = std::mem::take(list);
-    for item in all {
-        if !list.contains(&item) {
-            list.push(item);
-        }
-    }
+/// Leaves out what is there before already, as a key says. A Boxfile can have tens of thousands.
+fn distinct<T, K: Eq + Hash>(list: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    let mut seen = HashSet::new();
+    list.retain(|item| seen.insert(key(item)));
+}
+
+/// Tells a report from others: by the name of its text, and what was found in it.
+fn identity(report: &Report) -> (Option<String>, Vec<Diagnostic>) {
+    let name = report.sources.as_slice().first().map(|it| it.name.clone());
+    (name, report.found.clone())
 }
 
 fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
@@ -171,4 +178,41 @@ fn report(args: &Args, loaded: &Loaded, found: &Found) {
     }
     warnings.add_unsupported(&found.unsupported);
     terminal::note(&format!("{}: ok", loaded.project.file.display()));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use box_image::ErrorCode;
+
+    use super::*;
+
+    #[test]
+    fn what_is_found_again_is_left_out_without_comparing_each_with_each() {
+        let failure = |text: usize| Failure::new(ErrorCode::Io, text);
+        let mut list: Vec<_> = (0..100).chain(50..150).chain([0]).map(failure).collect();
+        let looked_at = Cell::new(0);
+        let key = |it: &Failure| {
+            looked_at.set(looked_at.get() + 1);
+            it.json()
+        };
+        distinct(&mut list, key);
+        assert_eq!(list, (0..150).map(failure).collect::<Vec<_>>());
+        assert_eq!(looked_at.get(), 201);
+    }
+
+    #[test]
+    fn reports_differ_by_their_text_and_what_was_found() {
+        let report = |name: &str, message: &str| {
+            let sources = boxfile_spec::Sources::single(boxfile_spec::Source::new(name, "x"));
+            let at = boxfile_spec::Span::default();
+            Report::new(sources, [Diagnostic::warning(message, at, "")]).unwrap()
+        };
+        let mut list =
+            [("a", "m"), ("a", "n"), ("b", "m"), ("a", "m")].map(|(a, b)| report(a, b)).to_vec();
+        let all = list.clone();
+        distinct(&mut list, identity);
+        assert_eq!(list, all[..3]);
+    }
 }

@@ -133,6 +133,11 @@ impl Failure {
         self
     }
 
+    /// Returns the same failure as one of a text with more errors than are listed.
+    pub(crate) fn cut(self) -> Self {
+        Self { truncated: Some(MOST_KEPT), ..self }
+    }
+
     /// Puts several failures into one. Its exit code is theirs, or that of a failure where they
     /// differ.
     pub(crate) fn all(failures: Vec<Self>) -> Result<(), Self> {
@@ -164,7 +169,7 @@ impl Failure {
     }
 
     /// Returns the failure as data.
-    fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         match self.truncated {
             None => error_report::json(&self.errors),
             Some(most) => json!({ "errors": self.errors, "truncated": most }).to_string(),
@@ -242,6 +247,9 @@ mod tests {
                    listed\n\n1000 errors";
         assert!(cut.text(true).ends_with(end), "{}", cut.text(true));
         assert!(cut.json().ends_with(",\"truncated\":1000}"));
+        let listed = (0..2).map(|it| Failure::new(ErrorCode::Io, it).cut()).collect();
+        let several = Failure::all(listed).unwrap_err();
+        assert!(several.text(false).ends_with("first 1000 of a file are listed"));
         let whole = failure(&found[..2]);
         assert!(!whole.text(false).contains("2 errors") && !whole.json().contains("truncated"));
     }

@@ -14,7 +14,7 @@ mod tests;
 use box_cache::Store;
 use box_checkout::Together;
 use box_image::{ComponentName, SkillMode};
-use boxfile_spec::Diagnostic;
+use boxfile_spec::{Diagnostic, MOST_KEPT};
 use oci_image::Image;
 
 use super::request::Request;
@@ -93,7 +93,8 @@ impl Inputs {
 }
 
 /// Checks what belongs to the checkout: skills, files, those with variables, the agent's own program. No
-/// image, no kernel and no network is looked at. Returns the errors, and the warnings.
+/// image, no kernel and no network is looked at. Returns the errors, and the warnings. Once there are
+/// [`MOST_KEPT`] errors, nothing more is looked for.
 pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
     let mut warnings = Vec::new();
     let mut together = Together::default();
@@ -102,5 +103,6 @@ pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
     let files = files::env(request).err();
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());
-    (skills.into_iter().chain(baked).chain(files).chain(program).collect(), warnings)
+    let errors = skills.into_iter().chain(baked).chain(files).chain(program);
+    (errors.take(MOST_KEPT).collect(), warnings)
 }

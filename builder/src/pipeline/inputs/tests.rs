@@ -350,3 +350,25 @@ fn everything_wrong_with_the_images_is_found_at_once() {
     let expected = ["agent", "business"].map(|it| format!("the image of `{it}` cannot be read"));
     assert_eq!(errors, expected);
 }
+
+#[test]
+fn of_very_many_errors_the_first_are_kept() {
+    let line = |text: fn(usize) -> String| (0..MOST_KEPT + 100).map(text).collect::<String>();
+    let files = line(|number| format!("file \"none/{number}\" to=\"/f/{number}\"\n"));
+    let skills = line(|number| format!("skill \"s{number}\" path=\"none/{number}\"\n"));
+    let agent = |files: &str| format!("box \"x\"\nagent {{\nimage \"oci:a\"\n{files}}}\n");
+    let directory = tempfile::tempdir().unwrap();
+    for text in [agent(&files), agent("") + &skills, agent(&files) + &skills] {
+        let boxfile = read(&text, None);
+        let checkout = directory.path().into();
+        let request = Request { base: directory.path(), checkout, ..request(&boxfile) };
+        let mut together = Together::default();
+        let found = [
+            check(&request).0.len(),
+            skills::check(&request, &mut Vec::new(), &mut together).len(),
+            baked::check(&request, &mut together).len(),
+        ];
+        assert!(found.iter().all(|it| [0, MOST_KEPT].contains(it)), "{found:?}");
+        assert_eq!(found[0], MOST_KEPT);
+    }
+}
