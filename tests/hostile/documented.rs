@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use box_tree::listing::{LISTING_BYTES, METADATA_BYTES_MAX};
-use oci_layer::{ENTRIES_MAX, Limits, MEMORY_MAX, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
+use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
+use box_tree::memory::LAYERS_MAX;
+use oci_layer::{ENTRIES_MAX, Limits, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MANIFEST_LIMIT;
 use testkit::Workspace;
 
@@ -42,9 +43,10 @@ fn the_limits_are_those_of_the_page() {
         ),
         format!(
             "760 bytes for a directory that no entry names, and in the tree for every directory | {} MiB |",
-            MEMORY_MAX >> 20
+            LAYERS_MAX >> 20
         ),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
+        format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),
     ];
     for row in rows {
         assert!(page.contains(&row), "docs/hostile-input.md does not have: {row}");

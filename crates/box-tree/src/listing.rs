@@ -19,22 +19,26 @@
 mod bounds;
 mod find;
 mod named;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::text::shown;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
-use crate::{Inode, InodeId, Meta, Tree, entries, is_name};
+use crate::{Inode, InodeId, Tree, entries, is_name};
 use bounds::Totals;
-pub use bounds::{LISTING_BYTES, METADATA_BYTES_MAX};
+pub use bounds::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
 pub use find::{FindError, Found};
 pub use named::{NamedOrigin, Origin};
 
 const MAGIC: &[u8] = b"boxbuild listing 1\n";
+const NOT_CANONICAL: ListingError = ListingError::new("it is not in the canonical form");
 
 /// Every entry of a box, and where each came from.
 #[derive(Debug, Clone)]
@@ -84,12 +88,27 @@ pub struct ImageOrigin {
 
 /// The reason why bytes are not a listing, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct ListingError(&'static str);
+#[error("{why}{}", at.as_ref().map(|path| format!(", from {path} on")).unwrap_or_default())]
+pub struct ListingError {
+    why: &'static str,
+    /// The path of the entry from which on it is too much.
+    at: Option<String>,
+}
+
+impl ListingError {
+    const fn new(why: &'static str) -> Self {
+        Self { why, at: None }
+    }
+
+    /// Names the entry.
+    fn at(self, path: &[u8]) -> Self {
+        Self { at: Some(shown(&String::from_utf8_lossy(path))), ..self }
+    }
+}
 
 impl From<Truncated> for ListingError {
     fn from(_: Truncated) -> Self {
-        Self("it ends early")
+        Self::new("it ends early")
     }
 }
 
@@ -99,32 +118,69 @@ impl Listing {
     /// # Errors
     /// [`ListingError`] where it would be larger than [`Self::decode`] takes.
     pub fn encode(&self) -> Result<Vec<u8>, ListingError> {
-        let mut out = Writer(MAGIC.to_vec());
+        let mut out = self.head()?;
+        let count_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let count = self.each_entry(|entry| {
+            out.extend_from_slice(entry);
+            bounds::check_length(out.len())
+        })?;
+        out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+        Ok(out)
+    }
+
+    /// Returns what comes before the number of entries.
+    fn head(&self) -> Result<Vec<u8>, ListingError> {
         let origins = serde_json::to_vec(&self.origins);
-        let origins = origins.map_err(|_| ListingError("its origins cannot be written as JSON"))?;
+        let origins =
+            origins.map_err(|_| ListingError::new("its origins cannot be written as JSON"))?;
         bounds::check_origins(&origins)?;
+        let mut out = Writer(MAGIC.to_vec());
         out.bytes(&origins);
-        let mut totals = Totals::default();
-        let count_at = out.0.len();
-        out.u32(0);
+        Ok(out.0)
+    }
+
+    /// Writes each entry, one after the other, and returns how many there are.
+    fn each_entry(
+        &self,
+        mut write: impl FnMut(&[u8]) -> Result<(), ListingError>,
+    ) -> Result<u32, ListingError> {
+        let (mut totals, mut out) = (Totals::default(), Writer::default());
         let (mut count, mut before, mut first) = (0u32, Vec::new(), HashMap::new());
         for (path, id) in entries(&self.tree) {
+            out.0.clear();
             totals.path(&path)?;
             let shared = before.iter().zip(&path).take_while(|(a, b)| a == b).count();
             out.length(shared);
             out.bytes(&path[shared..]);
             let inode = self.tree.inode(id);
             put(&mut out, inode, first.get(&id).copied());
-            if let Entry::Vacant(vacant) = first.entry(id) {
-                vacant.insert(count);
-                totals.meta(&inode.meta)?;
+            match first.entry(id) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(count);
+                    totals.inode(&path, inode)?;
+                }
+                Entry::Occupied(_) => totals.further_name(&path)?,
             }
             (count, before) = (count + 1, path);
             bounds::check_entries(count)?;
-            bounds::check_length(out.0.len())?;
+            write(&out.0)?;
         }
-        out.0[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
-        Ok(out.0)
+        Ok(count)
+    }
+
+    /// Returns whether these bytes are the canonical form. They are compared piece by piece: a second copy of a
+    /// large listing would take as much memory as the tree.
+    fn is_written_as(&self, bytes: &[u8]) -> bool {
+        let head = self.head().ok().and_then(|head| bytes.strip_prefix(&*head));
+        let Some((number, mut rest)) = head.and_then(<[u8]>::split_first_chunk) else {
+            return false;
+        };
+        let count = self.each_entry(|entry| {
+            rest = rest.strip_prefix(entry).ok_or(NOT_CANONICAL)?;
+            Ok(())
+        });
+        rest.is_empty() && count.is_ok_and(|count| count == u32::from_le_bytes(*number))
     }
 
     /// Reads the canonical form.
@@ -132,13 +188,14 @@ impl Listing {
     /// # Errors
     /// [`ListingError`] for anything that [`Self::encode`] does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self, ListingError> {
-        let behind = bytes.strip_prefix(MAGIC).ok_or(ListingError("it is of another version"))?;
+        let behind =
+            bytes.strip_prefix(MAGIC).ok_or(ListingError::new("it is of another version"))?;
         bounds::check_length(bytes.len())?;
         let mut input = Reader::new(behind);
         let origins = input.bytes()?;
         bounds::check_origins(origins)?;
         let origins = serde_json::from_slice(origins);
-        let origins = origins.map_err(|_| ListingError("its origins are malformed"))?;
+        let origins = origins.map_err(|_| ListingError::new("its origins are malformed"))?;
         let mut builder = Builder::default();
         let count = input.u32()?;
         bounds::check_entries(count)?;
@@ -146,16 +203,13 @@ impl Listing {
             builder.entry(&mut input)?;
         }
         if !input.is_empty() || builder.inodes.is_empty() {
-            return Err(ListingError("it does not end where it should"));
+            return Err(ListingError::new("it does not end where it should"));
         }
         let listing = Self { tree: builder.tree, origins };
         if builder.inodes.iter().any(|id| listing.origin(*id).is_none()) {
-            return Err(ListingError("an origin names what is not there"));
+            return Err(ListingError::new("an origin names what is not there"));
         }
-        match listing.encode() {
-            Ok(canonical) if canonical == bytes => Ok(listing),
-            _ => Err(ListingError("it is not in the canonical form")),
-        }
+        if listing.is_written_as(bytes) { Ok(listing) } else { Err(NOT_CANONICAL) }
     }
 }
 
@@ -193,7 +247,7 @@ fn origin(input: &mut Reader<'_>) -> Result<Origin, ListingError> {
         5 => Origin::Skill(input.u32()?),
         6 => Origin::Merged,
         7 => Origin::File(input.u32()?),
-        _ => return Err(ListingError("it has an unknown origin")),
+        _ => return Err(ListingError::new("it has an unknown origin")),
     })
 }
 
@@ -215,7 +269,7 @@ impl Builder {
         let shared = usize::try_from(input.u32()?).unwrap_or(usize::MAX);
         let others = input.bytes()?;
         if shared > self.path.len() {
-            return Err(ListingError("a path shares more than there is"));
+            return Err(ListingError::new("a path shares more than there is"));
         }
         bounds::check_path(shared.saturating_add(others.len()))?;
         self.path.truncate(shared);
@@ -223,26 +277,22 @@ impl Builder {
         self.totals.path(&self.path)?;
         let origin = origin(input)?;
         let id = match input.u8()? {
-            FURTHER_NAME => self.further(input.u32()?)?,
-            DIRECTORY => {
-                let meta = self.meta(input)?;
-                self.tree.add(Inode::directory(meta).from(origin))
+            FURTHER_NAME => {
+                self.totals.further_name(&self.path)?;
+                self.further(input.u32()?)?
             }
-            tag => {
-                let meta = self.meta(input)?;
-                self.tree.add(Inode::leaf(meta, input.leaf(tag)?).from(origin))
-            }
+            DIRECTORY => self.add(Inode::directory(input.meta()?).from(origin))?,
+            tag => self.add(Inode::leaf(input.meta()?, input.leaf(tag)?).from(origin))?,
         };
         self.place(id)?;
         self.inodes.push(id);
         Ok(())
     }
 
-    /// Reads the attributes of a new inode.
-    fn meta(&mut self, input: &mut Reader<'_>) -> Result<Meta, ListingError> {
-        let meta = input.meta()?;
-        self.totals.meta(&meta)?;
-        Ok(meta)
+    /// Adds the inode of the current path.
+    fn add(&mut self, inode: Inode) -> Result<InodeId, ListingError> {
+        self.totals.inode(&self.path, &inode)?;
+        Ok(self.tree.add(inode))
     }
 
     /// Returns the inode of an earlier entry, which must not be a directory.
@@ -250,7 +300,7 @@ impl Builder {
         let first = usize::try_from(first).unwrap_or(usize::MAX);
         let id = self.inodes.get(first).copied();
         id.filter(|id| self.tree.inode(*id).names().is_none())
-            .ok_or(ListingError("a further name has no inode"))
+            .ok_or(ListingError::new("a further name has no inode"))
     }
 
     /// Puts an inode at the current path.
@@ -258,227 +308,26 @@ impl Builder {
         if self.path == b"/" && self.inodes.is_empty() {
             let root = self.tree.inode(id).clone();
             if root.names().is_none() {
-                return Err(ListingError("its root is not a directory"));
+                return Err(ListingError::new("its root is not a directory"));
             }
             *self.tree.inode_mut(Tree::ROOT) = root;
             self.open.push((0, Tree::ROOT));
             return Ok(());
         }
         let slash = self.path.iter().rposition(|byte| *byte == b'/');
-        let slash = slash.ok_or(ListingError("a path is not absolute"))?;
+        let slash = slash.ok_or(ListingError::new("a path is not absolute"))?;
         self.open.retain(|(length, _)| *length <= slash);
         let parent = self.open.last().copied().filter(|(length, _)| *length == slash);
-        let (_, parent) = parent.ok_or(ListingError("a path has no directory"))?;
+        let (_, parent) = parent.ok_or(ListingError::new("a path has no directory"))?;
         let name = &self.path[slash + 1..];
         let last = self.tree.inode(parent).names().and_then(|names| names.last_key_value());
         if !is_name(name) || last.is_some_and(|(last, _)| **last >= *name) {
-            return Err(ListingError("its names are not in order"));
+            return Err(ListingError::new("its names are not in order"));
         }
         self.tree.link(parent, name, id);
         if self.tree.inode(id).names().is_some() {
             self.open.push((self.path.len(), id));
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::{Content, Follow, Kind, Leaf};
-
-    fn sample() -> Listing {
-        let mut tree = Tree::default();
-        tree.inode_mut(Tree::ROOT).meta.mode = 0o700;
-        let etc = tree.ensure_directory(Tree::ROOT, b"etc");
-        tree.dress(etc, &Meta::root_owned(0o711), Origin::Layer(ComponentName::Business, 3));
-        for (name, leaf, origin) in [
-            ("etc.conf", Leaf::File(Content::of(b"x")), Origin::Skill(0)),
-            ("link", Leaf::Symlink(b"etc".to_vec()), Origin::Layer(ComponentName::Agent, 0)),
-            ("null", Leaf::CharDevice(1, 3), Origin::Program),
-            ("own", Leaf::File(Content::of(b"own")), Origin::File(0)),
-        ] {
-            let inode = tree.add(Inode::leaf(Meta::root_owned(0o644), leaf).from(origin));
-            tree.link(Tree::ROOT, name.as_bytes(), inode);
-            tree.link(etc, name.as_bytes(), inode);
-        }
-        let image = |component, layers| ImageOrigin {
-            component,
-            layers: vec![Digest::from_bytes([2; 32]); layers],
-        };
-        let origins = Origins {
-            images: vec![image(ComponentName::Agent, 1), image(ComponentName::Business, 4)],
-            program: Some(Digest::from_bytes([3; 32])),
-            skills: vec!["greet".to_owned()],
-            files: vec![FileOrigin {
-                component: ComponentName::Business,
-                path: "conf/own".to_owned(),
-            }],
-        };
-        Listing { tree, origins }
-    }
-
-    /// Every name with what it stands for.
-    fn facts(listing: &Listing) -> Vec<(Vec<u8>, Meta, String, Origin)> {
-        let fact = |(path, id)| {
-            let inode = listing.tree.inode(id);
-            let kind = match &inode.kind {
-                Kind::Directory(_) => "directory".to_owned(),
-                Kind::Leaf(leaf) => format!("{leaf:?}"),
-            };
-            (path, inode.meta.clone(), kind, inode.origin)
-        };
-        entries(&listing.tree).map(fact).collect()
-    }
-
-    #[test]
-    fn a_listing_reads_back() {
-        let listing = sample();
-        let read = Listing::decode(&listing.encode().unwrap()).unwrap();
-        assert_eq!(facts(&read), facts(&listing));
-        assert_eq!(read.origins, listing.origins);
-        assert_eq!(read.tree.digest(), listing.tree.digest());
-        assert_eq!(read.encode().unwrap(), listing.encode().unwrap());
-    }
-
-    #[test]
-    fn an_origin_that_names_nothing_is_refused() {
-        let strip: [fn(&mut Origins); 5] = [
-            |it| it.skills.clear(),
-            |it| it.files.clear(),
-            |it| it.program = None,
-            |it| drop(it.images.remove(0)),
-            |it| it.images[1].layers.truncate(3),
-        ];
-        for strip in strip {
-            let mut listing = sample();
-            strip(&mut listing.origins);
-            let error = Listing::decode(&listing.encode().unwrap()).unwrap_err();
-            assert!(error.to_string().ends_with("an origin names what is not there"), "{error}");
-        }
-    }
-
-    #[test]
-    fn origins_are_named() {
-        let listing = sample();
-        let found = |path: &[u8]| listing.find(b"", path, Follow::Parents).unwrap().id;
-        let named = |path: &[u8]| listing.origin(found(path)).unwrap().to_string();
-        assert_eq!(named(b"etc"), "business layer 4 020202020202");
-        assert_eq!(named(b"/link"), "agent layer 1 020202020202");
-        assert_eq!(named(b"//etc/./etc.conf"), "skill greet");
-        assert_eq!(named(b"/null"), "agent program 030303030303");
-        assert_eq!(named(b"/own"), "business file conf/own");
-        assert_eq!(named(b"."), "generated");
-    }
-
-    #[test]
-    fn a_path_that_leads_nowhere_says_where_it_ends() {
-        let listing = sample();
-        let find = |path: &[u8]| listing.find(b"", path, Follow::Parents);
-        let error = |path: &[u8]| find(path).unwrap_err().to_string();
-        assert_eq!(error(b"/etc/nul"), "there is no /etc/nul");
-        let Err(FindError::Missing { siblings, .. }) = find(b"/etc/nul") else { panic!() };
-        assert!(siblings.contains(&"null".to_owned()));
-        assert_eq!(error(b"/wholly/other"), "there is no /wholly");
-        assert_eq!(error(b"/null/x"), "/null is not a directory");
-        assert_eq!(error(b"/null/../etc"), "/null is not a directory");
-        let long = format!("/{}", "etc/../".repeat(2049));
-        assert!(
-            error(long.as_bytes()).ends_with("/etc/.. is too long once its links are followed")
-        );
-        assert_eq!(error(b"/link/nul"), "there is no /etc/nul");
-    }
-
-    #[test]
-    fn links_are_followed_in_the_directories_of_a_path() {
-        let mut listing = sample();
-        let mut add = |root: &[u8], name: &[u8], target: &[u8]| {
-            let leaf = Leaf::Symlink(target.to_vec());
-            let link = listing.tree.add(Inode::leaf(Meta::root_owned(0o777), leaf));
-            let root = listing.tree.reach(root).unwrap();
-            listing.tree.link(root, name, link);
-        };
-        add(b"/etc", b"up", b"/../..//etc");
-        add(b"/etc", b"self", b"/");
-        add(b"/etc", b"loop", b"loop");
-        let find = |root: &[u8], path: &[u8], follow| {
-            let found = listing.find(root, path, follow).map_err(|error| error.to_string())?;
-            Ok::<_, String>(String::from_utf8(found.path).unwrap())
-        };
-        let parents = |path: &[u8]| find(b"", path, Follow::Parents).unwrap();
-        assert_eq!(parents(b"/link"), "/link");
-        assert_eq!(parents(b"link/null"), "/etc/null");
-        assert_eq!(parents(b"/etc/up/up//null"), "/etc/null");
-        assert_eq!(parents(b"/link/../null"), "/null");
-        assert_eq!(parents(b"../.."), "");
-        assert_eq!(find(b"", b"/link", Follow::All).unwrap(), "/etc");
-        // Of a process whose root is /etc.
-        assert_eq!(find(b"/etc", b"/self/self/null", Follow::Parents).unwrap(), "/null");
-        assert_eq!(find(b"/etc", b"up", Follow::All).unwrap_err(), "there is no /etc");
-        let endless = find(b"", b"/etc/loop/x", Follow::Parents).unwrap_err();
-        assert_eq!(endless, "/etc/loop/x leads through too many symbolic links");
-    }
-
-    #[test]
-    fn an_empty_tree_has_a_root() {
-        let empty = Listing { tree: Tree::default(), origins: Origins::default() };
-        let read = Listing::decode(&empty.encode().unwrap()).unwrap();
-        assert_eq!(read.tree.digest(), Tree::default().digest());
-        let bytes = empty.encode().unwrap();
-        let none = bytes.len() - 4 - 9 - 1 - 1 - 2 - 4 - 4 - 8 - 4 - 4;
-        let mut bytes = bytes[..none].to_vec();
-        bytes[none - 4..].fill(0);
-        assert!(Listing::decode(&bytes).is_err());
-    }
-
-    /// The listing of a root and of a pipe with so many attributes, each of four bytes.
-    fn with_attributes(count: u32) -> Vec<u8> {
-        let mut listing = Listing { tree: Tree::default(), origins: Origins::default() };
-        let mut meta = Meta::root_owned(0);
-        for at in 0..count {
-            meta.xattrs.insert(at.to_be_bytes().to_vec(), Vec::new());
-        }
-        let pipe = listing.tree.add(Inode::leaf(meta, Leaf::Fifo));
-        listing.tree.link(Tree::ROOT, b"pipe", pipe);
-        listing.encode().unwrap()
-    }
-
-    #[test]
-    fn a_listing_takes_no_more_memory_than_that_of_a_build() {
-        let most = 128 << 10;
-        assert!(Listing::decode(&with_attributes(most / 4)).is_ok());
-        assert!(Listing::decode(&with_attributes(most / 4 + 1)).is_err());
-        let mut bytes = sample().encode().unwrap();
-        let origins = serde_json::to_vec(&sample().origins).unwrap();
-        let count_at = MAGIC.len() + 4 + origins.len();
-        bytes[count_at..count_at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
-        let error = Listing::decode(&bytes).unwrap_err().to_string();
-        assert_eq!(error, "it has more than 2097152 entries");
-    }
-
-    #[test]
-    fn what_could_not_be_read_back_is_not_written() {
-        let mut listing = sample();
-        listing.origins.skills.extend(vec![String::new(); 1 << 20]);
-        assert!(listing.encode().is_ok());
-        listing.origins.skills.extend(vec![String::new(); 1 << 20]);
-        let error = listing.encode().unwrap_err().to_string();
-        assert_eq!(error, "its origins have more than 4 MiB");
-    }
-
-    proptest! {
-        #[test]
-        fn damage_is_an_error_or_another_listing(
-            at in any::<prop::sample::Index>(), change in 1..=255u8, cut in any::<bool>(),
-        ) {
-            let mut bytes = sample().encode().unwrap();
-            let at = at.index(bytes.len());
-            if cut { bytes.truncate(at) } else { bytes[at] ^= change }
-            if let Ok(read) = Listing::decode(&bytes) {
-                prop_assert_eq!(read.encode().unwrap(), bytes);
-            }
-        }
     }
 }

@@ -1,11 +1,77 @@
-//! What the entries of a tree take of memory while a box is built, as estimates.
+//! What entries take of memory, as an estimate: layers and listings are bounded by it, since both come from strangers.
 
-/// Bytes that an entry takes at most at one time, from what was read of it to the written rootfs. A million empty files
-/// take 440 bytes each at the peak of a build, its programs and buffers included.
+use super::{Inode, Kind, Leaf, Meta};
+
+/// Bytes of memory that the entries of all layers of a build may take, with the directories that no entry names.
+/// 900,000 files take it, or 400,000 directories.
+pub const LAYERS_MAX: usize = 320 << 20;
+
+/// Bytes of memory that an entry takes at most at one time, from the decoded layer to the written rootfs. A million
+/// empty files take 440 bytes each at the peak of a build, its programs and buffers included.
 pub const LEAF: usize = 340;
-
-/// Bytes for the place of a file's content, until the content is written.
+/// Bytes of memory for the place of a file's content, until the content is written.
 pub const CONTENT: usize = 128;
-
-/// Bytes that a directory takes beyond an entry: a block of names, and another one in the image that is written.
+/// Bytes of memory that a directory of a tree takes: a block of names, and another one in the image that is written.
 pub const DIRECTORY: usize = 760;
+/// Bytes of memory that a further name of an inode takes, or a whiteout.
+pub const NAME: usize = 240;
+/// Bytes of memory that an inode's extended attributes take beyond their bytes and [`Meta::xattrs_cost`]: the first
+/// makes a block with room for eleven.
+const ATTRIBUTES: usize = 640;
+
+/// Returns what an inode takes that is no directory.
+pub fn leaf(meta: &Meta, leaf: &Leaf) -> usize {
+    let more = match leaf {
+        Leaf::Symlink(target) => 2 * target.len(),
+        Leaf::File(content) if content.size > 0 => CONTENT,
+        _ => 0,
+    };
+    LEAF + attributes(meta) + more
+}
+
+/// Returns what a directory takes as an entry of a layer. What it takes in a tree is that of [`directories`].
+pub fn directory_entry(meta: &Meta) -> usize {
+    LEAF + attributes(meta)
+}
+
+/// Returns what extended attributes take.
+pub fn attributes(meta: &Meta) -> usize {
+    if meta.xattrs.is_empty() { 0 } else { ATTRIBUTES + 2 * meta.xattrs_cost() }
+}
+
+/// Returns what so many directories of a tree take, without their attributes.
+pub const fn directories(count: usize) -> usize {
+    count.saturating_mul(DIRECTORY)
+}
+
+/// Returns what an inode of a tree takes.
+pub(crate) fn inode(inode: &Inode) -> usize {
+    match &inode.kind {
+        Kind::Directory(_) => directories(1) + attributes(&inode.meta),
+        Kind::Leaf(it) => leaf(&inode.meta, it),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Content;
+
+    #[test]
+    fn all_that_an_inode_has_is_counted() {
+        let plain = Meta::root_owned(0o755);
+        let mut dressed = plain.clone();
+        dressed.xattrs.insert(b"user.a".to_vec(), vec![0; 1000]);
+        let link = Leaf::Symlink(vec![b't'; 30]);
+        for (found, expected) in [
+            (inode(&Inode::directory(plain.clone())), 760),
+            (inode(&Inode::directory(dressed.clone())), 760 + 640 + 2 * 1070),
+            (inode(&Inode::leaf(plain.clone(), Leaf::Fifo)), 340),
+            (inode(&Inode::leaf(plain.clone(), Leaf::File(Content::of(b"")))), 340),
+            (inode(&Inode::leaf(plain, Leaf::File(Content::of(b"x")))), 340 + 128),
+            (inode(&Inode::leaf(dressed, link)), 340 + 640 + 2 * 1070 + 2 * 30),
+        ] {
+            assert_eq!(found, expected);
+        }
+    }
+}

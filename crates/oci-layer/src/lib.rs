@@ -34,7 +34,7 @@ pub use error::{Excess, LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
 pub use members::{Member, MemberKind, member};
-pub use total::{ENTRIES_MAX, MEMORY_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
+pub use total::{ENTRIES_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;
 
 /// The changes that one layer makes, in the archive's order.

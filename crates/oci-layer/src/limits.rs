@@ -2,7 +2,7 @@
 
 use box_image::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
-use box_tree::{Leaf, Meta, memory};
+use box_tree::{Leaf, memory};
 
 use super::{Action, Change, LayerIndex};
 
@@ -73,47 +73,26 @@ impl Change {
     }
 }
 
-/// Bytes of memory that a further name of an inode takes, or a whiteout.
-const NAME_MEMORY: usize = 240;
-/// Bytes of memory that an inode's extended attributes take beyond their bytes and [`Meta::xattrs_cost`].
-const ATTRIBUTES_MEMORY: usize = 640;
-
 impl Action {
-    /// Returns what the effect takes of memory: see [`memory`]. That a directory takes more is added where
-    /// it is made: layers name again which of them were there.
+    /// Returns what the effect takes of memory. That a directory takes more is added where it is made: layers
+    /// name again which of them were there.
     pub(super) fn memory(&self) -> usize {
         match self {
-            Self::Directory(meta) => memory::LEAF + attributes(meta),
-            Self::Leaf(meta, Leaf::Symlink(target)) => {
-                memory::LEAF + attributes(meta) + 2 * target.len()
-            }
-            Self::Leaf(meta, Leaf::File(content)) if content.size > 0 => {
-                memory::LEAF + memory::CONTENT + attributes(meta)
-            }
-            Self::Leaf(meta, _) => memory::LEAF + attributes(meta),
-            Self::HardLink(target) => NAME_MEMORY + target.len(),
-            Self::Whiteout | Self::Opaque => NAME_MEMORY,
+            Self::Directory(meta) => memory::directory_entry(meta),
+            Self::Leaf(meta, leaf) => memory::leaf(meta, leaf),
+            Self::HardLink(target) => memory::NAME + target.len(),
+            Self::Whiteout | Self::Opaque => memory::NAME,
         }
     }
 }
 
-/// Bytes of a name that [`LEAF_MEMORY`] and [`NAME_MEMORY`] include.
+/// Bytes of a name that [`memory::LEAF`] and [`memory::NAME`] include.
 const NAME_INCLUDED: usize = 40;
 
 /// Returns the bytes of memory that a long name takes beside its path: the tree, its listing and the writer of the rootfs
 /// each have it.
 pub(super) const fn name_memory(name: &[u8]) -> usize {
     2 * name.len().saturating_sub(NAME_INCLUDED)
-}
-
-/// Returns what extended attributes take of memory.
-pub(super) fn attributes(meta: &Meta) -> usize {
-    if meta.xattrs.is_empty() { 0 } else { ATTRIBUTES_MEMORY + 2 * meta.xattrs_cost() }
-}
-
-/// Returns what so many directories of a tree take of memory.
-pub(super) const fn directories_memory(directories: usize) -> usize {
-    directories.saturating_mul(memory::DIRECTORY)
 }
 
 impl LayerIndex {
@@ -125,6 +104,8 @@ impl LayerIndex {
 
 #[cfg(test)]
 mod tests {
+    use box_tree::Meta;
+
     use super::*;
 
     #[test]

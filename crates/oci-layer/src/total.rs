@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use box_digest::Digest;
 use box_tree::listing::METADATA_BYTES_MAX;
+use box_tree::memory::{LAYERS_MAX, directories};
 use box_tree::path::split;
 use rayon::prelude::*;
 
-use super::limits::{directories_memory, name_memory};
+use super::limits::name_memory;
 use super::path::Directories;
 use super::room::Room;
 use super::{Change, Excess, LayerIndex, LayerSource};
@@ -17,10 +18,6 @@ use super::{Change, Excess, LayerIndex, LayerSource};
 /// How many entries the layers may have together, each as often as it is applied. Real images have a
 /// tenth of it.
 pub const ENTRIES_MAX: usize = 1 << 20;
-
-/// Bytes of memory that the entries of all layers may take, with the directories that no entry names.
-/// 900,000 files take it, or 400,000 directories.
-pub const MEMORY_MAX: usize = 320 << 20;
 
 /// Bytes that the layers of a build may have uncompressed, however small their blobs are. The store keeps
 /// the data twice, as that of the layers and as the rootfs.
@@ -132,7 +129,7 @@ impl Total {
         // Whatever is below this bound fits into a listing.
         within(&self.bytes, METADATA_BYTES_MAX, "bytes of names and attributes")?;
         let what = "bytes of memory for their entries and directories";
-        within(&self.memory, MEMORY_MAX, what).map_err(|it| Excess { needs: true, ..it })?;
+        within(&self.memory, LAYERS_MAX, what).map_err(|it| Excess { needs: true, ..it })?;
         if self.unpacked.load(Ordering::Relaxed) > self.unpacked_max {
             return Err(excess("bytes when they are uncompressed", self.unpacked_max));
         }
@@ -170,7 +167,7 @@ impl Total {
 fn change_memory(change: &Change, implied: usize) -> usize {
     let (_, name) = split(&change.path);
     let path = change.path.len() + name_memory(name);
-    path + change.action.memory() + directories_memory(implied)
+    path + change.action.memory() + directories(implied)
 }
 
 /// Returns the fact that layers have more than `limit` of `what`.

@@ -4,7 +4,7 @@
 //! same bounds hold for whoever writes a listing, and a box that nobody could read is not built.
 
 use super::ListingError;
-use crate::Meta;
+use crate::{Inode, memory};
 
 /// Bytes of all paths, link targets and extended attributes of the layers of a build, each as often as
 /// it is applied, with some overhead for each entry. Real images have a tenth of it.
@@ -13,6 +13,9 @@ pub const METADATA_BYTES_MAX: usize = 192 << 20;
 /// Bytes of a listing. What it tells of an entry takes less than the same in the index of a layer;
 /// the rest is for directories that no layer names.
 pub const LISTING_BYTES: usize = METADATA_BYTES_MAX + (64 << 20);
+/// Bytes of memory that all entries take, with their names: as much as those of the layers, and 256 MiB for all else:
+/// files of the checkout, skills, which both components have, kept package databases, and what every box has.
+pub const LISTING_MEMORY: usize = memory::LAYERS_MAX + (256 << 20);
 /// Bytes of what the origins name.
 const ORIGINS_MAX: usize = 4 << 20;
 /// Entries: as many as two images can have.
@@ -63,6 +66,7 @@ pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
 pub(super) struct Totals {
     paths: usize,
     xattrs: usize,
+    memory: usize,
 }
 
 impl Totals {
@@ -75,31 +79,57 @@ impl Totals {
         let names = path.iter().filter(|byte| **byte == b'/').count();
         check_path(path.len())?;
         check(names <= DEPTH_MAX, "a path has more than 264 names")?;
-        check(self.paths <= PATHS_MAX, "its paths have more than 256 MiB together")
+        let fits = self.paths <= PATHS_MAX;
+        check_at(path, fits, "its paths have more than 256 MiB together")?;
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        self.add_memory(path, name.len())
     }
 
-    /// Adds the attributes of an inode. In memory they take several times what they take here.
+    /// Adds the inode of a path that is its first.
     ///
     /// # Errors
     /// [`ListingError`].
-    pub(super) fn meta(&mut self, meta: &Meta) -> Result<(), ListingError> {
-        self.xattrs += meta.xattrs_cost();
+    pub(super) fn inode(&mut self, path: &[u8], inode: &Inode) -> Result<(), ListingError> {
+        self.xattrs += inode.meta.xattrs_cost();
         let fits = self.xattrs <= METADATA_BYTES_MAX;
-        check(fits, "its extended attributes have more than 192 MiB together")
+        check_at(path, fits, "its extended attributes have more than 192 MiB together")?;
+        self.add_memory(path, memory::inode(inode))
+    }
+
+    /// Adds a path that is a further name of an inode.
+    ///
+    /// # Errors
+    /// [`ListingError`].
+    pub(super) fn further_name(&mut self, path: &[u8]) -> Result<(), ListingError> {
+        self.add_memory(path, memory::NAME)
+    }
+
+    fn add_memory(&mut self, path: &[u8], bytes: usize) -> Result<(), ListingError> {
+        self.memory += bytes;
+        let fits = self.memory <= LISTING_MEMORY;
+        check_at(path, fits, "its entries take more than 576 MiB of memory")
     }
 }
 
+/// Checks a total, which is exceeded from a path on.
+fn check_at(path: &[u8], fits: bool, why: &'static str) -> Result<(), ListingError> {
+    check(fits, why).map_err(|error| error.at(path))
+}
+
 fn check(fits: bool, why: &'static str) -> Result<(), ListingError> {
-    if fits { Ok(()) } else { Err(ListingError(why)) }
+    if fits { Ok(()) } else { Err(ListingError::new(why)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use crate::{Leaf, Meta};
+
     #[test]
     fn texts_tell_the_bounds() {
         assert_eq!((LISTING_BYTES, METADATA_BYTES_MAX), (256 << 20, 192 << 20));
+        assert_eq!(LISTING_MEMORY, 576 << 20);
         assert!(check_length(LISTING_BYTES).is_ok() && check_length(LISTING_BYTES + 1).is_err());
         assert!(check_entries(2_097_152).is_ok() && check_entries(2_097_153).is_err());
     }
@@ -111,16 +141,53 @@ mod tests {
         assert!(path(b"/a".repeat(264)).is_ok() && path(b"/a".repeat(265)).is_err());
     }
 
+    /// Adds until it is refused, and returns how often it was not, and why then.
+    fn most(mut add: impl FnMut() -> Result<(), ListingError>) -> (usize, String) {
+        let mut times = 0;
+        loop {
+            match add() {
+                Ok(()) => times += 1,
+                Err(error) => return (times, error.to_string()),
+            }
+        }
+    }
+
     #[test]
     fn paths_and_attributes_are_counted_over_all_entries() {
         let mut totals = Totals::default();
-        let path = vec![b'a'; 4096];
+        let path = [vec![b'a'; 4095], b"/".to_vec()].concat();
         (0..(256 << 20) / 4096).for_each(|_| totals.path(&path).unwrap());
-        assert!(totals.path(b"/").is_err());
-        let mut meta = Meta::root_owned(0);
+        let error = totals.path(b"/").unwrap_err().to_string();
+        assert_eq!(error, "its paths have more than 256 MiB together, from / on");
+        let (mut totals, mut meta) = (Totals::default(), Meta::root_owned(0));
         (0..1000u32).for_each(|at| drop(meta.xattrs.insert(at.to_le_bytes().into(), Vec::new())));
-        let fit = (192 << 20) / (1000 * (4 + 64));
-        (0..fit).for_each(|_| totals.meta(&meta).unwrap());
-        assert!(totals.meta(&meta).is_err());
+        let pipe = Inode::leaf(meta, Leaf::Fifo);
+        let (times, error) = most(|| totals.inode(b"/pipe", &pipe));
+        assert_eq!(times, (192 << 20) / (1000 * (4 + 64)));
+        assert_eq!(error, "its extended attributes have more than 192 MiB together, from /pipe on");
+    }
+
+    #[test]
+    fn memory_is_counted_over_all_entries() {
+        let mut attribute = Meta::root_owned(0);
+        attribute.xattrs.insert(b"user.a".to_vec(), b"1".to_vec());
+        let directory = Inode::directory(Meta::root_owned(0));
+        for (inode, takes) in [
+            (Some(Inode::leaf(attribute, Leaf::Fifo)), 340 + 640 + 2 * (7 + 64)),
+            (Some(directory), 760),
+            (None, 240),
+        ] {
+            let memory = LISTING_MEMORY - 10 * (4 + takes);
+            let mut totals = Totals { memory, ..Totals::default() };
+            let (times, error) = most(|| {
+                totals.path(b"/d/name")?;
+                match &inode {
+                    Some(inode) => totals.inode(b"/d/name", inode),
+                    None => totals.further_name(b"/d/name"),
+                }
+            });
+            assert_eq!(times, 10, "{takes}");
+            assert_eq!(error, "its entries take more than 576 MiB of memory, from /d/name on");
+        }
     }
 }

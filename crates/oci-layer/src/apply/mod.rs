@@ -40,9 +40,8 @@ mod tests;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_tree::path::split;
-use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree};
+use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree, memory};
 
-use super::limits::{attributes, directories_memory};
 use super::path::AUFS_LINKS;
 use super::{Action, Change, LayerError, LayerErrorKind, LayerIndex, Total};
 use crate::error::refused;
@@ -91,21 +90,21 @@ fn apply(
     };
     hidden::hide(tree, &index).map_err(|(path, error)| blame(path, error.into()))?;
     for Change { path, action } in index.changes {
-        let (memory, made) = (memory(&action), tree.made());
+        let (own_memory, made) = (memory_of(&action), tree.made());
         let own = usize::from(matches!(action, Action::Leaf(..)));
         put(tree, origin, &path, action).map_err(|kind| blame(&path, kind))?;
         // One entry can make hundreds of directories, more than its path names if it leads through links.
-        let directories = directories_memory((tree.made() - made).saturating_sub(own));
-        total.add_memory(memory + directories).map_err(|excess| blame(&path, excess.into()))?;
+        let directories = memory::directories((tree.made() - made).saturating_sub(own));
+        total.add_memory(own_memory + directories).map_err(|excess| blame(&path, excess.into()))?;
     }
     tree.unlink(Tree::ROOT, AUFS_LINKS);
     Ok(())
 }
 
 /// Returns what an action takes in the tree, but for the directories that it makes.
-fn memory(action: &Action) -> usize {
+fn memory_of(action: &Action) -> usize {
     match action {
-        Action::Directory(meta) => attributes(meta),
+        Action::Directory(meta) => memory::attributes(meta),
         action => action.memory(),
     }
 }
