@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use box_tree::listing::NamedOrigin;
 
+use super::license::Declared;
 use super::package::{Package, is_word, purl, supplier};
 use super::release::Distribution;
 use super::root::Root;
@@ -94,7 +95,7 @@ fn package<'a>(
         purl: purl(kind, namespace, name, version, &qualifiers),
         name: name.to_owned(),
         version: version.to_owned(),
-        license: license.map(str::to_owned),
+        license: license.and_then(Declared::new),
         supplier: maintainer.and_then(supplier),
         origin: (format.files)(paragraph).iter().find_map(|file| root.origin(scan, file)),
         path: Rc::clone(file),

@@ -27,17 +27,29 @@ const KNOWN: [&str; 62] = [
     "Unicode-DFS-2016", "Unlicense", "Vim", "WTFPL", "X11", "Zlib",
 ];
 
+/// What a package says of its license, without the spaces around it: never more than is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Declared(Box<str>);
+
+impl Declared {
+    /// Returns nothing for what says nothing, and for a whole license text: that could have as much as its file,
+    /// and a box may have a hundred thousand packages.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (1..=TEXT_MAX).contains(&text.len()).then(|| Self(text.into()))
+    }
+}
+
 /// The licenses of a document that no list has: their identifiers and texts.
 #[derive(Debug, Default)]
 pub(super) struct Licenses(pub(super) BTreeMap<String, String>);
 
 impl Licenses {
     /// Returns the expression for what a package says of its license.
-    pub(super) fn expression(&mut self, declared: Option<&str>) -> String {
-        let text = declared.map(str::trim).filter(|it| (1..=TEXT_MAX).contains(&it.len()));
-        let Some(text) = text else { return UNSAID.to_owned() };
+    pub(super) fn expression(&mut self, declared: Option<&Declared>) -> String {
+        let Some(Declared(text)) = declared else { return UNSAID.to_owned() };
         if is_expression(text) {
-            return text.to_owned();
+            return text.to_string();
         }
         let text = shown(text);
         let hash = Blake3Digest::of(text.as_bytes()).hex();
@@ -70,7 +82,7 @@ mod tests {
     #[test]
     fn expressions_are_kept() {
         for text in ["MIT", "(MIT OR Apache-2.0)", "GPL-2.0-only AND (BSD-3-Clause OR (ISC))"] {
-            assert_eq!(Licenses::default().expression(Some(text)), text);
+            assert_eq!(Licenses::default().expression(Declared::new(text).as_ref()), text);
         }
     }
 
@@ -80,14 +92,21 @@ mod tests {
             ["MIT BSD", "mit", "(MIT", "MIT)", "AND MIT", "MIT OR", "()", "BSD License\u{9b}"]
         {
             let mut licenses = Licenses::default();
-            let id = licenses.expression(Some(text));
+            let id = licenses.expression(Declared::new(text).as_ref());
             assert!(id.starts_with("LicenseRef-"), "{text}: {id}");
             assert_eq!(licenses.0[&id], shown(text));
         }
         let mut licenses = Licenses::default();
-        for text in [None, Some(""), Some("  "), Some(&*"x".repeat(201))] {
-            assert_eq!(licenses.expression(text), UNSAID);
-        }
+        assert_eq!(licenses.expression(None), UNSAID);
         assert!(licenses.0.is_empty());
+    }
+
+    #[test]
+    fn no_whole_license_text_is_kept() {
+        for text in ["", "  ", &"x".repeat(TEXT_MAX + 1), &"MIT ".repeat(1 << 18)] {
+            assert_eq!(Declared::new(text), None, "{text:.20}");
+        }
+        let padded = format!("{0}{1}{0}", " ".repeat(1 << 20), "x".repeat(TEXT_MAX));
+        assert_eq!(Declared::new(&padded).unwrap().0.len(), TEXT_MAX);
     }
 }

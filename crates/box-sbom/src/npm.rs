@@ -7,6 +7,7 @@ use box_tree::listing::NamedOrigin;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::license::Declared;
 use super::package::{Package, is_word, purl};
 
 /// The fields of a package.json that are read. In the wild, any field can be of any type.
@@ -48,6 +49,7 @@ pub(super) fn package<'a>(
     };
     let purl = purl("npm", scope, bare, &version, &[]);
     let license = manifest.license.as_ref().or(manifest.licenses.as_ref()).and_then(license);
+    let license = license.as_deref().and_then(Declared::new);
     Some(Package {
         kind: "npm",
         name,

@@ -6,6 +6,8 @@ use box_image::plan::PACKAGES_PATH;
 use box_image::text::shown;
 use box_tree::listing::NamedOrigin;
 
+use super::license::Declared;
+
 /// The most characters of a name or a version.
 const WORD_MAX: usize = 256;
 
@@ -18,7 +20,7 @@ pub(super) struct Package<'a> {
     pub(super) version: String,
     pub(super) purl: String,
     /// The license as the package declares it.
-    pub(super) license: Option<String>,
+    pub(super) license: Option<Declared>,
     /// The supplier, as SPDX writes one.
     pub(super) supplier: Option<String>,
     pub(super) path: Rc<[u8]>,

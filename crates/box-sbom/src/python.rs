@@ -6,6 +6,7 @@ use std::rc::Rc;
 use box_tree::listing::NamedOrigin;
 
 use super::database::{Paragraph, paragraphs, take_first, value};
+use super::license::Declared;
 use super::package::{Package, is_word, purl};
 
 /// Returns whether a path is that of a distribution's metadata.
@@ -30,7 +31,7 @@ pub(super) fn package<'a>(
         purl: purl("pypi", "", &usual, version, &[]),
         name: name.to_owned(),
         version: version.to_owned(),
-        license: license(&paragraph).map(str::to_owned),
+        license: license(&paragraph).and_then(Declared::new),
         supplier: None,
         path: Rc::from(path),
         origin,

@@ -175,7 +175,7 @@ impl Document {
         let mut item = Item::new(kind, name);
         item.id = id(kind, &[name, version], &place);
         item.version_info.clone_from(version);
-        item.license_declared = self.licenses.expression(license.as_deref());
+        item.license_declared = self.licenses.expression(license.as_ref());
         item.external_refs = Some([ExternalRef {
             reference_category: "PACKAGE-MANAGER",
             reference_locator: purl.clone(),
