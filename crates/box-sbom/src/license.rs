@@ -27,7 +27,7 @@ const KNOWN: [&str; 62] = [
     "Unicode-DFS-2016", "Unlicense", "Vim", "WTFPL", "X11", "Zlib",
 ];
 
-/// What a package says of its license, without the spaces around it: never more than is written.
+/// A license as a package declares it, without the spaces around it: never more than is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Declared(Box<str>);
 

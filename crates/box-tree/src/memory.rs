@@ -1,4 +1,4 @@
-//! What entries take of memory, as an estimate: layers and listings are bounded by it, since both come from strangers.
+//! An estimate of the memory of entries. Layers and listings are bounded by it, since both come from strangers.
 
 use super::{Inode, Kind, Leaf, Meta};
 

@@ -8,9 +8,9 @@ use box_tree::encoding::Writer;
 use box_tree::listing::{LISTING_MEMORY, Listing, Origins};
 use box_tree::{Inode, Leaf, Meta, entries};
 
-/// What the root takes of [`LISTING_MEMORY`].
+/// The part of the root in [`LISTING_MEMORY`].
 const ROOT: usize = 760;
-/// What each other entry takes: its name, a leaf, and its one attribute.
+/// The part of each other entry: its name, a leaf, and its one attribute.
 const ENTRY: usize = 7 + 340 + 640 + 2 * (64 + 7);
 /// The most memory of the process, in MiB: the listing has 27 MiB.
 const MOST: u64 = 512;
