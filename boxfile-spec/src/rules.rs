@@ -68,7 +68,7 @@ pub(crate) fn is_user(text: &str) -> bool {
     text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
 }
 
-/// Returns the message about a variable or option that [`looks_secret`](box_image::secrets::looks_secret).
+/// Returns the message about a variable or option that [`looks_secret`].
 pub(crate) fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
 }
