@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use box_image::wire::{AGENT_ID, BUSINESS_ID, Exec, Failed, MAX_FRAME};
+use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
 };
@@ -105,7 +106,12 @@ impl Link {
     /// The socket's, or `InvalidData` for what is no such message.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let mut packet = vec![0; MAX_PACKET];
-        let (length, fds) = sys::receive(self.0.as_fd(), &mut packet)?;
+        let (length, fds) = match sys::receive(self.0.as_fd(), &mut packet) {
+            // The other end has left packets of ours unread. The kernel says so once, before it gives what the other end
+            // has sent, such as the reason for which it ended.
+            Err(Errno::ECONNRESET) => sys::receive(self.0.as_fd(), &mut packet)?,
+            received => received?,
+        };
         if length == 0 {
             return Ok(None);
         }
@@ -128,6 +134,17 @@ mod tests {
 
     fn exec(argv: Vec<String>) -> Request {
         Request::Exec { id: 300, exec: Exec::new(7, ComponentName::Business, argv) }
+    }
+
+    #[test]
+    fn the_last_words_of_an_end_that_reads_no_more_arrive() {
+        let (ours, theirs) = Link::pair().unwrap();
+        ours.send(&Request::Start { id: AGENT }, &[]).unwrap();
+        theirs.send(&Event::Prepared, &[]).unwrap();
+        drop(theirs);
+        let (got, _) = ours.receive::<Event>().unwrap().unwrap();
+        assert_eq!(got, Event::Prepared);
+        assert!(ours.receive::<Event>().unwrap().is_none());
     }
 
     #[test]

@@ -360,10 +360,7 @@ impl Server<'_> {
     fn serve_component(&mut self, index: usize) -> Result<(), InitError> {
         let component = &self.machine.components[index];
         let step = || format!("hold the {}", component.name.name());
-        let received = match component.link.receive::<Event>() {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => None,
-            received => received.step_with(step)?,
-        };
+        let received = component.link.receive::<Event>().step_with(step)?;
         let Some((event, fds)) = received else { return self.lose(index) };
         match event {
             Event::Started { at_ns } => {
