@@ -306,14 +306,13 @@ mod tests {
         let path = base.path().join("agent.sock");
         let inner = base.path().join("inner");
         let plain = Plain::bind(&inner).unwrap();
-        let outer = path.clone();
+        // Who connects now waits until the thread accepts.
+        let outer = Plain::bind(&path).unwrap();
+        outer.set_nonblocking(true).unwrap();
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { accept(UnixListener::bind(outer).unwrap(), inner).await });
+            runtime.block_on(async { accept(UnixListener::from_std(outer).unwrap(), inner).await });
         });
-        while !path.exists() {
-            thread::yield_now();
-        }
         (base, path, plain)
     }
 

@@ -235,6 +235,8 @@ fn what_cannot_be_read_is_named_where_it_is_declared() {
        |
      5 |     file "out/x" to="/b"
        |          ^^^^^^^ named here
+       |
+       = help: copy what the box needs into the checkout: a link may lead to what is in it alone
 
     error: pipes/socket is neither a file nor a directory nor a link
       --> Boxfile:6:10
