@@ -141,8 +141,14 @@ mod tests {
         let variable = |name: &str| (name == "HOME").then(|| home.path().into());
         let all = kept(&state, variable);
         let paths: Vec<_> = all.iter().map(|it| &it.path).collect();
-        let of_builder = [".cache/boxbuild", ".config/boxbuild", ".local/share/boxbuild"].map(at);
-        assert_eq!(paths, [&state].into_iter().chain(&of_builder).collect::<Vec<_>>());
+        let others = [
+            ".cache/boxbuild",
+            ".config/boxbuild",
+            ".local/share/boxbuild",
+            ".cache/boxbuild/virtual-host",
+        ];
+        let others = others.map(at);
+        assert_eq!(paths, [&state].into_iter().chain(&others).collect::<Vec<_>>());
         let may = |path: &str| {
             fs::create_dir_all(at(path)).unwrap();
             let is_allowed = |access| {
