@@ -1,16 +1,18 @@
 //! The lanes, one for each processor: each takes a job from the queue, does it, and takes the next.
 
+use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use testkit::{Artefacts, KitError, Result, Workspace};
 
-use super::programs::{self, check_table};
+use super::again::{Failure, Flaky, may_be_chance};
+use super::programs::{self, TestProgram, check_table};
 use super::queue::{Job, Next, Queue};
 use super::ran::Ran;
 use super::scope::{Checked, LeftOut, Scope};
-use super::split::{NEEDING_PROGRAMS, Piece, SHARING, split};
+use super::split::{NEEDING_PROGRAMS, Piece, SHARING, needs_programs, split};
 use super::tally::{Sum, Tally};
 use super::temporary::{MAKING_FILES, Temporary};
 use super::times::Times;
@@ -40,6 +42,10 @@ struct State {
     left_out: LeftOut,
     /// The tests with `#[ignore]` that did not run, each with its program.
     ignored: Vec<String>,
+    /// Tests that failed, and are tried once more.
+    failures: Vec<Failure>,
+    /// Tests that failed at first and then passed.
+    flaky: Vec<Flaky>,
     /// For each job that failed its name, or the command that repeats what failed.
     failed: Vec<String>,
 }
@@ -56,6 +62,8 @@ pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
         tally: Tally::default(),
         left_out: LeftOut::default(),
         ignored: Vec::new(),
+        failures: Vec::new(),
+        flaky: Vec::new(),
         failed: Vec::new(),
     };
     let count = thread::available_parallelism().map_or(1, usize::from);
@@ -67,6 +75,7 @@ pub(super) fn run(workspace: &Workspace, scope: Scope) -> Result<Checked> {
                 scope.spawn(|| lanes.run());
             }
         });
+        lanes.try_again();
     });
     let state = lanes.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     state.times.write(workspace)?;
@@ -134,20 +143,59 @@ impl Lanes<'_> {
         Ok(())
     }
 
-    /// Runs some tests of a program; returns whether they pass.
-    fn test(&self, piece: &Piece) -> bool {
-        let mut command = piece.program.command();
-        self.temporary.pass_to(&mut command, &piece.program.name);
-        if piece.needs_programs() {
+    /// Runs what failed once more, one program after the other and with nothing beside it.
+    fn try_again(&self) {
+        let failures = std::mem::take(&mut self.lock().failures);
+        let is_chance = may_be_chance(&failures);
+        for failure in failures {
+            say::doing(&failure.name());
+            if !(is_chance && self.passes_now(&failure)) {
+                self.lock().failed.push(failure.repeat);
+            }
+        }
+    }
+
+    /// Returns whether tests pass that failed before; says why if they cannot run.
+    fn passes_now(&self, failure: &Failure) -> bool {
+        self.again(failure).unwrap_or_else(|error| {
+            say::error(&error);
+            false
+        })
+    }
+
+    fn again(&self, failure: &Failure) -> Result<bool> {
+        let ran = Ran::of(&mut self.command(&failure.program, &failure.tests))?;
+        say::ended(&format!("again: {}", failure.name()), ran.verdict(), ran.taken);
+        if !ran.passes() {
+            say::relay(&ran.written());
+            return Ok(false);
+        }
+        let flaky = failure.flaky(self.workspace, &ran)?;
+        let mut state = self.lock();
+        state.tally.passed += ran.heard.passed;
+        state.flaky.push(flaky);
+        Ok(true)
+    }
+
+    /// Returns the command that runs tests of a program; all, if none is named.
+    fn command(&self, program: &TestProgram, tests: &[String]) -> Command {
+        let mut command = program.command();
+        self.temporary.pass_to(&mut command, &program.name);
+        if needs_programs(program) {
             command.env(Artefacts::BUILT, "1");
         }
         if self.scope == Scope::All {
             command.arg("--include-ignored");
         }
-        if !piece.tests.is_empty() {
-            command.arg("--exact").args(&piece.tests);
+        if !tests.is_empty() {
+            command.arg("--exact").args(tests);
         }
-        let result = match Ran::of(&mut command) {
+        command
+    }
+
+    /// Runs some tests of a program; returns whether they pass.
+    fn test(&self, piece: &Piece) -> bool {
+        let result = match Ran::of(&mut self.command(&piece.program, &piece.tests)) {
             Ok(ran) => self.note(piece, &ran),
             Err(error) => {
                 say::error(&error);
@@ -179,7 +227,7 @@ impl Lanes<'_> {
                 piece.name(),
                 ran.status
             ));
-            state.failed.push(repeat);
+            state.failures.push(Failure::of(piece, ran, repeat));
         }
         Sum::of(ran)
     }
@@ -194,7 +242,8 @@ impl State {
         let left = self.queue.left();
         if self.failed.is_empty() && left.is_empty() {
             let (passed, ignored) = (self.tally.passed, self.ignored);
-            return Ok(Checked { passed, ignored, left_out: self.left_out });
+            let (left_out, flaky) = (self.left_out, self.flaky);
+            return Ok(Checked { passed, ignored, left_out, flaky });
         }
         let not_run = left.iter().map(|name| format!("not run: {name}"));
         let lines: Vec<String> = self.failed.iter().cloned().chain(not_run).collect();
@@ -216,6 +265,8 @@ mod tests {
             tally: Tally::default(),
             left_out: LeftOut::default(),
             ignored: Vec::new(),
+            failures: Vec::new(),
+            flaky: Vec::new(),
             failed: failed.iter().map(|&it| it.to_owned()).collect(),
         }
     }

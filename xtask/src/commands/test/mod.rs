@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check. What is wrong at once is checked first; what takes long is done side by
 //! side in lanes, and all of it is done even if a part fails.
 
+mod again;
 mod lanes;
 mod programs;
 mod queue;

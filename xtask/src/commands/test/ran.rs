@@ -62,9 +62,19 @@ impl Ran {
         self.status.success() && self.heard.has_result && self.heard.failed.is_empty()
     }
 
+    /// Returns whether all tests passed, for people.
+    pub(super) fn verdict(&self) -> &'static str {
+        if self.passes() { "passed" } else { "FAILED" }
+    }
+
+    /// Returns whether the process ran to its end, and wrote the result of all tests.
+    pub(super) fn has_result(&self) -> bool {
+        self.heard.has_result
+    }
+
     /// Returns the names of the tests to run again after a failure: those that failed, or the one during
     /// which the process ended. None if that is not known.
-    fn to_repeat(&self) -> Vec<String> {
+    pub(super) fn to_repeat(&self) -> Vec<String> {
         if self.heard.failed.is_empty() && !self.heard.has_result {
             return self.heard.current.iter().cloned().collect();
         }

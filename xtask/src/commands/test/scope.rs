@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use testkit::{KitError, Result};
 
+use super::again::Flaky;
 use super::programs::TestProgram;
 use super::queue::Job;
 use super::split::Selected;
@@ -68,13 +69,15 @@ pub(super) enum Scope {
 pub(super) struct LeftOut(BTreeMap<&'static str, usize>);
 
 /// The result of a run in which nothing failed.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Checked {
     /// How many tests passed.
     pub(super) passed: usize,
     /// The tests with `#[ignore]` that did not run.
     pub(super) ignored: Vec<String>,
     pub(super) left_out: LeftOut,
+    /// The tests that passed only when they were run again.
+    pub(super) flaky: Vec<Flaky>,
 }
 
 impl Scope {
@@ -109,6 +112,14 @@ impl Scope {
         if !ignored.is_empty() {
             lines.push("left out, because each takes minutes:".to_owned());
             lines.extend(ignored.iter().map(|test| format!("    {test}")));
+        }
+        if !checked.flaky.is_empty() {
+            lines.push(
+                "flaky, because they passed only when they were run again; both outputs are kept:"
+                    .to_owned(),
+            );
+            let flaky = checked.flaky.iter();
+            lines.extend(flaky.map(|it| format!("    {} ({})", it.name, it.outputs.display())));
         }
         lines.push(match left {
             0 => format!("{passed} tests passed; left out: none"),
@@ -180,7 +191,7 @@ mod tests {
         assert_eq!(tests, ["writers::fast"]);
         assert!(selected.iter().all(|it| !it.all));
         let lines =
-            Scope::Quick.summary(&Checked { passed: 1, ignored: Vec::new(), left_out }).join("\n");
+            Scope::Quick.summary(&Checked { passed: 1, left_out, ..Checked::default() }).join("\n");
         assert_eq!(
             lines,
             "\
@@ -202,6 +213,13 @@ left out: cargo clippy, cargo doc, tests in documentation, and
         }
         let none = Checked { passed: 7, ..Checked::default() };
         assert_eq!(Scope::All.summary(&none), ["7 tests passed; left out: none"]);
+        let flaky =
+            vec![Flaky { name: "a --lib d".to_owned(), outputs: "target/flaky/a---lib-d".into() }];
+        assert_eq!(
+            Scope::All.summary(&Checked { flaky, ..none.clone() }).join("\n"),
+            "flaky, because they passed only when they were run again; both outputs are kept:\n    \
+             a --lib d (target/flaky/a---lib-d)\n7 tests passed; left out: none"
+        );
         let ignored = vec!["a --lib b::c".to_owned()];
         assert_eq!(
             Scope::Usual.summary(&Checked { ignored, ..none }).join("\n"),

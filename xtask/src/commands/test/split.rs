@@ -49,8 +49,13 @@ impl Piece {
 
     /// Returns whether it would compile the project's programs if they were not there.
     pub(super) fn needs_programs(&self) -> bool {
-        NEEDING_PROGRAMS.contains(&self.program.name.as_str())
+        needs_programs(&self.program)
     }
+}
+
+/// Returns whether a test program would compile the project's programs if they were not there.
+pub(super) fn needs_programs(program: &TestProgram) -> bool {
+    NEEDING_PROGRAMS.contains(&program.name.as_str())
 }
 
 /// Tests that must run in one process, and the seconds that they will take.
