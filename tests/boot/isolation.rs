@@ -84,7 +84,7 @@ fn assert_all_refused(component: &str) {
         assert_eq!(outcome, "refused", "{line}");
         *by_layer.entry(layer).or_default() += 1;
     }
-    assert_eq!(lines.len(), 70, "the README and docs/isolation.md name the number");
+    assert_eq!(lines.len(), 70, "docs/status.md and docs/security.md name the number");
     let layers: Vec<_> = by_layer.into_keys().collect();
     assert_eq!(layers, ["capability", "filter", "init", "machine", "mount", "namespace"]);
 }

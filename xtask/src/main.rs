@@ -34,7 +34,7 @@ enum Task {
     Install(install::Options),
     /// Build box-init, PID 1 of the guest, with the same bytes in every directory; prints its path.
     BoxInit,
-    /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema and docs/isolation.md.
+    /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
     Docs,
     /// Run every check: formatting, lints, documentation, tests. With --quick, those that are fast.
     Test(test::Options),

@@ -89,7 +89,7 @@ fn read_config(path: &Path) -> Result<RegistryConfig, Failure> {
             ReadError::TooLong { .. } => ErrorCode::TooLarge,
             _ => ErrorCode::RegistryConfig,
         };
-        let help = "name another with --registry-config; docs/registries.md has an example";
+        let help = "name another with --registry-config; docs/images.md has an example";
         Failure::new((code, help), chain(&FileError::of("read", &file)(error)))
     })?;
     let text = host_fs::read::text(&file, text)
@@ -109,7 +109,7 @@ fn shown_error(file: &Path, mut text: String, error: ConfigError) -> Failure {
         text.replace_range(span.clone(), &secret);
     }
     let place = Span::at(span.start, span.len());
-    let help = help.unwrap_or_else(|| "docs/registries.md has an example".to_owned());
+    let help = help.unwrap_or_else(|| "docs/images.md has an example".to_owned());
     let found = Diagnostic::new(message, place, "").with_help(help);
     let sources = Sources::single(Source::new(file.display().to_string(), text));
     Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)

@@ -1,20 +1,21 @@
-//! `docs/isolation.md`, written from the tables that keep components in.
+//! The last part of `docs/security.md`, written from the tables that keep components in.
 
 use box_image::capabilities::{CAPABILITIES, Capability, Grant};
 
 use crate::component::seccomp::calls::{Docker, Row, Verdict};
 use crate::component::seccomp::table::CALLS;
 
-/// The page, with a mark for each table.
+/// The part, with a mark for each table.
 const PROSE: &str = include_str!("prose.md");
 
-/// Returns the page about what a program in a box can do, as Markdown.
+/// Returns the part of the page about security that lists what a program in a box can do, as Markdown.
 ///
-/// `docs/isolation.md` is this text; `cargo xtask docs` writes it.
-pub fn page() -> String {
+/// `docs/security.md` ends with this text; `cargo xtask docs` writes it there. Its first line is the mark at which it
+/// begins in the page.
+pub fn section() -> String {
     let tables =
         [("@CAPABILITIES@", capabilities()), ("@CALLS@", calls()), ("@ALLOWED@", allowed())];
-    tables.iter().fold(PROSE.to_owned(), |page, (mark, table)| page.replace(mark, table))
+    tables.iter().fold(PROSE.to_owned(), |text, (mark, table)| text.replace(mark, table))
 }
 
 /// Whether a row is worth a line: others are allowed by all.
@@ -83,11 +84,11 @@ fn allowed() -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_checked_in_page_is_what_the_tables_say() {
-        let checked_in = include_str!("../../../docs/isolation.md");
+    fn the_checked_in_page_ends_with_the_tables() {
+        let checked_in = include_str!("../../../docs/security.md");
         assert!(
-            checked_in == super::page(),
-            "docs/isolation.md is not what the tables say: run `cargo xtask docs`"
+            checked_in.ends_with(&super::section()),
+            "docs/security.md does not end with the tables: run `cargo xtask docs`"
         );
     }
 }

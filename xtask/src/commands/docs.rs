@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints, and the page about isolation.
+//! `cargo xtask docs`: writes the documents that `boxbuild schema` prints, and what a program in a box can do.
 //!
 //! It runs programs and does not link the language, so that xtask, which is compiled before anything
 //! else, has few dependencies.
@@ -6,23 +6,51 @@
 use std::fs;
 use std::process::ExitCode;
 
-use testkit::{KitError, Workspace, program};
+use testkit::{KitError, Result, Workspace, program};
 
 use super::Outcome;
 use crate::say;
 
+#[cfg(test)]
+mod links;
+
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();
-    for (name, program_and_arguments) in [
-        ("docs/boxfile.md", &["boxbuild", "--", "schema", "--reference"][..]),
-        ("docs/boxfile.schema.json", &["boxbuild", "--", "schema"]),
-        ("docs/isolation.md", &["box-init", "--example", "isolation"]),
-    ] {
-        let mut writer = workspace.cargo();
-        writer.args(["run", "--quiet", "--package"]).args(program_and_arguments);
-        let text = say::step(name, || program::run(&mut writer))?;
-        let path = workspace.path(name);
-        fs::write(&path, text).map_err(|source| KitError::File { what: "write", path, source })?;
-    }
+    write(&workspace, "docs/boxfile.md", &["boxbuild", "--", "schema", "--reference"])?;
+    write(&workspace, "docs/boxfile.schema.json", &["boxbuild", "--", "schema"])?;
+    write(&workspace, "docs/security.md", &["box-init", "--example", "isolation"])?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what a program prints to a document: to all of it, or to the part that begins with the program's first line.
+fn write(workspace: &Workspace, name: &str, program_and_arguments: &[&str]) -> Result<()> {
+    let mut writer = workspace.cargo();
+    writer.args(["run", "--quiet", "--package"]).args(program_and_arguments);
+    let printed = say::step(name, || program::run(&mut writer))?;
+    let text = String::from_utf8(printed).map_err(|error| KitError::malformed(name, error))?;
+    let path = workspace.path(name);
+    let old = fs::read_to_string(&path).map_err(KitError::file("read", &path))?;
+    let kept = by_hand(&old, &text).ok_or_else(|| {
+        KitError::malformed(name, "it lacks the line with which the generated part begins")
+    })?;
+    fs::write(&path, kept.to_owned() + &text).map_err(KitError::file("write", &path))
+}
+
+/// Returns what comes before the generated part of a document: nothing, unless the part begins with a comment.
+fn by_hand<'a>(document: &'a str, generated: &str) -> Option<&'a str> {
+    let mark = generated.lines().next().filter(|line| line.starts_with("<!--"));
+    mark.map_or(Some(""), |mark| document.split_once(mark).map(|(before, _)| before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_hand;
+
+    #[test]
+    fn only_a_part_that_begins_with_a_comment_leaves_something() {
+        let page = "# Title\n<!-- mark -->\nold\n";
+        assert_eq!(by_hand(page, "<!-- mark -->\nnew\n"), Some("# Title\n"));
+        assert_eq!(by_hand(page, "<!-- other -->\nnew\n"), None);
+        assert_eq!(by_hand(page, "# Title\nnew\n"), Some(""));
+    }
 }

@@ -76,7 +76,7 @@ fn addable(value: &Value, name: &str) -> Result<Named, Diagnostic> {
             ),
             Some(_) => continue,
         };
-        let help = "name the capabilities that the programs need, of those in docs/isolation.md";
+        let help = "name the capabilities that the programs need, of those in docs/security.md";
         return Err(Diagnostic::new(message, value.span, label).with_help(help));
     }
     Ok(named)

@@ -342,7 +342,7 @@ fn a_capability_is_one_that_can_be_had() {
      4 |     capabilities add="NET_RAW SYS_ADMIN"
        |                      ^^^^^^^^^^^^^^^^^^^ it mounts, makes namespaces, and is as good as most others together
        |
-       = help: name the capabilities that the programs need, of those in docs/isolation.md
+       = help: name the capabilities that the programs need, of those in docs/security.md
     "#);
 }
 

@@ -1,5 +1,5 @@
 //! Why a call is refused, or what is to be known of it: the last column of the table in
-//! `docs/isolation.md`.
+//! `docs/security.md`.
 
 pub(super) const REQUESTS: &str =
     "but for `TIOCSTI` and `TIOCLINUX`, which type into a terminal that others read";

@@ -1,5 +1,5 @@
 //! The answer to each system call: one table, from which the filter is made (`program.rs`) and the
-//! documentation is written (`docs/isolation.md`).
+//! documentation is written (the end of `docs/security.md`).
 
 use super::calls::Docker::{self, Allows, Needs, Refuses, Restricts};
 use super::calls::Row;
