@@ -167,7 +167,7 @@ promises! {
     HOSTILE_CASES = Exactly 348.0 "",
         "tests/hostile/corpus.rs::no_layer_reaches_the_host_and_each_ends_as_it_must",
         "hostile archives that touch no path of the host",
-        also in "README.md" as "{} hostile archives",
+        also in "docs/status.md" as "{} hostile archives",
         also in "docs/hostile-input.md" as "{} archives written field";
     /// The archives that are compared with other readers.
     RANDOM_ARCHIVES = Exactly 12000.0 "",
@@ -178,10 +178,10 @@ promises! {
     REAL_IMAGES = Exactly 15.0 "",
         "tests/oracle/real.rs::fifteen_debian_images_are_unpacked_alike",
         "real images that umoci unpacks to the same trees",
-        also in "README.md" as "{} real images";
+        also in "docs/status.md" as "{} real images";
     /// The random stacks of layers that are compared with umoci's.
     RANDOM_STACKS = Exactly 500.0 "",
         "tests/oracle/stacks/mod.rs::half_of_500_random_stacks_are_unpacked_alike",
         "random stacks of layers that umoci unpacks to the same trees",
-        also in "README.md" as "{} random stacks";
+        also in "docs/status.md" as "{} random stacks";
 }
