@@ -11,12 +11,12 @@ pub(super) const TRACING: &str = "for `strace` and `gdb`: without `SYS_PTRACE` i
     component only; on the lean kernel own children only";
 pub(super) const MESSAGES: &str =
     "reads and clears the messages of the kernel, which all components share";
-pub(super) const OLD: &str = "old; nothing of today makes it";
+pub(super) const OLD: &str = "obsolete: current programs do not make it";
 pub(super) const PERSONALITIES: &str =
     "Linux of 64 or 32 bits by name, and asking; not what weakens the layout of memory";
 pub(super) const HANG_UP: &str = "takes a terminal from other sessions";
 pub(super) const SEGMENTS: &str = "for code of 16 and 32 bits, which a box does not run";
-pub(super) const MOUNTS: &str = "changes what is mounted where: that is decided by the Boxfile";
+pub(super) const MOUNTS: &str = "changes the mounts, which the Boxfile decides";
 pub(super) const GONE: &str = "gone from Linux, or never in it";
 pub(super) const CLOCK: &str = "sets the clock of the box, which follows the host's";
 pub(super) const CHROOT: &str = "needs the capability `SYS_CHROOT`, which a Boxfile can add";
@@ -30,7 +30,7 @@ pub(super) const QUOTAS: &str = "limits of file systems are the host's to set";
 pub(super) const NODES: &str = "places memory on processors' nodes; as on a kernel without them";
 pub(super) const KEYS: &str = "the keys of root are one ring for both components";
 pub(super) const NAMESPACES: &str =
-    "makes or enters namespaces: those of a component are made before it starts";
+    "makes or enters namespaces: the ones of a component are made before it starts";
 pub(super) const MEASURING: &str = "measures the kernel and other processes; a history of faults";
 pub(super) const WATCHING: &str = "sees every file of a file system, also of another component";
 pub(super) const HANDLES: &str =
