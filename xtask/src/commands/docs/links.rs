@@ -138,11 +138,13 @@ fn the_first_page_shows_the_example_as_it_is() {
 
 #[test]
 fn links_and_anchors_are_found_as_github_finds_them() {
-    let page = "# A\n[a](x.md#b) `[c](d)` ![e](f.svg)\n```\n# no\n[g](h)\n```\n## It's: `B c`, d-e\n# A\n";
+    let page =
+        "# A\n[a](x.md#b) `[c](d)` ![e](f.svg)\n```\n# no\n[g](h)\n```\n## It's: `B c`, d-e\n# A\n";
     assert_eq!(targets(page), ["x.md#b", "f.svg"]);
     assert_eq!(anchors(page), BTreeSet::from(["a", "a-1", "its-b-c-d-e"].map(str::to_owned)));
     // Written without the directory, so that these pages are not looked for.
-    let source = "// See @a.md#b. \"@c.md\", ../../@d.md; https://x.org/@e.md, a/@f.md".replace('@', "docs/");
+    let source = "// See @a.md#b. \"@c.md\", ../../@d.md; https://x.org/@e.md, a/@f.md"
+        .replace('@', "docs/");
     let names: Vec<_> = named(&source).map(|name| name.replace("docs/", "@")).collect();
     assert_eq!(names, ["@a.md#b", "@c.md", "@d.md"]);
 }
