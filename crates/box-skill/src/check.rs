@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use box_image::SkillPlan;
-use box_tree::{entries, path};
+use box_tree::{Tree, entries, path};
 use boxfile_spec::skill_md::{self, Parsed, SkillFile, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Span, Spanned};
 
@@ -11,6 +11,10 @@ use crate::{DEFINITION, NO_DEFINITION, Skill, SkillError};
 
 /// How many links are named in warnings, so that a skill of many thousands stays readable.
 const MOST_LINKS: usize = 20;
+
+/// How many names all links of a skill may lead through, as in a tree of layers. Links that lead through one another could have
+/// thousands each, and a skill has room for hundreds of thousands of links.
+const MOST_NAMES: usize = 1 << 23;
 
 /// The findings about a skill, each with its place in the definition.
 #[derive(Debug)]
@@ -46,10 +50,9 @@ impl Skill {
         let Parsed { manifest, mut errors, mut warnings } = skill_md::parse(&text, name);
         self.about = about(&manifest);
         errors.extend(unavailable(&manifest.requires, tools));
-        let links = self.stray_links();
-        warnings.extend(links.iter().take(MOST_LINKS).map(|link| link.warning(manifest.name)));
+        warnings.extend(self.link_warnings(MOST_NAMES, manifest.name));
         for file in &manifest.files {
-            if links.iter().any(|link| link.is_above(&file.path)) {
+            if self.leads_astray(&file.path) {
                 errors.push(lacking(file));
             } else {
                 self.check_file(file, directory, &mut errors, &mut warnings);
@@ -80,41 +83,66 @@ impl Skill {
         }
     }
 
-    /// Finds the links that lead to nothing in the skill.
-    fn stray_links(&self) -> Vec<StrayLink> {
-        let stray = |path: Vec<u8>, target: &[u8]| {
-            let is_outside = climbs_out(&path, target);
-            let is_stray = is_outside || self.files.tree.lookup(&path).is_none();
-            let path = path.strip_prefix(b"/").unwrap_or(&path).to_vec();
-            is_stray.then(|| StrayLink { path, target: target.to_vec(), is_outside })
+    /// Returns warnings about the links that lead to nothing in the skill, at the place where the skill is named. They may lead
+    /// through so many names as are `left`.
+    fn link_warnings(&self, mut left: usize, name: Span) -> Vec<Diagnostic> {
+        let mut links = self.stray_links(&mut left);
+        let mut warnings: Vec<Diagnostic> =
+            links.by_ref().take(MOST_LINKS).map(|link| link.warning(name)).collect();
+        let further = match links.count() {
+            _ if left == 0 => {
+                Some("the links lead through too many names to follow all of them".to_owned())
+            }
+            0 => None,
+            more => Some(format!("more links lead to nothing in the skill: {more}")),
         };
-        let links = entries(&self.files.tree).filter_map(|(path, id)| {
-            let target = self.files.tree.inode(id).target()?;
-            stray(path, target)
-        });
-        links.collect()
+        warnings.extend(further.map(|it| Diagnostic::warning(it, name, "in this skill")));
+        warnings
+    }
+
+    /// Finds the links that lead to nothing in the skill, until they have led through so many names as are `left`.
+    fn stray_links<'s>(&'s self, left: &'s mut usize) -> impl Iterator<Item = StrayLink<'s>> {
+        let tree = &self.files.tree;
+        let links = entries(tree).filter_map(|(path, id)| Some((path, tree.inode(id).target()?)));
+        links.filter_map(move |(path, target)| {
+            let is_outside = climbs_out(&path, target);
+            // Of one that is not followed to its end, nothing is known.
+            let is_stray = is_outside
+                || (*left > 0 && tree.lookup_in(Tree::ROOT, &path, left).is_none() && *left > 0);
+            is_stray.then_some(StrayLink { path, target, is_outside })
+        })
+    }
+
+    /// Returns whether a path leads through a link that leads to nothing in the skill. What comes after a link that leads
+    /// somewhere is not on this path.
+    fn leads_astray(&self, file: &str) -> bool {
+        let tree = &self.files.tree;
+        let (mut here, mut walked) = (Tree::ROOT, Vec::new());
+        for name in path::names(file.as_bytes()) {
+            let Some(child) = tree.child(here, name) else { return false };
+            (here, walked) = (child, path::join(&walked, name));
+            if let Some(target) = tree.inode(here).target() {
+                return climbs_out(&walked, target) || tree.lookup(&walked).is_none();
+            }
+        }
+        false
     }
 }
 
 /// A symbolic link that leads to nothing in its skill.
-struct StrayLink {
-    /// Its path within the skill.
+struct StrayLink<'s> {
+    /// Its absolute path, of which the skill is the root.
     path: Vec<u8>,
-    target: Vec<u8>,
+    target: &'s [u8],
     /// Whether it leads out of the skill, and not only to what is missing there.
     is_outside: bool,
 }
 
-impl StrayLink {
-    /// Returns whether a path leads through the link.
-    fn is_above(&self, path: &str) -> bool {
-        let rest = path.as_bytes().strip_prefix(self.path.as_slice());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    }
-
+impl StrayLink<'_> {
     /// Returns the warning about the link, at the place where the skill is named.
     fn warning(&self, name: Span) -> Diagnostic {
-        let [path, target] = [&self.path, &self.target].map(|it| String::from_utf8_lossy(it));
+        let path = self.path.strip_prefix(b"/").unwrap_or(&self.path);
+        let [path, target] = [path, self.target].map(String::from_utf8_lossy);
         let (message, help) = match self.is_outside {
             true => (
                 format!("the link `{path}` leads out of the skill, to `{target}`"),
@@ -283,6 +311,48 @@ tools:
            |
            = help: run `chmod +x skills/greet/tools/run.sh`; in the box it is made executable
         "#);
+    }
+
+    #[test]
+    fn of_very_many_stray_links_some_are_named_and_the_others_counted() {
+        let directory = skill(
+            "---\nname: greet\ndescription: Greets.\ntools:\n  - script: z/run.sh\n  - script: y/run.sh\n---\n",
+        );
+        for number in 0..MOST_LINKS + 5 {
+            symlink("none", directory.path().join(format!("link{number:03}"))).unwrap();
+        }
+        symlink("tools", directory.path().join("y")).unwrap();
+        symlink("../tools", directory.path().join("z")).unwrap();
+        let (shown, _) = checked(directory.path(), None);
+        assert!(shown.contains("the link `link019` leads to `none`"), "{shown}");
+        assert!(!shown.contains("link020"), "{shown}");
+        assert!(shown.contains("warning: more links lead to nothing in the skill: 6\n"), "{shown}");
+        assert!(shown.contains("error: the skill has no file `z/run.sh`\n"), "{shown}");
+        assert!(!shown.contains("the skill has no file `y/run.sh`"), "{shown}");
+    }
+
+    #[test]
+    fn links_that_lead_through_very_many_names_are_not_all_followed() {
+        let directory = skill("---\nname: greet\ndescription: Greets.\n---\n");
+        symlink("tools/../".repeat(400), directory.path().join("a")).unwrap();
+        for number in 0..100 {
+            symlink("a", directory.path().join(format!("b{number}"))).unwrap();
+        }
+        symlink("none", directory.path().join("c")).unwrap();
+        let skill =
+            crate::read(&directory.path().into(), directory.path(), &mut Together::default());
+        let (skill, mut left) = (skill.unwrap(), 100 * 800);
+        assert_eq!(skill.stray_links(&mut left).count(), 0);
+        assert_eq!(left, 0);
+        left = MOST_NAMES;
+        assert_eq!(skill.stray_links(&mut left).count(), 1);
+        let messages: Vec<_> = [0, MOST_NAMES]
+            .into_iter()
+            .map(|left| skill.link_warnings(left, Span::default()))
+            .collect();
+        assert_eq!(messages[0].len(), 1);
+        assert!(messages[0][0].message().contains("too many names"));
+        assert!(messages[1][0].message().contains("`c`"));
     }
 
     #[test]
