@@ -62,3 +62,4 @@ pub use schema::{json_schema, reference};
 pub use sink::MOST_KEPT;
 pub use sources::{Source, Sources, Syntax};
 pub use suggest::nearest;
+pub use syntax::allowance::MOST_DECLARED;

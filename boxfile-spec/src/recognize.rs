@@ -1,7 +1,7 @@
 //! Recognizes a Boxfile, and its syntax, by its content.
 
 use crate::sink::Sink;
-use crate::syntax::{kdl, toml, tree::Node};
+use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
 use crate::{Source, Syntax, format, schema};
 
 /// The declarations of which every Boxfile that stands alone has one.
@@ -30,10 +30,10 @@ pub fn likely_syntax(text: &str) -> Syntax {
 
 /// Reads the declarations of a text, and counts the errors of its syntax.
 fn read(syntax: Syntax, text: &str) -> (Vec<Node>, usize) {
-    let sink = Sink::default();
+    let (sink, mut allowance) = (Sink::default(), Allowance::default());
     let tree = match syntax {
-        Syntax::Kdl => kdl::read(text, &sink),
-        Syntax::Toml => toml::read(text, &sink),
+        Syntax::Kdl => kdl::read(text, &mut allowance, &sink),
+        Syntax::Toml => toml::read(text, &mut allowance, &sink),
     };
     (tree.nodes, sink.into_found().len())
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use box_image::secrets::{Secrets, asterisks, config_secrets};
 
@@ -44,9 +45,12 @@ impl Source {
 }
 
 /// All texts that a Boxfile consists of. The first is the main one; a [`Span::source`] is an index
-/// into them.
+/// into them. A copy shares them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sources {
+pub struct Sources(Arc<Texts>);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Texts {
     list: Vec<Source>,
     /// For each text, what messages need of it.
     shown: Vec<Shown>,
@@ -79,26 +83,28 @@ impl Sources {
             shown.secrets.add(&source.text[place.clone()]);
             shown.mask(place);
         }
-        self.list.push(source);
-        self.shown.push(shown);
-        u32::try_from(self.list.len() - 1).unwrap_or(u32::MAX)
+        let texts = Arc::make_mut(&mut self.0);
+        texts.list.push(source);
+        texts.shown.push(shown);
+        u32::try_from(texts.list.len() - 1).unwrap_or(u32::MAX)
     }
 
     /// Keeps what is between the quotes at a place out of all lines that are shown.
     pub(crate) fn hide(&mut self, place: Span) {
         let source = usize::try_from(place.source).unwrap_or(usize::MAX);
-        let text = self.list.get(source).and_then(|it| it.text.get(place.offset..place.end()));
+        let text = self.0.list.get(source).and_then(|it| it.text.get(place.offset..place.end()));
         let Some(written) = text else { return };
         let is_quote = |c: char| matches!(c, '"' | '\'' | '#');
         let inside = written.trim_start_matches(is_quote);
         let start = place.end() - inside.len();
-        self.shown[source].mask(start..start + inside.trim_end_matches(is_quote).len());
+        let end = start + inside.trim_end_matches(is_quote).len();
+        Arc::make_mut(&mut self.0).shown[source].mask(start..end);
     }
 
     /// Replaces in a message the secrets that the texts have, unless the lines of these places show the
     /// same.
     pub(crate) fn redacted(&self, message: &str, labels: &[Label]) -> String {
-        let secrets = self.shown.iter().map(|it| &it.secrets).filter(|it| !it.is_empty());
+        let secrets = self.0.shown.iter().map(|it| &it.secrets).filter(|it| !it.is_empty());
         secrets.fold(message.to_owned(), |message, secrets| {
             let lines: Vec<&str> = labels.iter().map(|it| self.line(it.span).text).collect();
             secrets.redact(&message, &lines.join("\n"))
@@ -107,12 +113,12 @@ impl Sources {
 
     /// Returns the texts in their order.
     pub fn as_slice(&self) -> &[Source] {
-        &self.list
+        &self.0.list
     }
 
     /// Returns the text that a span is about: an empty one if the span is of other sources.
     pub fn of(&self, span: Span) -> Cow<'_, Source> {
-        let source = usize::try_from(span.source).ok().and_then(|index| self.list.get(index));
+        let source = usize::try_from(span.source).ok().and_then(|index| self.0.list.get(index));
         source.map_or_else(|| Cow::Owned(Source::new("", "")), Cow::Borrowed)
     }
 
@@ -121,20 +127,20 @@ impl Sources {
     /// Lines end with LF or CRLF; columns count characters, a tab as one. An offset past the end
     /// means the end, one inside a character that character.
     pub fn location(&self, span: Span) -> (usize, usize) {
-        let texts = self.list.iter().map(|it| &*it.text);
+        let texts = self.0.list.iter().map(|it| &*it.text);
         let line = self.line_of(texts, span);
         (line.number, line.column(span.offset))
     }
 
     /// Returns the line at which a span begins, with asterisks in place of secrets.
     pub(crate) fn line(&self, span: Span) -> Line<'_> {
-        self.line_of(self.shown.iter().map(|it| &*it.text), span)
+        self.line_of(self.0.shown.iter().map(|it| &*it.text), span)
     }
 
     fn line_of<'s>(&self, mut texts: impl Iterator<Item = &'s str>, span: Span) -> Line<'s> {
         let index = usize::try_from(span.source).unwrap_or(usize::MAX);
         let (Some(text), Some(Shown { lines: starts, .. })) =
-            (texts.nth(index), self.shown.get(index))
+            (texts.nth(index), self.0.shown.get(index))
         else {
             return Line { number: 1, start: 0, text: "" };
         };

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use box_image::rules::MOST_SKILLS;
 use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
 use box_tree::memory::LAYERS_MAX;
+use boxfile_spec::{MOST_DECLARED, MOST_KEPT};
 use oci_layer::{ENTRIES_MAX, Limits, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MANIFEST_LIMIT;
 use testkit::Workspace;
@@ -45,6 +47,9 @@ fn the_limits_are_those_of_the_page() {
             "760 bytes for a directory that no entry names, and in the tree for every directory | {} MiB |",
             LAYERS_MAX >> 20
         ),
+        format!("and the items of lists | {} |", grouped(MOST_DECLARED)),
+        format!("| skills, those of its directory of skills included | {MOST_SKILLS} |"),
+        format!("warnings about all its skills | {MOST_KEPT} |"),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
         format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),
     ];

@@ -1,5 +1,6 @@
 //! The file as a whole: its declarations and the short ones among them.
 
+use box_image::rules::MOST_SKILLS;
 use box_image::{LogsPlan, Scope, SkillMode};
 
 use crate::parse::checkout::{Checkout, Reach};
@@ -30,6 +31,9 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let (agent, agent_share) = component::agent(agent, sink);
     let (business, business_share) = component::business(business, sink);
     let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
+    if let Some(further) = top.many(&schema::SKILL).get(MOST_SKILLS) {
+        sink.report(too_many_skills(further));
+    }
     let skills = top.keyed(&schema::SKILL).into_iter();
     let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
     let shares = run::mounts::shares(&top, sink);
@@ -97,6 +101,13 @@ fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnos
     let message = format!("the file does not declare `{}`", declaration.name);
     Diagnostic::new(message, Span::default(), "in this file")
         .with_help(form::imperative("add", &declaration.usage(syntax)))
+}
+
+/// The error of the first skill that is one too many.
+fn too_many_skills(skill: &Node) -> Diagnostic {
+    let message = format!("a box has at most {MOST_SKILLS} skills");
+    Diagnostic::new(message, skill.name.span, "one too many")
+        .with_help("put what belongs together into one skill")
 }
 
 fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {

@@ -7,6 +7,7 @@ use crate::parse::{merge, rebase};
 use crate::schema;
 use crate::sink::Sink;
 use crate::syntax;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
 use crate::{Diagnostic, Source, Sources, Span, Spanned, Syntax, value};
 
@@ -25,7 +26,7 @@ pub(super) struct Files {
     pub(super) syntax: Syntax,
     /// The declarations of all files, merged.
     pub(super) nodes: Vec<Node>,
-    /// The declarations of each base by itself.
+    /// The declarations of each base by itself, for [`overridden`](crate::parse::overridden).
     pub(super) bases: Vec<Vec<Node>>,
     pub(super) found: Vec<Diagnostic>,
     /// See [`Tree::intact`]: of all files.
@@ -77,6 +78,8 @@ struct Chain {
     found: Vec<Diagnostic>,
     /// Whether a base is named that cannot be read.
     unread: bool,
+    /// What the files that are still to be read may declare.
+    allowance: Allowance,
     reach: Reach,
 }
 
@@ -86,8 +89,10 @@ impl Chain {
         let sink = Sink::default();
         let help = "a Boxfile holds declarations only; put files into images and skills";
         let readable = sink.check(Diagnostic::check_length(&source.text, MAX_SOURCE, help));
-        let mut tree = readable.map(|()| syntax::read(&source, &sink)).unwrap_or_default();
-        let extends = extended(&tree.nodes, &sink);
+        let tree = readable.map(|()| syntax::read(&source, &mut self.allowance, &sink));
+        let mut tree = tree.unwrap_or_default();
+        // Of a base nothing could be read once nothing more may be declared.
+        let extends = extended(&tree.nodes, &sink).filter(|_| !self.allowance.is_exceeded());
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
         rebase::nodes(&mut tree.nodes, schema::TOP, directory);

@@ -98,8 +98,8 @@ pub fn read_within(
     reach: &Reach,
     load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Document {
-    let files = load::files(main, reach, load);
-    let overridden = overridden::check(&files);
+    let mut files = load::files(main, reach, load);
+    let overridden = overridden::check(&mut files);
     let mut document = understand(files, profile);
     document.found.extend(overridden);
     if document.found.iter().any(is_error) {

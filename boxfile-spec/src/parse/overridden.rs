@@ -11,8 +11,9 @@ use crate::{Diagnostic, Span};
 
 /// Returns the errors in overridden values. Each base is read by itself; an error that is about
 /// something that still has an effect is left to whoever reads the merged files.
-pub(super) fn check(files: &Files) -> Vec<Diagnostic> {
-    if files.bases.is_empty() || !files.intact {
+pub(super) fn check(files: &mut Files) -> Vec<Diagnostic> {
+    let bases = std::mem::take(&mut files.bases);
+    if bases.is_empty() || !files.intact {
         return Vec::new();
     }
     let mut effective = HashSet::new();
@@ -20,7 +21,7 @@ pub(super) fn check(files: &Files) -> Vec<Diagnostic> {
     let overridden = |it: &Diagnostic| {
         is_error(it) && !it.labels().iter().any(|label| effective.contains(&label.span))
     };
-    let alone = files.bases.iter().map(|base| files.alone(base.clone()));
+    let alone = bases.into_iter().map(|base| files.alone(base));
     alone.flat_map(|base| understand(base, None).found).filter(overridden).collect()
 }
 

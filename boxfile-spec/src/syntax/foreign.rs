@@ -1,5 +1,6 @@
 //! Recognizes a Boxfile in one syntax whose file name says the other.
 
+use super::allowance::Allowance;
 use super::{kdl, toml};
 use crate::cursor::lines;
 use crate::schema;
@@ -25,9 +26,9 @@ fn is_kdl(source: &str) -> bool {
     let mut lines = source.lines().map(str::trim_start);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('/')).unwrap_or_default();
     let word = first.split(|c: char| c.is_whitespace() || c == '{').next().unwrap_or_default();
-    let sink = Sink::default();
+    let (sink, mut allowance) = (Sink::default(), Allowance::default());
     schema::find(schema::TOP, word).is_some()
-        && !kdl::read(source, &sink).nodes.is_empty()
+        && !kdl::read(source, &mut allowance, &sink).nodes.is_empty()
         && sink.into_found().is_empty()
 }
 

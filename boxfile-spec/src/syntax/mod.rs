@@ -4,23 +4,25 @@
 //! KDL is the syntax that the tree is modelled on. TOML becomes the same tree by the rules of
 //! [`toml`], which takes from the schema what is an argument, a property or a declaration.
 
+pub(crate) mod allowance;
 mod foreign;
 pub(crate) mod kdl;
 pub(crate) mod toml;
 pub(crate) mod tree;
 pub(crate) mod word;
 
+use allowance::Allowance;
 use tree::{Node, Tree};
 
 use crate::sink::Sink;
 use crate::{Diagnostic, Source, Span, Syntax, edited, schema};
 
-/// Reads a text; what cannot be read is reported and left out.
-pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
+/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> Tree {
     let own = Sink::default();
     let mut tree = match source.syntax {
-        Syntax::Kdl => kdl::read(&source.text, &own),
-        Syntax::Toml => toml::read(&source.text, &own),
+        Syntax::Kdl => kdl::read(&source.text, allowance, &own),
+        Syntax::Toml => toml::read(&source.text, allowance, &own),
     };
     let found = own.into_found();
     let known = |node: &Node| !node.broken && schema::find(schema::TOP, &node.name.value).is_some();
@@ -40,8 +42,10 @@ pub(crate) fn read(source: &Source, sink: &Sink) -> Tree {
     let hidden = hidden(source, &found);
     let places: Vec<usize> = hidden.iter().map(|it| it.span().offset).collect();
     tree.nodes.iter_mut().for_each(|node| break_at(node, &places));
-    hidden.into_iter().for_each(|error| sink.report(error));
-    found.into_iter().for_each(|error| sink.report(error));
+    // First, so that the others leave a place for it.
+    let exceeded = allowance.error();
+    let all = exceeded.into_iter().chain(hidden).chain(found);
+    all.for_each(|error| sink.report(error));
     tree
 }
 

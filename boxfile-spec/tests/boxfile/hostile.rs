@@ -1,6 +1,6 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use boxfile_spec::{MAX_SOURCE, Source, Sources, parse};
+use boxfile_spec::{Document, MAX_SOURCE, MOST_DECLARED, Source, Sources, parse};
 use proptest::prelude::*;
 use proptest::sample::select;
 use testkit::hostile::replace_each;
@@ -133,6 +133,89 @@ fn more_than_a_mebibyte_is_not_read() {
     let error = |length| parse(&" ".repeat(length)).unwrap_err().to_string();
     assert!(error(MAX_SOURCE).starts_with("the file does not declare `box`"));
     assert_eq!(error(MAX_SOURCE + 1), "the file has more than 1048576 bytes");
+}
+
+/// Writes a line for each number.
+fn numbered(count: usize, line: impl Fn(usize) -> String) -> String {
+    (0..count).map(line).collect()
+}
+
+/// Checks that the last such word of a text is one too many, and that nothing else is wrong.
+fn assert_one_too_many(document: &Document, last: &str) {
+    assert!(document.boxfile.is_none());
+    let [error] = document.found.as_slice() else { panic!("{}", shown(document)) };
+    let message = format!(
+        "a Boxfile has at most {MOST_DECLARED} declarations, arguments and properties, with all that \
+         it extends"
+    );
+    assert_eq!(error.message(), message);
+    let source = document.sources.of(error.span());
+    assert_eq!(error.span().offset, source.text.rfind(last).unwrap());
+    assert_eq!(error.span().len, last.len());
+}
+
+#[test]
+fn a_file_declares_so_much_and_no_more() {
+    let [x, y] = [" x", "'y',"].map(|it| move |count: usize| it.repeat(count));
+    let kdl = format!("box b\nagent {{ image \"oci:i\"\nargs{}\n}}\n", x(MOST_DECLARED - 6));
+    let toml = format!("box='b'\n[agent]\nimage='oci:i'\nargs=[{}]\n", y(MOST_DECLARED - 4));
+    for (name, text) in [("Boxfile", kdl), ("Boxfile.toml", toml)] {
+        assert_eq!(read(&[(name, &text)], None).found, [], "{name}");
+    }
+    // What would come after the last word, such as the end of a block and all that is required, is not missing.
+    let half = MOST_DECLARED / 2;
+    for (name, last, text) in [
+        ("Boxfile", "x", format!("agent {{ args{}", x(MOST_DECLARED - 1))),
+        (
+            "Boxfile",
+            "A24999=x",
+            format!("agent {{\n{}", numbered(half, |it| format!("env A{it}=x\n"))),
+        ),
+        (
+            "Boxfile",
+            "env",
+            format!("agent {{ args x y\n{}", numbered(half - 1, |it| format!("env A{it}=x\n"))),
+        ),
+        ("Boxfile.toml", "'y'", format!("[agent]\nargs=[{}", y(MOST_DECLARED - 1))),
+        ("Boxfile.toml", "[]", format!("args=[{}", "[],".repeat(MOST_DECLARED))),
+        (
+            "Boxfile.toml",
+            "A49999",
+            format!(
+                "[agent.env]\n{}",
+                numbered(MOST_DECLARED - 1, |it| format!("A{}=''\n", it + 1))
+            ),
+        ),
+    ] {
+        assert_one_too_many(&read(&[(name, &text)], None), last);
+    }
+}
+
+#[test]
+fn what_is_declared_is_counted_over_all_files() {
+    let text = |extends: &str, count: usize| {
+        format!("extends {extends}\nagent {{\nargs{}\n}}\n", " x".repeat(count))
+    };
+    let main = text("a", MOST_DECLARED / 2);
+    let base = text("b", MOST_DECLARED / 2 - 7);
+    let mut asked = Vec::new();
+    let document = boxfile_spec::read(Source::new("Boxfile", main), None, |path| {
+        asked.push(path.to_owned());
+        Ok(Source::new(path, &*base))
+    });
+    assert_one_too_many(&document, "x");
+    assert_eq!(document.found[0].span().source, 1);
+    assert_eq!(asked, ["a"], "no base is read that could declare nothing");
+}
+
+#[test]
+fn a_box_has_so_many_skills_and_no_more() {
+    let text = |count| {
+        let skills = numbered(count, |it| format!("skill s{it} path=p\n"));
+        format!("box b\nagent {{ image \"oci:i\"; }}\n{skills}")
+    };
+    assert_eq!(parse(&text(1000)).unwrap().skills.len(), 1000);
+    assert_eq!(parse(&text(1001)).unwrap_err().to_string(), "a box has at most 1000 skills");
 }
 
 #[test]

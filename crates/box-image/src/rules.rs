@@ -54,6 +54,9 @@ pub const MAX_SKILL_VERSION: usize = 64;
 /// The most characters of the name of a skill's author.
 pub const MAX_SKILL_AUTHOR: usize = 256;
 
+/// The most skills that a Boxfile declares, those of its directory of skills included.
+pub const MOST_SKILLS: usize = 1000;
+
 /// The most skills that are loaded into a box at once.
 pub const MAX_LOADED_SKILLS: usize = 64;
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use box_checkout::{Files, check_directory};
 use box_image::SkillPlan;
+use box_image::rules::MOST_SKILLS;
 use box_tree::{InodeId, Tree};
 use boxfile_spec::NAME_FORM;
 use host_fs::FileError;
@@ -43,6 +44,9 @@ pub enum SkillError {
     /// It lacks something: the end of a sentence.
     #[error("{} {}", .0.display(), .1)]
     Unusable(PathBuf, &'static str),
+    /// A box would have too many skills with those of a directory.
+    #[error("with those in {}, the box has more than {MOST_SKILLS} skills", .0.display())]
+    TooMany(PathBuf),
     /// Its files cannot be read.
     #[error(transparent)]
     Files(#[from] FilesError),
@@ -69,6 +73,9 @@ pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillErr
         let path = entry.map_err(failed)?.path();
         if path.join(DEFINITION).symlink_metadata().is_ok() {
             names.push(name_of(&path).ok_or(SkillError::Name(path))?);
+        }
+        if names.len() > MOST_SKILLS {
+            return Err(SkillError::TooMany(directory.to_owned()));
         }
     }
     if names.is_empty() {

@@ -6,6 +6,7 @@ use proptest::sample::select;
 use super::*;
 use crate::sink::Sink;
 use crate::syntax;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Node;
 
 /// Everything of a text but what the formatter may add and remove.
@@ -16,7 +17,7 @@ fn content(text: &str) -> String {
 /// The declarations of a text, without places; nothing if it has errors.
 fn meaning(source: &str) -> Option<String> {
     let sink = Sink::default();
-    let tree = syntax::kdl::read(source, &sink);
+    let tree = syntax::kdl::read(source, &mut Allowance::default(), &sink);
     sink.into_found().is_empty().then(|| describe(&tree.nodes))
 }
 

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Count, Declaration, find};
 use crate::sink::Sink;
 use crate::syntax;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Data, Node};
 use crate::{Document, Reach, Source, read_within};
 
@@ -30,7 +31,7 @@ fn wrong(text: &str) -> String {
 /// Returns the declarations of a text in KDL.
 pub(super) fn nodes(text: &str) -> Vec<Node> {
     let sink = Sink::default();
-    let tree = syntax::read(&Source::new("Boxfile", text), &sink);
+    let tree = syntax::read(&Source::new("Boxfile", text), &mut Allowance::default(), &sink);
     assert_eq!(sink.into_found(), [], "{text}");
     tree.nodes
 }

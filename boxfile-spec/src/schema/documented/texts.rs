@@ -2,13 +2,14 @@
 
 use box_image::ComponentName;
 use box_image::network::variables;
-use box_image::rules::ACCOUNT_FILES;
+use box_image::rules::{ACCOUNT_FILES, MOST_SKILLS};
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};
 use crate::schema::place::{self, SchemaPlace};
 use crate::schema::{
-    Argument, CONFLICT, Count, Declaration, Kind, Merge, NETWORK, Property, SHARE, TOOLS, TOP,
+    Argument, CONFLICT, Count, Declaration, Kind, Merge, NETWORK, Property, SHARE, SKILLS, TOOLS,
+    TOP,
 };
 use crate::units::show_size;
 use crate::{Reach, Source, Syntax, read, read_within, suggest};
@@ -378,7 +379,9 @@ fn the_numbers_of_the_prose_are_those_of_the_parser() {
         parsed(&format!("{agent}{profiles}")).found.is_empty()
     };
     assert_eq!([profiles(16), profiles(17)], [true, false]);
-    assert_eq!((crate::MAX_SOURCE, crate::syntax::tree::DEEPEST), (1 << 20, 64));
+    assert!(details(&SKILLS).contains(&format!("at most {MOST_SKILLS} skills")));
+    let limits = (crate::MAX_SOURCE, crate::syntax::tree::DEEPEST, crate::MOST_DECLARED);
+    assert_eq!(limits, (1 << 20, 64, 50_000));
 }
 
 #[test]

@@ -14,13 +14,14 @@ mod outline;
 mod statement;
 
 use crate::sink::Sink;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Tree;
 
-/// Reads a text; what cannot be read is reported and left out.
-pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
-    let outline = outline::scan(source, sink);
+/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {
+    let outline = outline::scan(source, allowance, sink);
     let nodes = statement::nodes(&outline.text, outline.statements, sink);
-    Tree { nodes, intact: outline.intact, complete: true }
+    Tree { nodes, intact: outline.intact, complete: outline.complete }
 }
 
 #[cfg(test)]
@@ -34,7 +35,7 @@ mod tests {
 
     fn tree(source: &str) -> Tree {
         let sink = Sink::default();
-        let tree = read(source, &sink);
+        let tree = read(source, &mut Allowance::default(), &sink);
         assert_eq!(sink.into_found(), [], "{source}");
         tree
     }

@@ -6,6 +6,7 @@ use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
 use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::errors::SYNTAX;
 use crate::sink::Sink;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::DEEPEST;
 use crate::{Diagnostic, Span};
 
@@ -17,6 +18,8 @@ pub(super) struct Outline {
     pub(super) statements: Vec<Statement>,
     /// See [`Tree::intact`](crate::syntax::tree::Tree::intact).
     pub(super) intact: bool,
+    /// See [`Tree::complete`](crate::syntax::tree::Tree::complete).
+    pub(super) complete: bool,
 }
 
 /// A node before it is read.
@@ -29,16 +32,26 @@ pub(super) struct Statement {
     pub(super) block: Option<(Span, Vec<Self>)>,
 }
 
-/// Finds the statements of a source.
-pub(super) fn scan(source: &str, sink: &Sink) -> Outline {
-    let (cursor, blanks) = (Cursor::new(source), Vec::new());
-    let mut scanner = Scanner { cursor, sink, blanks, intact: true, depth: 0, braces_lost: false };
+/// Finds the statements of a source, as far as the allowance reaches. Each word of a header counts, also of those that
+/// `/-` comments out: the `kdl` crate reads them, too, and takes several times as much memory as the result.
+pub(super) fn scan(source: &str, allowance: &mut Allowance, sink: &Sink) -> Outline {
+    let mut scanner = Scanner {
+        cursor: Cursor::new(source),
+        allowance,
+        sink,
+        blanks: Vec::new(),
+        intact: true,
+        complete: true,
+        depth: 0,
+        braces_lost: false,
+    };
     scanner.cursor.eat(BYTE_ORDER_MARK);
     let mut statements = Vec::new();
     while scanner.statements(&mut statements) {
         scanner.stray_brace();
     }
-    Outline { text: blank(source, &scanner.blanks), statements, intact: scanner.intact }
+    let Scanner { blanks, intact, complete, .. } = scanner;
+    Outline { text: blank(source, &blanks), statements, intact, complete }
 }
 
 /// Replaces ranges, which are in order and apart, by spaces.
@@ -84,9 +97,11 @@ struct Draft {
 
 struct Scanner<'s> {
     cursor: Cursor<'s>,
+    allowance: &'s mut Allowance,
     sink: &'s Sink,
     blanks: Vec<Range<usize>>,
     intact: bool,
+    complete: bool,
     depth: usize,
     /// Whether braces may be hidden in a text or comment that is not closed.
     braces_lost: bool,
@@ -229,16 +244,27 @@ impl Scanner<'_> {
     fn header(&mut self, draft: &mut Draft, span: Span) {
         let dash = draft.dash.take();
         if draft.block.is_some() {
-            let ends = |c| is_blank(c) || "{};".contains(c);
-            let rest = self.cursor.rest();
-            let further = rest.find(ends).unwrap_or(rest.len());
-            self.overrun(draft, Span { len: span.len + further, ..span });
+            self.overrun(draft, self.word(span));
+            return;
+        }
+        let begins_word = draft.header.as_ref().is_none_or(|header| header.end < span.offset);
+        if begins_word && !self.allowance.take(self.word(span)) {
+            draft.unreadable = true;
+            self.stop();
         } else if let Some(header) = &mut draft.header {
             header.end = span.end();
         } else {
             draft.ignored = dash.is_some();
             draft.header = Some(span.offset..span.end());
         }
+    }
+
+    /// Returns the place of the word whose first part was just read.
+    fn word(&self, part: Span) -> Span {
+        let ends = |c| is_blank(c) || "{};".contains(c);
+        let rest = self.cursor.rest();
+        let further = rest.find(ends).unwrap_or(rest.len());
+        Span { len: part.len + further, ..part }
     }
 
     fn block(&mut self, draft: &mut Draft) {
@@ -305,6 +331,13 @@ impl Scanner<'_> {
     /// Reports an error after which nothing can be read.
     fn abandon(&mut self, error: Diagnostic) {
         self.structure_error(error);
+        self.braces_lost = true;
+        self.cursor.finish();
+    }
+
+    /// Reads no further, so that what is not read is not missing.
+    fn stop(&mut self) {
+        self.complete = false;
         self.braces_lost = true;
         self.cursor.finish();
     }

@@ -11,6 +11,7 @@ use super::statement::{Form, Statement, span};
 use super::table::{Content, Item, Origin, Path, Table};
 use super::word;
 use crate::sink::Sink;
+use crate::syntax::allowance::Allowance;
 use crate::{Span, Spanned};
 
 /// The content of a text.
@@ -20,12 +21,15 @@ pub(super) struct Document {
     pub(super) complete: bool,
 }
 
-/// Reads all statements of a text, and reports those that cannot be read.
-pub(super) fn read(text: &str, sink: &Sink) -> Document {
+/// Reads all statements of a text, as far as the allowance reaches, and reports those that cannot be read.
+///
+/// Each name counts, and with it the value that it has; so does each item of a list.
+pub(super) fn read(text: &str, allowance: &mut Allowance, sink: &Sink) -> Document {
     let source = Source::new(text);
     let refused = RefCell::new(None);
     let mut builder = Builder {
         text,
+        allowance,
         sink,
         refused: &refused,
         root: Table::new(Origin::Header),
@@ -51,6 +55,7 @@ struct Scope {
 
 struct Builder<'s> {
     text: &'s str,
+    allowance: &'s mut Allowance,
     sink: &'s Sink,
     /// The first error of the parser in the current statement.
     refused: &'s RefCell<Option<ParseError>>,
@@ -70,6 +75,24 @@ impl Builder<'_> {
         }
     }
 
+    /// Counts a name or an item of a list; returns whether it may be read. After one that may not, nothing is.
+    fn takes(&mut self, at: Range) -> bool {
+        let takes = self.allowance.take(span(at));
+        self.complete &= takes;
+        takes
+    }
+
+    /// As [`Self::takes`], for a value: that of a name is counted with it.
+    fn takes_value(&mut self, at: Range) -> bool {
+        if self.statement.is_in_list() { self.takes(at) } else { !self.allowance.is_exceeded() }
+    }
+
+    /// Opens a list or a table in braces; returns `false` if it may not be read.
+    fn open(&mut self, at: Range, content: Content) -> bool {
+        self.begin(at);
+        self.takes_value(at) && self.statement.open(at, content)
+    }
+
     fn begin_header(&mut self, at: Range, form: Form) {
         self.begin(at);
         self.statement.form = form;
@@ -80,6 +103,9 @@ impl Builder<'_> {
         let mut statement = std::mem::take(&mut self.statement);
         statement.refused = self.refused.take();
         let Some(start) = statement.start else { return };
+        if self.allowance.is_exceeded() {
+            return;
+        }
         let line = self.text[start..end].trim_end_matches([' ', '\t', '\n', '\r']);
         if statement.form == Form::Pair {
             self.pair(statement, line);
@@ -173,8 +199,7 @@ impl EventReceiver for Builder<'_> {
     }
 
     fn inline_table_open(&mut self, at: Range, _: &mut dyn ErrorSink) -> bool {
-        self.begin(at);
-        self.statement.open(at, Content::Table(Table::new(Origin::Inline)))
+        self.open(at, Content::Table(Table::new(Origin::Inline)))
     }
 
     fn inline_table_close(&mut self, at: Range, _: &mut dyn ErrorSink) {
@@ -182,8 +207,7 @@ impl EventReceiver for Builder<'_> {
     }
 
     fn array_open(&mut self, at: Range, _: &mut dyn ErrorSink) -> bool {
-        self.begin(at);
-        self.statement.open(at, Content::List(Vec::new()))
+        self.open(at, Content::List(Vec::new()))
     }
 
     fn array_close(&mut self, at: Range, _: &mut dyn ErrorSink) {
@@ -192,7 +216,10 @@ impl EventReceiver for Builder<'_> {
 
     fn simple_key(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
         self.begin(at);
-        self.statement.name(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+        // Of names that are too deep, none is kept.
+        if self.statement.deep.is_some() || self.takes(at) {
+            self.statement.name(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+        }
     }
 
     fn key_val_sep(&mut self, at: Range, _: &mut dyn ErrorSink) {
@@ -201,7 +228,9 @@ impl EventReceiver for Builder<'_> {
 
     fn scalar(&mut self, at: Range, encoding: Option<Encoding>, _: &mut dyn ErrorSink) {
         self.begin(at);
-        self.statement.scalar(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+        if self.takes_value(at) {
+            self.statement.scalar(Raw::new_unchecked(of(self.text, at), encoding, at), at);
+        }
     }
 
     fn comment(&mut self, at: Range, _: &mut dyn ErrorSink) {

@@ -19,12 +19,13 @@ mod tests;
 mod word;
 
 use crate::sink::Sink;
+use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Tree;
 use crate::{Diagnostic, schema};
 
-/// Reads a text; what cannot be read is reported and left out.
-pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
-    let document = document::read(source, sink);
+/// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
+pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {
+    let document = document::read(source, allowance, sink);
     let nodes = nodes::of_table(document.root, schema::TOP, sink);
     Tree { nodes, intact: true, complete: document.complete }
 }
@@ -32,7 +33,7 @@ pub(crate) fn read(source: &str, sink: &Sink) -> Tree {
 /// Returns what is wrong in a text that is not TOML. A list of tables is allowed, unlike in a Boxfile.
 pub(crate) fn faults(source: &str) -> Vec<Diagnostic> {
     let sink = Sink::default();
-    document::read(source, &sink);
+    document::read(source, &mut Allowance::default(), &sink);
     let mut found = sink.into_found();
     found.retain(|error| source.get(error.span().offset..error.span().end()) != Some("[["));
     found
@@ -41,6 +42,6 @@ pub(crate) fn faults(source: &str) -> Vec<Diagnostic> {
 /// Returns `true` if a text is valid TOML, whatever it declares.
 pub(super) fn is_valid(source: &str) -> bool {
     let sink = Sink::default();
-    document::read(source, &sink);
+    document::read(source, &mut Allowance::default(), &sink);
     sink.into_found().is_empty()
 }

@@ -162,6 +162,11 @@ impl Statement {
         !self.brackets.is_empty()
     }
 
+    /// Returns `true` if the next value is one of a list.
+    pub(super) fn is_in_list(&self) -> bool {
+        matches!(self.brackets.last(), Some(Bracket { content: Content::List(_), .. }))
+    }
+
     /// Adds a value where it belongs.
     fn put(&mut self, item: Item) {
         let Some(bracket) = self.brackets.last_mut() else {

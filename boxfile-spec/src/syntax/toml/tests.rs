@@ -128,9 +128,13 @@ fn no_key_of_a_table_can_mean_two_things() {
     });
 }
 
+fn read(source: &str, sink: &Sink) -> Tree {
+    super::read(source, &mut Allowance::default(), sink)
+}
+
 fn document(source: &str) -> (document::Document, Vec<Diagnostic>) {
     let sink = Sink::default();
-    let document = document::read(source, &sink);
+    let document = document::read(source, &mut Allowance::default(), &sink);
     (document, sink.into_found())
 }
 
@@ -429,7 +433,7 @@ fn an_error_leaves_the_rest_readable() {
         document.root.entries.iter().map(|(name, _)| name.value.as_str()).collect();
     assert_eq!(names, ["box", "platform", "vm", "agent", "skills"]);
     assert!(document.complete);
-    assert!(!super::document::read("box = \"\"\"b\n[agent]\n", &Sink::default()).complete);
-    assert!(!super::document::read("platform = [1,\nvm = 5\n", &Sink::default()).complete);
-    assert!(!super::document::read("[agent limits]\n", &Sink::default()).complete);
+    assert!(!read("box = \"\"\"b\n[agent]\n", &Sink::default()).complete);
+    assert!(!read("platform = [1,\nvm = 5\n", &Sink::default()).complete);
+    assert!(!read("[agent limits]\n", &Sink::default()).complete);
 }

@@ -180,6 +180,7 @@ impl Explain for SkillError {
         let text = match self {
             Self::Files(FilesError::Outside(_)) => "a skill is part of the checkout: copy it there",
             Self::Name(_) => "rename it",
+            Self::TooMany(_) => "declare fewer, or put what belongs together into one skill",
             Self::Unusable(..)
             | Self::Files(
                 FilesError::NotADirectory(_) | FilesError::Empty(_) | FilesError::Special(_),

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::rules::{
     AtPlace, LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
-    NAME_FORM, apart, is_name, is_peer, is_place, is_variable, reserved_place, share_host_fault,
+    MOST_SKILLS, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, reserved_place,
+    share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -36,8 +37,10 @@ impl RunPlan {
     /// Finds the first skill whose name is no directory's, or whose texts are not those of a definition.
     fn wrong_skill(&self) -> Option<PlanError> {
         let mut names = HashSet::new();
-        let wrong = self.skills.iter().find_map(|it| {
-            let reason = if !is_name(&it.name) {
+        let wrong = self.skills.iter().enumerate().find_map(|(at, it)| {
+            let reason = if at >= MOST_SKILLS {
+                "a box has at most 1000 skills"
+            } else if !is_name(&it.name) {
                 NAME_FORM
             } else if !it.is_sound() {
                 "its description, version or author is too long, or not of one line"

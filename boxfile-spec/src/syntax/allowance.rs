@@ -1,0 +1,53 @@
+//! How much a Boxfile may declare, in all of its files together.
+//!
+//! A text of a mebibyte has room for half a million declarations, arguments and properties. Each takes some hundred bytes
+//! once it is read, and as many again for each profile. So they are counted while they are read, and what is too
+//! much is never in memory.
+
+use crate::{Diagnostic, Span};
+
+/// How many declarations, arguments and properties a Boxfile may have, with all files that it extends. In TOML these are
+/// the names of keys and headers, and what is in lists.
+pub const MOST_DECLARED: usize = 50_000;
+
+/// Counts what may still be declared.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    left: usize,
+    /// The first place that was one too many.
+    exceeded: Option<Span>,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { left: MOST_DECLARED, exceeded: None }
+    }
+}
+
+impl Allowance {
+    /// Counts one at a place; returns whether it may be read.
+    pub(crate) fn take(&mut self, place: Span) -> bool {
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or_default();
+        if left.is_none() {
+            self.exceeded.get_or_insert(place);
+        }
+        left.is_some()
+    }
+
+    /// Returns whether one was too many.
+    pub(crate) const fn is_exceeded(&self) -> bool {
+        self.exceeded.is_some()
+    }
+
+    /// Returns the error of the first that was one too many.
+    pub(super) fn error(&self) -> Option<Diagnostic> {
+        let message = format!(
+            "a Boxfile has at most {MOST_DECLARED} declarations, arguments and properties, with all that \
+             it extends"
+        );
+        let label = "one too many, and nothing after it is read";
+        let help = "put data into files of the checkout, and name them with `file` or `env-file`";
+        self.exceeded.map(|place| Diagnostic::new(message, place, label).with_help(help))
+    }
+}
