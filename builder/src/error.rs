@@ -33,7 +33,7 @@ pub enum BuildError {
     #[error("two skills have the name `{name}`: {} and {}", paths[0], paths[1])]
     SkillClash { name: String, first: Span, second: Span, paths: [String; 2] },
     /// A text of the checkout is wrong.
-    #[error("{} is refused", .0.sources.as_slice()[0].name)]
+    #[error("{} is refused", .0.file())]
     Rejected(Box<Report>),
     /// A file is not the one that the Boxfile names.
     #[error("{what} is {found}, but the Boxfile names {expected}")]
@@ -152,6 +152,15 @@ impl BuildError {
             None => Ok(()),
             Some(only) if errors.is_empty() => Err(only),
             Some(last) => Err(Self::Several(errors.into_iter().chain([last]).collect())),
+        }
+    }
+
+    /// Returns how many things are wrong.
+    pub fn count(&self) -> usize {
+        match self {
+            Self::Rejected(report) => report.problems().len(),
+            Self::Several(errors) => errors.iter().map(Self::count).sum(),
+            _ => 1,
         }
     }
 

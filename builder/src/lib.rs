@@ -32,8 +32,8 @@ mod seal;
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause, Meant};
 pub use pipeline::{
-    Build, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer, Preview,
-    PreviewFile, PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
+    Build, Checked, Composition, InputError, InputFile, InputKind, LayerState, NamedBy, Observer,
+    Preview, PreviewFile, PreviewImage, PreviewSkill, Request, Resolved, Step, check, resolve,
 };
 pub use project::{Pins, Variant};
 pub use report::Report;

@@ -1,50 +1,109 @@
-//! The diagnostics of a file of the checkout, with its text.
+//! What was found in files of the checkout.
 
-use boxfile_spec::{Diagnostic, Sources};
+use box_image::ErrorCode;
+use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, Span};
+use error_report::Problem;
 
-/// The diagnostics of a text file of the checkout, with the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What was found in a text file of the checkout, as it is shown. The text is not kept: hundreds of skills may have one of a
+/// mebibyte.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// The text.
-    pub sources: Sources,
-    /// The diagnostics, sorted by position; at least one.
-    pub found: Vec<Diagnostic>,
+    file: String,
+    problems: Vec<Problem>,
 }
 
 impl Report {
-    /// Returns a report, if something was found.
-    pub fn new(sources: Sources, found: impl IntoIterator<Item = Diagnostic>) -> Option<Self> {
-        let mut found: Vec<Diagnostic> = found.into_iter().collect();
-        found.sort_by_key(Diagnostic::span);
-        (!found.is_empty()).then_some(Self { sources, found })
+    /// Returns a report about a text, if something was found.
+    pub fn new(sources: &Sources, found: &[Diagnostic]) -> Option<Self> {
+        let file = sources.as_slice().first().map(|it| it.name.clone()).unwrap_or_default();
+        let problems = Problem::of_diagnostics(ErrorCode::FileInvalid, found, sources);
+        (!problems.is_empty()).then_some(Self { file, problems })
+    }
+
+    /// Returns the name of the file.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Returns what was found, sorted by position; at least one thing.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// Shows warnings as a person reads them.
     pub fn render(&self) -> String {
-        let shown = self.found.iter().map(|it| it.render(&self.sources));
-        error_report::first(shown, "\n\n", "more warnings")
+        error_report::first(self.problems.iter().map(Problem::text), "\n\n", "more warnings")
+    }
+}
+
+/// The warnings about several files, of which the first [`MOST_KEPT`] are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    list: Vec<Report>,
+    count: usize,
+}
+
+impl Reports {
+    /// Adds the warnings about a text.
+    pub(crate) fn add(&mut self, sources: &Sources, mut found: Vec<Diagnostic>) {
+        // The last place is for the warning that there are more.
+        let Some(left) = (MOST_KEPT - 1).checked_sub(self.count) else { return };
+        found.sort_by_key(Diagnostic::span);
+        if found.len() > left {
+            found.truncate(left);
+            let message =
+                format!("only the first {} warnings about files are listed", MOST_KEPT - 1);
+            found.push(Diagnostic::warning(message, Span::default(), "there are more"));
+        }
+        self.count += found.len();
+        self.list.extend(Report::new(sources, &found));
+    }
+
+    /// Returns one report for each text with a warning.
+    pub(crate) fn into_list(self) -> Vec<Report> {
+        self.list
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use boxfile_spec::{Source, Span};
+    use boxfile_spec::Source;
 
     use super::*;
+
+    fn warning(line: usize) -> Diagnostic {
+        Diagnostic::warning(format!("at {line}"), Span::at(line, 0), "")
+    }
 
     #[test]
     fn a_report_has_something_to_say() {
         let sources = Sources::single(Source::new("a.env", "A\nB\n"));
-        assert_eq!(Report::new(sources.clone(), []), None);
-        let warning =
-            |line: u8| Diagnostic::warning(format!("at {line}"), Span::at(line.into(), 0), "");
-        let text = |lines: &[u8]| {
-            Report::new(sources.clone(), lines.iter().copied().map(warning)).unwrap().render()
+        assert_eq!(Report::new(&sources, &[]), None);
+        let text = |lines: &[usize]| {
+            let found: Vec<_> = lines.iter().copied().map(warning).collect();
+            Report::new(&sources, &found).unwrap().render()
         };
         let two = text(&[2, 0]);
         assert!(two.starts_with("warning: at 0\n  --> a.env:1:1\n"), "{two}");
         assert!(two.contains("\n\nwarning: at 2\n  --> a.env:2:1\n"), "{two}");
         let many = text(&[0; 52]);
         assert!(many.ends_with("\n\nand 2 more warnings"), "{many}");
+    }
+
+    #[test]
+    fn of_the_warnings_about_many_files_the_first_are_kept() {
+        let sources = Sources::single(Source::new("a", "A\nB\n"));
+        let counts = |added: usize| {
+            let mut reports = Reports::default();
+            (0..added).for_each(|_| reports.add(&sources, vec![warning(2), warning(0)]));
+            let list = reports.into_list();
+            (list.len(), list.iter().map(|it| it.problems.len()).sum::<usize>(), list)
+        };
+        assert_eq!((counts(499).0, counts(499).1), (499, 998));
+        let (reports, warnings, list) = counts(MOST_KEPT);
+        assert_eq!((reports, warnings), (500, MOST_KEPT));
+        let last = list.last().unwrap().render();
+        assert!(last.contains("only the first 999 warnings about files are listed"), "{last}");
+        assert!(last.contains("at 0") && !last.contains("at 2"), "{last}");
     }
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use box_digest::Blake3Digest;
 use box_image::plan::Unsupported;
 use boxbuild::compose::unsupported;
-use boxbuild::{BuildError, InputFile, Pins, Report, Request};
+use boxbuild::{BuildError, Checked, InputFile, Pins, Report, Request};
 use boxfile_spec::{Diagnostic, MOST_KEPT, Platform};
 use download::fetch::FetchOptions;
 use serde_json::json;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let all = if loaded.variant().is_some() { vec![loaded.clone()] } else { loaded.variants() };
     let mut found = Found { unsupported: unsupported(loaded.boxfile()), ..Found::default() };
-    all.iter().for_each(|variant| found.check_files(variant));
+    found.check_files(&all);
     found.refuse()?;
     if args.images {
         found.check_images(args, &all)?;
@@ -80,14 +80,24 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 impl Found {
-    /// Checks what belongs to the checkout.
-    fn check_files(&mut self, variant: &Loaded) {
-        let (errors, warnings) = check(variant);
-        let failures = errors.iter().map(|it| Failure::of_build(it, &variant.sources));
-        let cut = errors.len() >= MOST_KEPT;
-        self.failures.extend(failures.map(|it| if cut { it.cut() } else { it }));
-        self.warnings.extend(warnings);
-        self.warnings.extend(unbuildable(variant));
+    /// Checks what belongs to the checkout, until too much is wrong.
+    fn check_files(&mut self, variants: &[Loaded]) {
+        let mut checked = Checked::default();
+        for variant in variants {
+            let (errors, warnings) = check(variant, &mut checked);
+            self.failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
+            self.warnings.extend(warnings);
+            self.warnings.extend(unbuildable(variant));
+            // Profiles share most of what is wrong.
+            distinct(&mut self.failures, Failure::json);
+            let cut = |errors: usize| errors >= MOST_KEPT;
+            if cut(errors.iter().map(BuildError::count).sum())
+                || cut(self.failures.iter().map(Failure::count).sum())
+            {
+                self.failures = self.failures.drain(..).map(Failure::cut).collect();
+                break;
+            }
+        }
     }
 
     /// Checks what only the images can tell.
@@ -120,7 +130,7 @@ impl Found {
         }
     }
 
-    /// Fails if something is wrong. Profiles share most of what is.
+    /// Fails if something is wrong.
     fn refuse(&mut self) -> Result<(), Failure> {
         distinct(&mut self.failures, Failure::json);
         Failure::all(std::mem::take(&mut self.failures))
@@ -134,13 +144,13 @@ fn distinct<T, K: Eq + Hash>(list: &mut Vec<T>, key: impl Fn(&T) -> K) {
 }
 
 /// Tells a report from others: by the name of its text, and what was found in it.
-fn identity(report: &Report) -> (Option<String>, Vec<Diagnostic>) {
-    let name = report.sources.as_slice().first().map(|it| it.name.clone());
-    (name, report.found.clone())
+fn identity(report: &Report) -> (String, Vec<String>) {
+    let problems = report.problems().iter().map(|it| json!(it).to_string());
+    (report.file().to_owned(), problems.collect())
 }
 
-fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
-    boxbuild::check(&Request {
+fn check(loaded: &Loaded, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
+    let request = Request {
         boxfile: loaded.boxfile(),
         base: &loaded.project.base,
         checkout: loaded.project.checkout(),
@@ -151,7 +161,8 @@ fn check(loaded: &Loaded) -> (Vec<BuildError>, Vec<Report>) {
         init: InputFile::found(""),
         kernel: InputFile::found(""),
         builder: Blake3Digest::from_bytes([0; 32]),
-    })
+    };
+    boxbuild::check(&request, before)
 }
 
 /// Returns the warning about a box that this version can build for none of its platforms.
@@ -160,7 +171,8 @@ fn unbuildable(loaded: &Loaded) -> Option<Report> {
     let first =
         platforms.first().filter(|_| platforms.iter().all(|it| it.value != Platform::BUILT))?;
     let message = BuildError::Platform { platform: first.value }.to_string();
-    Report::new(loaded.sources.clone(), [Diagnostic::warning(message, first.span, "declared here")])
+    let warning = Diagnostic::warning(message, first.span, "declared here");
+    Report::new(&loaded.sources, &[warning])
 }
 
 fn report(args: &Args, loaded: &Loaded, found: &Found) {
@@ -207,7 +219,7 @@ mod tests {
         let report = |name: &str, message: &str| {
             let sources = boxfile_spec::Sources::single(boxfile_spec::Source::new(name, "x"));
             let at = boxfile_spec::Span::default();
-            Report::new(sources, [Diagnostic::warning(message, at, "")]).unwrap()
+            Report::new(&sources, &[Diagnostic::warning(message, at, "")]).unwrap()
         };
         let mut list =
             [("a", "m"), ("a", "n"), ("b", "m"), ("a", "m")].map(|(a, b)| report(a, b)).to_vec();

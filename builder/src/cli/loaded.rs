@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use box_cache::Store;
 use box_digest::Blake3Digest;
@@ -24,13 +25,13 @@ pub(crate) struct Loaded {
     pub(crate) project: Project,
     pub(crate) sources: Sources,
     /// The Boxfile without a profile.
-    without: Boxfile,
-    /// The Boxfile with each of its profiles.
-    profiles: Vec<(String, Boxfile)>,
+    without: Arc<Boxfile>,
+    /// The Boxfile with each of its profiles. Each of them has this list, too.
+    profiles: Arc<[(String, Boxfile)]>,
     /// The index of the chosen profile.
     chosen: Option<usize>,
     /// The warnings about its text.
-    pub(crate) warnings: Vec<Diagnostic>,
+    warnings: Arc<[Diagnostic]>,
 }
 
 impl Loaded {
@@ -53,7 +54,8 @@ impl Loaded {
             }
             return Err(Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources));
         };
-        Ok(Self { project, sources, without, profiles, chosen, warnings: found })
+        let (without, profiles) = (Arc::new(without), profiles.into());
+        Ok(Self { project, sources, without, profiles, chosen, warnings: found.into() })
     }
 
     /// Returns the Boxfile with the chosen profile.
@@ -102,7 +104,7 @@ impl Loaded {
 
     /// Adds the warnings about the Boxfile and further files to those of a command.
     pub(crate) fn add_warnings(&self, further: &[Report], to: &mut Warnings) {
-        let own = Report::new(self.sources.clone(), self.warnings.clone());
+        let own = Report::new(&self.sources, &self.warnings);
         own.iter().chain(further).for_each(|report| to.add(report));
     }
 
@@ -113,7 +115,8 @@ impl Loaded {
 
     /// Adds warnings about places of the Boxfile to those of a command.
     pub(crate) fn add(&self, found: impl IntoIterator<Item = Diagnostic>, to: &mut Warnings) {
-        let report = Report::new(self.sources.clone(), found);
+        let found: Vec<Diagnostic> = found.into_iter().collect();
+        let report = Report::new(&self.sources, &found);
         report.iter().for_each(|report| to.add(report));
     }
 

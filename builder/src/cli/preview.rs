@@ -50,6 +50,6 @@ pub(crate) fn preview(
         of_boxfile.extend(unused.iter().filter_map(|unused| unused.warning(loaded.boxfile())));
     }
     let mut warnings = resolved.warnings().to_vec();
-    warnings.extend(Report::new(loaded.sources.clone(), of_boxfile));
+    warnings.extend(Report::new(&loaded.sources, &of_boxfile));
     Ok(Previewed { preview, lock, warnings })
 }

@@ -2,7 +2,6 @@
 
 use box_image::plan::Unsupported;
 use boxbuild::Report;
-use error_report::diagnostic_json;
 use serde_json::{Value, json};
 
 use super::terminal;
@@ -23,8 +22,7 @@ impl Warnings {
     /// Adds the warnings of a text.
     pub(crate) fn add(&mut self, report: &Report) {
         if self.as_json {
-            let found = report.found.iter().map(|it| diagnostic_json(it, &report.sources));
-            self.found.extend(found);
+            self.found.extend(report.problems().iter().map(|it| json!(it)));
         } else {
             terminal::note(&report.render());
         }

@@ -27,7 +27,7 @@ use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
 use crate::{BuildError, Sealed};
 use inputs::Inputs;
-pub use inputs::check;
+pub use inputs::{Checked, check};
 pub use preview::{Composition, LayerState, Preview, PreviewFile, PreviewImage, PreviewSkill};
 use recall::{recall, record};
 pub use request::{InputError, InputFile, InputKind, NamedBy, Request};

@@ -40,7 +40,7 @@ impl Together {
     }
 
     /// Returns how many more bytes may be taken.
-    pub(crate) const fn left(&self) -> u64 {
+    pub const fn left(&self) -> u64 {
         self.left
     }
 
@@ -49,6 +49,14 @@ impl Together {
         let left = self.left.checked_sub(bytes as u64);
         self.left = left.ok_or_else(|| FilesError::TooLargeTogether(path.to_owned()))?;
         Ok(())
+    }
+
+    /// Takes memory for what was read from a path before, and took so much then.
+    ///
+    /// # Errors
+    /// [`FilesError::TooLargeTogether`].
+    pub fn again(&mut self, path: &Path, bytes: u64) -> Result<(), FilesError> {
+        self.take(path, usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Takes memory for the directories on the way to a place of the box, at which the files of a path are put. Those that

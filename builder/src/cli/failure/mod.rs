@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use box_cache::StoreError;
 use box_image::text::{clipped, with_causes};
 use box_image::{ErrorCode, exit};
-use boxbuild::BuildError;
 use boxbuild::project::LockFileError;
+use boxbuild::{BuildError, Report};
 use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, shown};
 use clap::error::{ContextKind, ContextValue};
 use error_report::{Explanation, Problem};
@@ -78,6 +78,13 @@ impl Failure {
         Self { exit: code.exit(), errors, truncated }
     }
 
+    /// Returns the failure of a file of the checkout.
+    fn rejected(report: &Report) -> Self {
+        let errors = report.problems().to_vec();
+        let truncated = (errors.len() >= MOST_KEPT).then_some(MOST_KEPT);
+        Self { exit: ErrorCode::FileInvalid.exit(), errors, truncated }
+    }
+
     /// Returns the failure of a full store, where that is the cause of an error. What was read or
     /// built at that moment has nothing to do with it.
     fn of_full_store(error: &(dyn Error + 'static)) -> Option<Self> {
@@ -89,7 +96,7 @@ impl Failure {
     /// there.
     pub(crate) fn of_build(error: &BuildError, sources: &Sources) -> Self {
         if let BuildError::Rejected(report) = error {
-            return Self::diagnostics(ErrorCode::FileInvalid, &report.found, &report.sources);
+            return Self::rejected(report);
         }
         if let BuildError::Several(errors) = error {
             let all = errors.iter().map(|error| Self::of_build(error, sources)).collect();
@@ -120,6 +127,11 @@ impl Failure {
     pub(crate) fn with_details(self, lines: &str, data: &[(&'static str, Value)]) -> Self {
         let errors = self.errors.into_iter().map(|it| it.with_details(lines, data)).collect();
         Self { errors, ..self }
+    }
+
+    /// Returns how many errors and warnings it has.
+    pub(crate) fn count(&self) -> usize {
+        self.errors.len()
     }
 
     /// Returns whether an error has this code.

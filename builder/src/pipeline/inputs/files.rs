@@ -71,10 +71,10 @@ fn variables(
     let text = host_fs::read::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
         Ok(variables) => (dotenv::secrets(&variables, component, boxfile), variables),
-        Err(diagnostics) => (diagnostics.into_iter().collect(), dotenv::Variables::new()),
+        Err(diagnostics) => (diagnostics.as_slice().to_vec(), dotenv::Variables::new()),
     };
     let sources = Sources::single(Source::new(path.display().to_string(), masked_env_file(&text)));
-    if let Some(report) = Report::new(sources, found) {
+    if let Some(report) = Report::new(&sources, &found) {
         return Err(BuildError::Rejected(Box::new(report)));
     }
     Ok(variables.into_iter().map(|(name, value)| (name, value.value)).collect())

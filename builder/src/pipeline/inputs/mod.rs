@@ -20,6 +20,7 @@ use oci_image::Image;
 use super::request::Request;
 use crate::binary::Binary;
 use crate::compose::{Baked, Env};
+use crate::report::Reports;
 use crate::{BuildError, Report};
 pub(super) use entries::lock;
 use files::Tool;
@@ -56,7 +57,7 @@ impl Inputs {
         let boxfile = request.boxfile;
         let built = request.check_platform().is_ok();
         let images = image::read(request, store)?;
-        let mut warnings = Vec::new();
+        let mut warnings = Reports::default();
         let mut together = Together::default();
         let skills = skills::read(request, &mut warnings, &mut together)?;
         let baked = baked::read(request, &mut together)?;
@@ -69,6 +70,7 @@ impl Inputs {
         let none = || Tool::new(Vec::new());
         let init = if built { files::init(request)? } else { none() };
         let kernel = if built { files::kernel(request)? } else { none() };
+        let warnings = warnings.into_list();
         Ok(Self { images, binary, skills, baked, env, env_files, init, kernel, warnings })
     }
 
@@ -92,17 +94,21 @@ impl Inputs {
     }
 }
 
+/// What [`check`] has looked at, for the profiles of a box.
+#[derive(Debug, Default)]
+pub struct Checked(skills::Checked);
+
 /// Checks what belongs to the checkout: skills, files, those with variables, the agent's own program. No
 /// image, no kernel and no network is looked at. Returns the errors, and the warnings. Once there are
-/// [`MOST_KEPT`] errors, nothing more is looked for.
-pub fn check(request: &Request<'_>) -> (Vec<BuildError>, Vec<Report>) {
-    let mut warnings = Vec::new();
+/// [`MOST_KEPT`] errors, nothing more is looked for, and of a skill that was checked before nothing is said again.
+pub fn check(request: &Request<'_>, before: &mut Checked) -> (Vec<BuildError>, Vec<Report>) {
+    let mut warnings = Reports::default();
     let mut together = Together::default();
-    let skills = skills::check(request, &mut warnings, &mut together);
+    let skills = skills::check(request, &mut before.0, &mut warnings, &mut together);
     let baked = baked::check(request, &mut together);
     let files = files::env(request).err();
     let binary = request.boxfile.agent.binary.as_ref();
     let program = binary.and_then(|binary| program::check(binary, request).err());
     let errors = skills.into_iter().chain(baked).chain(files).chain(program);
-    (errors.take(MOST_KEPT).collect(), warnings)
+    (errors.take(MOST_KEPT).collect(), warnings.into_list())
 }

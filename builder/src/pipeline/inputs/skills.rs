@@ -1,11 +1,16 @@
 //! The skills: those that are declared one by one, and those of a directory.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use box_checkout::Together;
+use box_image::rules::MOST_SKILLS;
 use box_image::{SkillMode, SkillPlan};
 use box_skill::{Findings, Skill, SkillError};
-use boxfile_spec::{MOST_KEPT, SkillsDir, Sources, Span, Spanned};
+use boxfile_spec::{Diagnostic, MOST_KEPT, SkillsDir, Sources, Span, Spanned};
 
 use crate::pipeline::request::Request;
+use crate::report::Reports;
 use crate::{BuildError, Report};
 
 /// A skill, and where it is declared.
@@ -31,25 +36,68 @@ impl SkillInput {
 /// Reads all skills, and sorts them by name.
 pub(super) fn read(
     request: &Request<'_>,
-    warnings: &mut Vec<Report>,
+    warnings: &mut Reports,
     together: &mut Together,
 ) -> Result<Vec<SkillInput>, BuildError> {
     let read = |place| read_one(request, place, warnings, together);
     places(request)?.into_iter().map(read).collect()
 }
 
-/// Reads all skills, and returns everything that is wrong with them, or the first of it.
+/// The skills that were checked, and how much memory each takes. The profiles of a box have most of them in common.
+pub(super) type Checked = HashMap<CheckedSkill, u64>;
+
+/// What decides what is found in a skill: its declaration, and the tools that it may require.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct CheckedSkill {
+    name: String,
+    source: String,
+    /// Messages about its directory name this place.
+    span: Span,
+    tools: Option<Vec<String>>,
+}
+
+/// Reads all skills that were not checked before, and returns everything that is wrong with them, or the first of it.
 pub(super) fn check(
     request: &Request<'_>,
-    warnings: &mut Vec<Report>,
+    checked: &mut Checked,
+    warnings: &mut Reports,
     together: &mut Together,
 ) -> Vec<BuildError> {
     let places = match places(request) {
         Ok(places) => places,
         Err(error) => return vec![error],
     };
-    let read = |place| read_one(request, place, warnings, together).err();
-    places.into_iter().filter_map(read).take(MOST_KEPT).collect()
+    let (mut errors, mut count) = (Vec::new(), 0);
+    for place in places {
+        let Err(error) = check_one(request, place, checked, warnings, together) else { continue };
+        count += error.count();
+        errors.push(error);
+        if count >= MOST_KEPT {
+            break;
+        }
+    }
+    errors
+}
+
+/// Reads a skill, unless it was checked before: then it only takes the memory that it would.
+fn check_one(
+    request: &Request<'_>,
+    place: Place,
+    checked: &mut Checked,
+    warnings: &mut Reports,
+    together: &mut Together,
+) -> Result<(), BuildError> {
+    let (name, source) = (place.name.clone(), place.source.clone());
+    let tools = request.boxfile.agent.tools.clone();
+    let key = CheckedSkill { name, source, span: place.span, tools };
+    if let Some(bytes) = checked.get(&key) {
+        let path = request.base.join(&place.source);
+        return together.again(&path, *bytes).map_err(|error| unusable(&place, error.into()));
+    }
+    let before = together.left();
+    let read = read_one(request, place, warnings, together).map(drop);
+    checked.insert(key, before - together.left());
+    read
 }
 
 /// Finds all skills, sorted by name.
@@ -61,6 +109,10 @@ fn places(request: &Request<'_>) -> Result<Vec<Place>, BuildError> {
     let mut places: Vec<Place> = request.boxfile.skills.iter().map(single).collect();
     if let Some(skills) = &request.boxfile.skills_dir {
         places.extend(in_directory(request, skills)?);
+        if places.len() > MOST_SKILLS {
+            let directory = request.base.join(&skills.dir.value);
+            return Err(unreadable(skills, &directory, SkillError::TooMany(directory.clone())));
+        }
     }
     places.sort_by(|one, other| one.name.cmp(&other.name));
     if let Some([one, other]) = places.array_windows().find(|[one, other]| one.name == other.name) {
@@ -83,13 +135,8 @@ struct Place {
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
     let SkillsDir { dir: Spanned { value: directory, span }, mode, .. } = skills;
     let path = request.base.join(directory);
-    let names = box_skill::list(&request.checkout, &path).map_err(|error| {
-        BuildError::unusable(
-            format!("the skills in {} cannot be read", path.display()),
-            *span,
-            error,
-        )
-    })?;
+    let names = box_skill::list(&request.checkout, &path);
+    let names = names.map_err(|error| unreadable(skills, &path, error))?;
     let place = |name: String| {
         let source = format!("{}/{name}", directory.trim_end_matches('/'));
         Place { name, source, mode: *mode, span: *span }
@@ -97,25 +144,37 @@ fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>,
     Ok(names.into_iter().map(place).collect())
 }
 
+fn unreadable(skills: &SkillsDir, directory: &Path, error: SkillError) -> BuildError {
+    let what = format!("the skills in {} cannot be read", directory.display());
+    BuildError::unusable(what, skills.dir.span, error)
+}
+
+fn unusable(skill: &Place, error: SkillError) -> BuildError {
+    BuildError::unusable(format!("the skill `{}` cannot be read", skill.name), skill.span, error)
+}
+
 fn read_one(
     request: &Request<'_>,
     place: Place,
-    warnings: &mut Vec<Report>,
+    warnings: &mut Reports,
     together: &mut Together,
 ) -> Result<SkillInput, BuildError> {
-    let Place { name, source, mode, span } = place;
-    let path = request.base.join(&source);
-    let failed = |error: SkillError| {
-        BuildError::unusable(format!("the skill `{name}` cannot be read"), span, error)
-    };
+    let path = request.base.join(&place.source);
+    let failed = |error: SkillError| unusable(&place, error);
     let mut skill = box_skill::read(&request.checkout, &path, together).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let Findings { source: text, errors, warnings: further } =
-        skill.check(&name, &path, tools).map_err(failed)?;
+        skill.check(&place.name, &path, tools).map_err(failed)?;
     let refused = !errors.is_empty();
-    match Report::new(Sources::single(text), errors.into_iter().chain(further)) {
-        Some(report) if refused => return Err(BuildError::Rejected(Box::new(report))),
-        report => warnings.extend(report),
+    let found: Vec<Diagnostic> = errors.into_iter().chain(further).collect();
+    // Most have nothing to show, and no text need be prepared for it.
+    if !found.is_empty() {
+        let text = Sources::single(text);
+        match refused.then(|| Report::new(&text, &found)).flatten() {
+            Some(report) => return Err(BuildError::Rejected(Box::new(report))),
+            None => warnings.add(&text, found),
+        }
     }
+    let Place { name, source, mode, .. } = place;
     Ok(SkillInput { name, source, mode, skill })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use box_cache::ActionKey;
 use box_checkout::{Files, Source};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
+use box_image::rules::MOST_SKILLS;
 use box_image::{SkillMode, SkillPlan};
 use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
@@ -353,9 +354,11 @@ fn everything_wrong_with_the_images_is_found_at_once() {
 
 #[test]
 fn of_very_many_errors_the_first_are_kept() {
-    let line = |text: fn(usize) -> String| (0..MOST_KEPT + 100).map(text).collect::<String>();
-    let files = line(|number| format!("file \"none/{number}\" to=\"/f/{number}\"\n"));
-    let skills = line(|number| format!("skill \"s{number}\" path=\"none/{number}\"\n"));
+    let lines = |count, text: fn(usize) -> String| (0..count).map(text).collect::<String>();
+    let file = |number| format!("file \"none/{number}\" to=\"/f/{number}\"\n");
+    let files = lines(MOST_KEPT + 100, file);
+    let skill = |number| format!("skill \"s{number}\" path=\"none/{number}\"\n");
+    let skills = lines(MOST_SKILLS, skill);
     let agent = |files: &str| format!("box \"x\"\nagent {{\nimage \"oci:a\"\n{files}}}\n");
     let directory = tempfile::tempdir().unwrap();
     for text in [agent(&files), agent("") + &skills, agent(&files) + &skills] {
@@ -364,11 +367,89 @@ fn of_very_many_errors_the_first_are_kept() {
         let request = Request { base: directory.path(), checkout, ..request(&boxfile) };
         let mut together = Together::default();
         let found = [
-            check(&request).0.len(),
-            skills::check(&request, &mut Vec::new(), &mut together).len(),
+            check(&request, &mut Checked::default()).0.len(),
+            skills_check(&request, &mut together).len(),
             baked::check(&request, &mut together).len(),
         ];
         assert!(found.iter().all(|it| [0, MOST_KEPT].contains(it)), "{found:?}");
         assert_eq!(found[0], MOST_KEPT);
     }
+}
+
+#[test]
+fn there_are_so_many_skills_and_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let single = skill_line(directory.path(), "a", "---\nname: a\ndescription: A.\n---\n");
+    for number in 1..MOST_SKILLS {
+        let (name, definition) = (format!("skills/s{number}"), "---\ndescription: A.\n---\n");
+        std::fs::create_dir_all(directory.path().join(&name)).unwrap();
+        std::fs::write(directory.path().join(&name).join("SKILL.md"), definition).unwrap();
+    }
+    let boxfile = format!("box b\nagent {{ image \"oci:i\"; }}\nskills dir=\"skills\"\n{single}");
+    let boxfile = read(&boxfile, None);
+    let request =
+        Request { base: directory.path(), checkout: directory.path().into(), ..request(&boxfile) };
+    let errors = || skills_check(&request, &mut Together::default());
+    assert_eq!(errors().len(), MOST_SKILLS - 1, "each lacks its name");
+    std::fs::create_dir(directory.path().join("skills/more")).unwrap();
+    std::fs::write(directory.path().join("skills/more/SKILL.md"), "").unwrap();
+    let errors = errors();
+    let [BuildError::Unusable { source, .. }] = errors.as_slice() else { panic!("{errors:?}") };
+    let expected = "the box has more than 1000 skills";
+    assert!(source.to_string().ends_with(expected), "{source}");
+}
+
+fn skills_check(request: &Request<'_>, together: &mut Together) -> Vec<BuildError> {
+    skills::check(request, &mut skills::Checked::new(), &mut Reports::default(), together)
+}
+
+/// Writes a skill with a definition, and returns the line of a Boxfile that names it.
+fn skill_line(checkout: &Path, name: &str, definition: &str) -> String {
+    std::fs::create_dir(checkout.join(name)).unwrap();
+    std::fs::write(checkout.join(name).join("SKILL.md"), definition).unwrap();
+    format!("skill \"{name}\" path=\"{name}\"\n")
+}
+
+#[test]
+fn of_skills_with_very_many_errors_no_more_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let tools = "  - script: none\n".repeat(300);
+    let lines: String = (0..6)
+        .map(|number| {
+            let name = format!("s{number}");
+            let definition = format!("---\nname: {name}\ndescription: A.\ntools:\n{tools}---\n");
+            skill_line(directory.path(), &name, &definition)
+        })
+        .collect();
+    let boxfile = read(&format!("box b\nagent {{ image \"oci:i\"; }}\n{lines}"), None);
+    let request =
+        Request { base: directory.path(), checkout: directory.path().into(), ..request(&boxfile) };
+    let mut together = Together::default();
+    let errors = skills_check(&request, &mut together);
+    assert_eq!(errors.iter().map(BuildError::count).collect::<Vec<_>>(), [300; 4]);
+}
+
+#[test]
+fn a_skill_is_checked_once_for_all_profiles_and_counts_for_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = skill_line(directory.path(), "a", "---\nname: b\ndescription: A.\nodd: 1\n---\n");
+    let [plain, tools] = ["", "tools bash; "]
+        .map(|tools| read(&format!("box b\nagent {{ image \"oci:i\"; {tools}}}\n{line}"), None));
+    let mut checked = skills::Checked::new();
+    let mut left = Vec::new();
+    let mut counts = Vec::new();
+    for boxfile in [&plain, &plain, &tools] {
+        let request = Request {
+            base: directory.path(),
+            checkout: directory.path().into(),
+            ..request(boxfile)
+        };
+        let mut together = Together::default();
+        let errors = skills::check(&request, &mut checked, &mut Reports::default(), &mut together);
+        counts.push(errors.len());
+        left.push(together.left());
+    }
+    assert_eq!(counts, [1, 0, 1]);
+    assert_eq!(left, [left[0]; 3]);
+    assert!(left[0] < Together::default().left());
 }
