@@ -5,11 +5,11 @@
 //! [`encoding`](crate::encoding). The digest is `BLAKE3("boxbuild tree 2" ‖ entries)`. It does not depend
 //! on the format of the image that the tree is baked into.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, btree_map};
 
 use box_digest::{Blake3Digest, Hasher};
 
-use super::{InodeId, Tree};
+use super::{InodeId, Name, Tree};
 use crate::encoding::Writer;
 
 /// The version of the canonical form.
@@ -22,41 +22,72 @@ impl Tree {
         hasher.update(format!("boxbuild tree {TREE_EPOCH}").as_bytes());
         let mut first = HashMap::new();
         let mut record = Writer::default();
-        for (index, (path, id)) in (0u32..).zip(entries(self)) {
+        let (mut names, mut index) = (Names::new(self), 0u32);
+        while let Some((path, id)) = names.next() {
             record.0.clear();
-            record.bytes(&path);
+            record.bytes(path);
             record.entry(self.inode(id), first.get(&id).copied());
             first.entry(id).or_insert(index);
             hasher.update(&record.0);
+            index += 1;
         }
         hasher.digest()
     }
 }
 
 /// Lists every name of a tree in the canonical order, with its absolute path.
+///
+/// Each path is a copy: whoever keeps many of them holds a multiple of the tree, as they can be a thousand times as
+/// long as the names that they are made of. [`Names`] lends them.
 pub fn entries(tree: &Tree) -> impl Iterator<Item = (Vec<u8>, InodeId)> + '_ {
-    let mut root = Some(Tree::ROOT);
-    let mut path = Vec::new();
-    // The directories that are open: the length of each one's path, and its names to come.
-    let mut open = Vec::new();
-    std::iter::from_fn(move || {
-        if let Some(id) = root.take() {
-            open.extend(tree.inode(id).names().map(|names| (0, names.iter())));
-            return Some((b"/".to_vec(), id));
+    let mut names = Names::new(tree);
+    std::iter::from_fn(move || names.next().map(|(path, id)| (path.to_vec(), id)))
+}
+
+/// Every name of a tree in the canonical order. Its paths are lent until the next one.
+#[derive(Debug)]
+pub struct Names<'t> {
+    tree: &'t Tree,
+    /// Whether the root is still to come.
+    at_root: bool,
+    path: Vec<u8>,
+    /// The directories that are open: the length of each one's path, and its names to come.
+    open: Vec<(usize, btree_map::Iter<'t, Name, InodeId>)>,
+}
+
+impl<'t> Names<'t> {
+    /// Starts at the root of a tree.
+    pub const fn new(tree: &'t Tree) -> Self {
+        Self { tree, at_root: true, path: Vec::new(), open: Vec::new() }
+    }
+
+    /// Returns the next name: its absolute path, and what it stands for.
+    #[allow(clippy::should_implement_trait, reason = "an iterator cannot lend")]
+    pub fn next(&mut self) -> Option<(&[u8], InodeId)> {
+        if self.at_root {
+            self.at_root = false;
+            self.enter(Tree::ROOT);
+            return Some((b"/", Tree::ROOT));
         }
-        loop {
-            let (length, names) = open.last_mut()?;
-            path.truncate(*length);
-            let Some((name, id)) = names.next() else {
-                open.pop();
-                continue;
-            };
-            path.push(b'/');
-            path.extend_from_slice(name);
-            open.extend(tree.inode(*id).names().map(|names| (path.len(), names.iter())));
-            return Some((path.clone(), *id));
-        }
-    })
+        let (name, id) = loop {
+            let (length, names) = self.open.last_mut()?;
+            self.path.truncate(*length);
+            match names.next() {
+                Some((name, id)) => break (name, *id),
+                None => drop(self.open.pop()),
+            }
+        };
+        self.path.push(b'/');
+        self.path.extend_from_slice(name);
+        self.enter(id);
+        Some((&self.path, id))
+    }
+
+    /// Makes the names in a directory those that come next.
+    fn enter(&mut self, id: InodeId) {
+        let names = self.tree.inode(id).names();
+        self.open.extend(names.map(|names| (self.path.len(), names.iter())));
+    }
 }
 
 #[cfg(test)]

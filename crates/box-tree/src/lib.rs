@@ -16,18 +16,20 @@ pub mod listing;
 mod lookup;
 pub mod memory;
 pub mod path;
+mod trail;
 mod walk;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 pub use content::{Content, CopyError};
-pub use digest::{TREE_EPOCH, entries};
+pub use digest::{Names, TREE_EPOCH, entries};
 pub use erofs_writer::{MAX_NAME, MAX_TARGET, MAX_XATTR_NAME, is_known_xattr};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
 pub use lookup::Unreached;
+pub use trail::Trail;
 pub use walk::{Follow, LookupError, Step, Walk};
 
 /// Reads the bytes of the files of a tree.

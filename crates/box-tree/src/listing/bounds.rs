@@ -4,7 +4,7 @@
 //! same bounds hold for whoever writes a listing, and a box that nobody could read is not built.
 
 use super::ListingError;
-use crate::{Inode, memory};
+use crate::{Inode, Names, Tree, memory};
 
 /// Bytes of all paths, link targets and extended attributes of the layers of a build, each as often as
 /// it is applied, with some overhead for each entry. Real images have a tenth of it.
@@ -59,6 +59,19 @@ pub(super) fn check_entries(count: u32) -> Result<(), ListingError> {
 /// [`ListingError`].
 pub(super) fn check_path(length: usize) -> Result<(), ListingError> {
     check(length <= PATH_MAX, "a path has more than 4352 bytes")
+}
+
+/// Checks the paths of a tree, which can be those of a listing only if they fit into one by themselves. A tree that is
+/// checked has no paths that take much more memory or time than its entries, whatever is done with them.
+///
+/// # Errors
+/// [`ListingError`].
+pub fn check_paths(tree: &Tree) -> Result<(), ListingError> {
+    let (mut totals, mut names) = (Totals::default(), Names::new(tree));
+    while let Some((path, _)) = names.next() {
+        totals.path(path)?;
+    }
+    Ok(())
 }
 
 /// Totals of the entries so far.
@@ -139,6 +152,19 @@ mod tests {
         let path = |bytes: Vec<u8>| Totals::default().path(&bytes);
         assert!(path(vec![b'a'; 4352]).is_ok() && path(vec![b'a'; 4353]).is_err());
         assert!(path(b"/a".repeat(264)).is_ok() && path(b"/a".repeat(265)).is_err());
+    }
+
+    #[test]
+    fn a_tree_has_no_paths_that_a_listing_could_not_have() {
+        let with = |names: usize, length: usize| {
+            let mut tree = Tree::default();
+            let make = |directory, _| tree.ensure_directory(directory, &vec![b'n'; length]);
+            (0..names).fold(Tree::ROOT, make);
+            check_paths(&tree).map_err(|error| error.to_string())
+        };
+        assert_eq!((with(264, 1), with(17, 255)), (Ok(()), Ok(())));
+        assert_eq!(with(265, 1), Err("a path has more than 264 names".to_owned()));
+        assert_eq!(with(18, 255), Err("a path has more than 4352 bytes".to_owned()));
     }
 
     /// Adds until it is refused, and returns how often it was not, and why then.

@@ -1,0 +1,64 @@
+//! Following many paths, one after the other.
+
+use crate::path::names;
+
+/// Follows paths that come in the canonical order, or nearly so, to places of type `P`: what a path shares with the one
+/// before it is not followed again.
+///
+/// Whoever has to keep many paths can keep a place for each, and each directory once. Whole paths can take a thousand
+/// times as much memory: those of a stranger's image lie as deep as a path can be long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trail<P> {
+    root: P,
+    last: Vec<u8>,
+    /// The places on the last path: the length of each one's path.
+    open: Vec<(usize, P)>,
+}
+
+impl<P: Copy> Trail<P> {
+    /// Starts at the place of the root.
+    pub const fn new(root: P) -> Self {
+        Self { root, last: Vec::new(), open: Vec::new() }
+    }
+
+    /// Follows a normalized absolute path, and returns its place. `enter` returns that of a name in a directory.
+    pub fn follow(&mut self, path: &[u8], mut enter: impl FnMut(P, &[u8]) -> P) -> P {
+        let shared = self.last.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let is_on_path = |length: usize| matches!(path.get(length), None | Some(b'/'));
+        self.open.retain(|(length, _)| *length <= shared && is_on_path(*length));
+        let (mut length, mut place) = self.open.last().copied().unwrap_or((0, self.root));
+        for name in names(&path[length..]) {
+            length += 1 + name.len();
+            place = enter(place, name);
+            self.open.push((length, place));
+        }
+        self.last.clear();
+        self.last.extend_from_slice(path);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_entered_once_for_paths_that_follow_each_other() {
+        let (mut trail, mut entered) = (Trail::new(0), Vec::new());
+        let mut follow = |path: &str| {
+            let place = trail.follow(path.as_bytes(), |place, name| {
+                entered.push((place, name.to_vec()));
+                entered.len()
+            });
+            (place, entered.len())
+        };
+        assert_eq!(follow("/"), (0, 0));
+        assert_eq!(follow("/a/b"), (2, 2));
+        assert_eq!(follow("/a/b/c"), (3, 3));
+        assert_eq!(follow("/a/bc"), (4, 4), "what only begins with a name is another one");
+        assert_eq!(follow("/a/bc"), (4, 4));
+        assert_eq!(follow("/a"), (1, 4));
+        assert_eq!(follow("/b"), (5, 5));
+        assert_eq!(entered[3], (1, b"bc".to_vec()));
+    }
+}
