@@ -8,6 +8,7 @@ use box_digest::Digest;
 use box_image::plan::{CONTROL_PORT, PlanError};
 use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::Tree;
+use box_tree::listing::check_paths;
 use boxfile_spec::Boxfile;
 use oci_image::{Config, Image};
 use oci_layer::{Total, flatten_owned};
@@ -256,6 +257,8 @@ impl Decoded {
         let indexes = image.layers.iter().filter_map(|it| Some((it.digest, take(&it.diff_id)?)));
         let tree = flatten_owned(component, indexes, total);
         let tree = tree.map_err(|error| refused(component, boxfile.root_span(component), error))?;
+        // A listing would be refused for them. Before that, much is done with each path.
+        check_paths(&tree)?;
         Ok(FlatImage { component, process: image.process.clone(), tree })
     }
 }

@@ -70,7 +70,7 @@ impl Explain for ImageError {
         match &self.source {
             ImageFault::Source(source) => source.explain(),
             ImageFault::Layer(source) => source.explain(),
-            ImageFault::Excess(_) => TooLarge.into(),
+            ImageFault::Excess(_) | ImageFault::Paths(_) => TooLarge.into(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use box_digest::Digest;
 use box_image::ComponentName;
-use box_tree::listing::{ImageOrigin, Listing, Origins};
+use box_tree::listing::{ImageOrigin, Listing, ListingError, Origins, check_paths};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, SourceError};
 use oci_layer::{Excess, LayerError, Limits, Total, flatten};
@@ -30,6 +30,9 @@ pub enum ImageFault {
     Layer(#[from] LayerError),
     /// The layers have more together than can be held.
     Excess(#[from] Excess),
+    /// Its paths are longer than those of any box.
+    #[error("the image has too many files to list")]
+    Paths(#[from] ListingError),
 }
 
 impl Side {
@@ -64,6 +67,8 @@ fn image(
     // Whose the image would be does not matter here: see `Side::origin`.
     let component = ComponentName::Agent;
     let tree = flatten(component, both)?;
+    // As a build does: no box could have them.
+    check_paths(&tree)?;
     let layers: Vec<Digest> = image.layers.iter().map(|layer| layer.diff_id).collect();
     let images = vec![ImageOrigin { component, layers }];
     let origins = Origins { images, ..Origins::default() };
