@@ -54,7 +54,7 @@ pub enum BuildError {
     /// Two images that are to have one root differ where nothing decides.
     #[error(
         "the images conflict at {}",
-        match .0.conflicts.len() { 1 => "1 path".to_owned(), count => format!("{count} paths") }
+        match .0.conflicts.count { 1 => "1 path".to_owned(), count => format!("{count} paths") }
     )]
     Conflicts(Box<MergeConflicts>),
     /// Several things are wrong, none of which has to do with the others; at least one.

@@ -6,14 +6,11 @@ use box_inspect::entry::path_json;
 use box_tree::FieldDifference;
 use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
-use boxbuild::compose::merged::{Advice, Conflict, Side, advice};
+use boxbuild::compose::merged::{Advice, Conflict, Conflicts, MOST_CONFLICTS, Side, advice};
 use boxfile_spec::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-
-/// The most conflicts in the data of an error or a plan.
-const MOST_AS_DATA: usize = 1000;
 
 /// Returns the failure of a build whose images differ where nothing decides.
 pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Sources) -> Failure {
@@ -25,18 +22,18 @@ pub(crate) fn failure(message: &str, unmerged: &MergeConflicts, sources: &Source
     let (all, advice) = (all_json(conflicts, origins), advice_json(conflicts, syntax));
     Failure::diagnostics(ErrorCode::MergeConflict, &[diagnostic], sources).with_details(
         &text,
-        &[("conflict_count", conflicts.len().into()), ("conflicts", all), ("advice", advice)],
+        &[("conflict_count", conflicts.count.into()), ("conflicts", all), ("advice", advice)],
     )
 }
 
 /// Describes conflicts to a person, and what to write.
-pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) -> String {
-    let shown = conflicts.iter().map(|it| it.describe(origins));
-    let more = match conflicts.len() {
-        0..=MOST_AS_DATA => "more; `--json` has all of them".to_owned(),
-        _ => format!("more; `--json` has the first {MOST_AS_DATA}"),
+pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> String {
+    let shown = conflicts.first.iter().map(|it| it.describe(origins));
+    let more = match conflicts.count {
+        0..=MOST_CONFLICTS => "more; `--json` has all of them".to_owned(),
+        _ => format!("more; `--json` has the first {MOST_CONFLICTS}"),
     };
-    let list = error_report::first(shown, "\n", &more);
+    let list = error_report::first_of(conflicts.count, shown, "\n", &more);
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",
@@ -46,8 +43,7 @@ pub(crate) fn text(conflicts: &[Conflict], origins: &Origins, syntax: Syntax) ->
         [] => format!("follow the notes, or keep each image whole: {split}"),
         advice => format!("{}\n    or keep each image whole: {split}", lines(advice, syntax)),
     };
-    let open = conflicts.iter().filter(|it| !it.declared).count();
-    let rest = match open - advice.iter().map(|it| it.paths).sum::<usize>() {
+    let rest = match conflicts.undeclared - advice.iter().map(|it| it.paths).sum::<usize>() {
         0 => "",
         _ => {
             "\n    No line is for a name with `*` whose pattern would decide others, too: rename it"
@@ -75,8 +71,8 @@ fn lines(advice: &[Advice], syntax: Syntax) -> String {
     )
 }
 
-/// Returns conflicts as data: the first [`MOST_AS_DATA`] of them.
-pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
+/// Returns conflicts as data: the first of them.
+pub(crate) fn all_json(conflicts: &Conflicts, origins: &Origins) -> Value {
     let side = |Side { kind, size, below, origin }: &Side, value: &str| {
         let origin = origins.named(*origin);
         json!({ "value": value, "type": kind, "size": size, "below": below, "origin": origin })
@@ -90,11 +86,11 @@ pub(crate) fn all_json(conflicts: &[Conflict], origins: &Origins) -> Value {
         json["note"] = json!(it.note.as_ref().map(ToString::to_string));
         json
     };
-    conflicts.iter().take(MOST_AS_DATA).map(one).collect()
+    conflicts.first.iter().map(one).collect()
 }
 
 /// Writes down which declarations would decide conflicts.
-pub(crate) fn advice_json(conflicts: &[Conflict], syntax: Syntax) -> Value {
+pub(crate) fn advice_json(conflicts: &Conflicts, syntax: Syntax) -> Value {
     let one = |it: &Advice| {
         json!({
             "pattern": it.pattern, "policy": it.policy, "paths": it.paths,

@@ -132,7 +132,7 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
                 ("entries", entries),
             ];
             lines.extend(policies.iter().map(|it| ("policy", policy_text(it))));
-            let conflicts = match conflicts.len() {
+            let conflicts = match conflicts.count {
                 0 => "none left".to_owned(),
                 count => format!("{count} left, which no policy decides"),
             };
@@ -154,7 +154,7 @@ fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[Str
     let mut composition = json!(preview.composition);
     if let Composition::Merged(MergeReport { conflicts, .. }) = &preview.composition {
         let syntax = loaded.sources.as_slice()[0].syntax;
-        composition["conflict_count"] = conflicts.len().into();
+        composition["conflict_count"] = conflicts.count.into();
         composition["conflicts"] = conflicts::all_json(conflicts, &preview.origins);
         composition["advice"] = conflicts::advice_json(conflicts, syntax);
     }

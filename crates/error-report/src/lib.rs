@@ -119,7 +119,17 @@ pub fn tally(problems: &[Problem]) -> Option<String> {
 
 /// Joins the first 50 texts; of others, says how many there are, and of `what`.
 pub fn first(texts: impl ExactSizeIterator<Item = String>, separator: &str, what: &str) -> String {
-    let rest = texts.len().saturating_sub(MOST_SHOWN);
+    first_of(texts.len(), texts, separator, what)
+}
+
+/// Joins texts as [`first`] does, where so many are counted and not all of them kept: at least the first 50 are.
+pub fn first_of(
+    count: usize,
+    texts: impl Iterator<Item = String>,
+    separator: &str,
+    what: &str,
+) -> String {
+    let rest = count.saturating_sub(MOST_SHOWN);
     let rest = (rest > 0).then(|| format!("and {rest} {what}"));
     texts.take(MOST_SHOWN).chain(rest).collect::<Vec<_>>().join(separator)
 }
@@ -161,6 +171,14 @@ mod tests {
         let many: Vec<_> = (0..52).map(|it| failed(&it.to_string())).collect();
         assert!(text(&many).ends_with("error: 49\n\nand 2 more errors"), "{}", text(&many));
         assert_eq!(json(&many).matches("\"message\"").count(), 52);
+    }
+
+    #[test]
+    fn what_is_only_counted_is_told() {
+        let kept = || (0..60).map(|it| it.to_string());
+        let told = first_of(400_000, kept(), ",", "more");
+        assert!(told.ends_with(",49,and 399950 more"), "{told}");
+        assert_eq!(first_of(2, kept().take(2), ",", "more"), "0,1");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use box_tree::path::join;
-use boxfile_spec::{ConflictPolicy, Syntax, in_quotes, shown};
+use boxfile_spec::{ConflictPolicy, Syntax, in_quotes};
 
-use super::Conflict;
-use super::policies::fits;
+use super::conflicts::Conflicts;
+use super::patterns::{Patterns, Place, pattern};
 
 /// The most declarations that are advised. Beside one pattern for everything, there are at most as
 /// many as there are files that only their own name decides, which are fewer.
@@ -40,7 +39,8 @@ pub struct Advice {
 }
 
 impl Advice {
-    fn one(path: &[u8], policy: ConflictPolicy) -> Self {
+    /// Returns the declaration for a path that a Boxfile can spell.
+    pub(super) fn one(path: &[u8], policy: ConflictPolicy) -> Self {
         Self { pattern: pattern(path), policy, paths: 1 }
     }
 
@@ -60,94 +60,75 @@ impl Advice {
 /// Files that only their own name decides come first, then the others by path; where a directory
 /// has many, one pattern is for all of them. A path that only a pattern for others, too, can spell has
 /// none, such as that of a file `*`.
-pub fn advice(conflicts: &[Conflict]) -> Vec<Advice> {
-    let open = || conflicts.iter().filter(|it| !it.declared);
-    let named: Vec<Advice> =
-        open().filter_map(|it| Some(Advice::one(&it.path, it.named?))).collect();
-    let mut plain: Vec<&[u8]> =
-        open().filter(|it| it.named.is_none()).map(|it| it.path.as_slice()).collect();
-    // So that what lies below a directory follows it at once.
-    let parts =
-        |path: &'_ [u8]| path.split(|byte| *byte == b'/').map(<[u8]>::to_vec).collect::<Vec<_>>();
-    plain.sort_by_cached_key(|path| parts(path));
-    let by = |grouping: &Grouping| {
-        distinct(named.iter().cloned().chain(grouping.group(&plain, b"/", 0)).collect())
-    };
+pub fn advice(conflicts: &Conflicts) -> Vec<Advice> {
+    let Conflicts { named, plain, .. } = conflicts;
+    let few = |lines: &Vec<Line>| named.len() + lines.len() <= MOST_ADVICE;
     let fewest = GROUPINGS.len() - 1;
-    let few = GROUPINGS[..fewest].iter().map(by).find(|it| it.len() <= MOST_ADVICE);
-    let mut advice = few.unwrap_or_else(|| by(&GROUPINGS[fewest]));
-    let is_exact = |it: &Advice| {
-        let path = it.pattern.strip_suffix("/**").unwrap_or(&it.pattern);
-        let decided = || plain.iter().filter(|path| fits(it.pattern.as_bytes(), path)).count();
-        !path.contains('*') || decided() == it.paths
-    };
-    advice.retain(is_exact);
-    advice
+    let lines = GROUPINGS[..fewest].iter().map(|it| it.lines(plain)).find(few);
+    let lines = lines.unwrap_or_else(|| GROUPINGS[fewest].lines(plain));
+    let exact = lines.into_iter().filter(|line| !plain.is_wide(line.place));
+    named.iter().cloned().chain(exact.map(|line| line.advice(plain))).collect()
 }
 
-/// Puts declarations with the same pattern into one: a star can stand for several names.
-fn distinct(advice: Vec<Advice>) -> Vec<Advice> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut distinct: Vec<Advice> = Vec::new();
-    for one in advice {
-        match places.get(&one.pattern) {
-            Some(place) => distinct[*place].paths += one.paths,
-            None => {
-                places.insert(one.pattern.clone(), distinct.len());
-                distinct.push(one);
-            }
-        }
+/// A declaration for paths, by their place.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    place: usize,
+    /// Whether it is for all paths below the place, or for the place alone.
+    is_below: bool,
+    paths: usize,
+}
+
+impl Line {
+    fn advice(self, plain: &Patterns) -> Advice {
+        let pattern = plain.pattern(self.place);
+        let pattern = match self.is_below {
+            true => format!("{}/**", pattern.trim_end_matches('/')),
+            false => pattern,
+        };
+        Advice { pattern, policy: ConflictPolicy::PreferAgent, paths: self.paths }
     }
-    distinct
+}
+
+/// The lines for what is below a directory, the last first.
+#[derive(Default)]
+struct Below {
+    /// At most one more than may be advised: then it is too many, however many more there are.
+    lines: Vec<Line>,
+    paths: usize,
 }
 
 impl Grouping {
-    /// Advises on paths at or below a directory, which are sorted.
-    fn group(&self, paths: &[&[u8]], directory: &[u8], parts: usize) -> Vec<Advice> {
-        let mut advice = Vec::new();
-        let mut rest = paths;
-        while let [first, ..] = rest {
-            if *first == directory {
-                advice.push(Advice::one(first, ConflictPolicy::PreferAgent));
-                rest = &rest[1..];
-                continue;
+    /// Returns the lines for all paths, in the order of the places. If they are too many, it is only some of them, and
+    /// still too many.
+    fn lines(&self, plain: &Patterns) -> Vec<Line> {
+        let mut all: HashMap<usize, Below> = HashMap::new();
+        // Each place comes before those in it, and what is below it is known when its turn comes.
+        for (number, place) in plain.places.iter().enumerate().rev() {
+            let below = all.remove(&number).unwrap_or_default();
+            let paths = below.paths + place.paths;
+            let mut lines = self.with_place(number, place, below);
+            if number == 0 {
+                lines.reverse();
+                return lines;
             }
-            let child = join(directory, part(first, directory));
-            let inside = |path: &&&[u8]| join(directory, part(path, directory)) == child;
-            let count = rest.iter().take_while(inside).count();
-            advice.extend(self.group(&rest[..count], &child, parts + 1));
-            rest = &rest[count..];
+            let above = all.entry(place.above).or_default();
+            above.paths += paths;
+            let room = (MOST_ADVICE + 1).saturating_sub(above.lines.len());
+            above.lines.extend(lines.into_iter().take(room));
         }
-        let mut advice = distinct(advice);
+        Vec::new()
+    }
+
+    /// Adds the line of a place to those for what is below it, or to the pattern that replaces them.
+    fn with_place(&self, number: usize, place: &Place, below: Below) -> Vec<Line> {
+        let line = |is_below, paths| Line { place: number, is_below, paths };
+        let mut lines = below.lines;
+        if place.parts >= self.least_parts && lines.len() > self.most_lines {
+            lines = vec![line(true, below.paths)];
+        }
         // The directory itself is not in the pattern for what it holds.
-        let own = usize::from(paths.first() == Some(&directory));
-        if parts < self.least_parts || advice.len() - own <= self.most_lines {
-            return advice;
-        }
-        let all = Advice {
-            pattern: format!("{}/**", pattern(directory).trim_end_matches('/')),
-            policy: ConflictPolicy::PreferAgent,
-            paths: paths.len() - own,
-        };
-        advice.truncate(own);
-        advice.push(all);
-        advice
+        lines.extend((place.paths > 0).then(|| line(false, place.paths)));
+        lines
     }
-}
-
-/// Returns the part of a path that follows a directory.
-fn part<'p>(path: &'p [u8], directory: &[u8]) -> &'p [u8] {
-    let rest = path.get(directory.len()..).unwrap_or_default();
-    let rest = rest.strip_prefix(b"/").unwrap_or(rest);
-    rest.split(|byte| *byte == b'/').next().unwrap_or_default()
-}
-
-/// Writes a path as a pattern. A star stands for what a Boxfile cannot spell; it fits a star, too.
-fn pattern(path: &[u8]) -> String {
-    let text = shown(&String::from_utf8_lossy(path));
-    let mut pattern = text.replace(char::REPLACEMENT_CHARACTER, "*");
-    while pattern.contains("**") {
-        pattern = pattern.replace("**", "*");
-    }
-    pattern
 }

@@ -5,16 +5,17 @@ use std::fmt;
 use box_image::text::bytes;
 use box_tree::listing::Origins;
 use box_tree::{FieldDifference, Inode, Origin};
-use boxfile_spec::{ConflictPolicy, Span, shown};
+use boxfile_spec::{Span, shown};
 
 use super::accounts::AccountClash;
+use super::conflicts::Conflicts;
 use super::special::Special;
 
 /// The conflicts of two images that are to have one root, and what they came from.
 #[derive(Debug)]
 pub struct MergeConflicts {
     /// The conflicts; at least one.
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Conflicts,
     /// The names that the conflicts' origins refer to by number.
     pub origins: Origins,
     /// Where the Boxfile names the agent's image, or its program, and the business image.
@@ -32,11 +33,6 @@ pub struct Conflict {
     pub sides: [Side; 2],
     /// Why it is not as simple as that.
     pub note: Option<Note>,
-    /// The policy to advise where the file's own name is to decide: it describes a whole system, or
-    /// both files can be united.
-    pub named: Option<ConflictPolicy>,
-    /// Whether the Boxfile has a policy for this very path.
-    pub declared: bool,
 }
 
 impl Conflict {

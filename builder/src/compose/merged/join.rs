@@ -5,19 +5,17 @@ use std::collections::HashMap;
 use box_tree::{Absorbed, Inode, InodeId, Leaf, Origin, Tree};
 
 use super::settle::Edit;
-use super::shared::Shared;
 
 /// Lays the business tree over the agent's. `same` leads from its inodes to those of the agent's
-/// tree that they are one with.
+/// tree that they are one with; all directories that both have are among them.
 pub(super) fn join(
     [agent, business]: [&Tree; 2],
-    shared: &[Shared],
     same: &HashMap<InodeId, InodeId>,
     edits: Vec<Edit>,
 ) -> Tree {
     let mut tree = agent.clone();
     let absorbed = tree.absorb(business, same);
-    for Shared { found: [directory, other], .. } in shared {
+    for (other, directory) in same {
         let (own, others) = (agent.inode(*directory).names(), business.inode(*other).names());
         let (Some(own), Some(others)) = (own, others) else { continue };
         // Of a directory that both have, the names that only the business tree has there.

@@ -19,9 +19,12 @@
 
 mod accounts;
 mod advice;
+mod below;
 mod conflict;
+mod conflicts;
 mod join;
 mod libc;
+mod patterns;
 mod policies;
 mod settle;
 mod shared;
@@ -37,10 +40,13 @@ use serde::Serialize;
 use super::{ComposeError, FlatImage};
 pub use accounts::AccountClash;
 pub use advice::{Advice, MOST_ADVICE, advice};
+use below::Below;
 pub use conflict::{Conflict, MergeConflicts, Note, Side};
+pub use conflicts::{Conflicts, MOST_CONFLICTS};
 use join::join;
 pub use policies::{PolicyUse, Unused};
-use settle::{Settler, below};
+use settle::Settler;
+use shared::each_shared;
 pub use special::Special;
 
 /// The result of merging.
@@ -72,18 +78,16 @@ pub struct MergeReport {
     pub equal: usize,
     /// The declared policies, in their order, and what each decided.
     pub policies: Vec<PolicyUse>,
-    /// The conflicts that no policy decides: a directory before what is in it, names in bytewise order.
+    /// The conflicts that no policy decides.
     #[serde(skip)]
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Conflicts,
 }
 
 impl MergeReport {
-    /// Returns the report before anything is decided, on trees that have so many paths in common.
-    fn of(trees: [Option<&Tree>; 2], shared: usize, declared: &[Declared]) -> Self {
-        let count = |tree: &Tree| below(tree, Tree::ROOT) + 1 - shared;
-        let [agent, business] = trees.map(|tree| tree.map_or(0, count));
+    /// Returns the report on trees of so many entries before anything is decided.
+    fn of([agent, business]: [usize; 2], declared: &[Declared]) -> Self {
         let policies = declared.iter().map(PolicyUse::unused).collect();
-        Self { agent, business, equal: 0, policies, conflicts: Vec::new() }
+        Self { agent, business, equal: 0, policies, conflicts: Conflicts::default() }
     }
 }
 
@@ -101,19 +105,18 @@ pub fn merge(
     let (agent, business) = (of(ComponentName::Agent), of(ComponentName::Business));
     let (Some(agent), Some(business)) = (agent, business) else {
         let alone = agent.or(business);
-        let report = MergeReport::of([alone, None], 0, declared);
+        let entries = alone.map_or(0, |tree| Below::of(tree).entries());
+        let report = MergeReport::of([entries, 0], declared);
         let tree = alone.cloned().unwrap_or_default();
         return Ok(Merge { root: Some(MergedRoot { tree, united: Vec::new() }), report });
     };
     libc::check(agent, business)?;
-    let shared = shared::shared(agent, business);
-    let report = MergeReport::of([agent, business].map(Some), shared.len(), declared);
-    let mut settler = Settler::new([agent, business], report, read);
-    shared.iter().try_for_each(|entry| settler.settle(entry))?;
+    let mut settler = Settler::new([agent, business], declared, read);
+    each_shared([agent, business], |entry| settler.settle(entry))?;
     let Settler { report, edits, same, united, .. } = settler;
     if !report.conflicts.is_empty() {
         return Ok(Merge { root: None, report });
     }
-    let tree = join([agent, business], &shared, &same, edits);
+    let tree = join([agent, business], &same, edits);
     Ok(Merge { root: Some(MergedRoot { tree, united }), report })
 }

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use box_image::accounts::ACCOUNTS_MAX;
-use box_tree::{Content, Field, FieldDifference, Inode, InodeId, Name, Origin, ReadContent, Tree};
-use boxfile_spec::ConflictPolicy;
+use box_tree::{Content, Field, Inode, InodeId, Name, Origin, ReadContent, Tree};
+use boxfile_spec::{Conflict as Declared, ConflictPolicy};
 
 use super::super::ComposeError;
 use super::MergeReport;
 use super::accounts::{unitable, unite};
+use super::below::Below;
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
@@ -34,6 +35,7 @@ pub(super) enum Edit {
 /// Decides path by path.
 pub(super) struct Settler<'a> {
     trees: [&'a Tree; 2],
+    below: [Below; 2],
     read: &'a mut dyn ReadContent,
     pub(super) report: MergeReport,
     pub(super) edits: Vec<Edit>,
@@ -45,15 +47,19 @@ pub(super) struct Settler<'a> {
 impl<'a> Settler<'a> {
     pub(super) fn new(
         trees: [&'a Tree; 2],
-        report: MergeReport,
+        declared: &[Declared],
         read: &'a mut dyn ReadContent,
     ) -> Self {
+        let below = trees.map(Below::of);
+        let report = MergeReport::of(below.each_ref().map(Below::entries), declared);
         let (edits, same, united) = (Vec::new(), HashMap::new(), Vec::new());
-        Self { trees, read, report, edits, same, united }
+        Self { trees, below, read, report, edits, same, united }
     }
 
     /// Decides what is at a path that both trees have.
-    pub(super) fn settle(&mut self, shared: &Shared) -> Result<(), ComposeError> {
+    pub(super) fn settle(&mut self, shared: &Shared<'_>) -> Result<(), ComposeError> {
+        self.report.agent -= 1;
+        self.report.business -= 1;
         let [agent, business] = self.found(shared);
         let difference = difference(agent, business);
         if difference.is_none() || self.are_directories(shared) {
@@ -68,17 +74,17 @@ impl<'a> Settler<'a> {
         Ok(())
     }
 
-    fn are_directories(&self, shared: &Shared) -> bool {
+    fn are_directories(&self, shared: &Shared<'_>) -> bool {
         self.found(shared).iter().all(|inode| inode.names().is_some())
     }
 
-    fn found(&self, shared: &Shared) -> [&'a Inode; 2] {
+    fn found(&self, shared: &Shared<'_>) -> [&'a Inode; 2] {
         let ([agent, business], [one, other]) = (self.trees, shared.found);
         [agent.inode(one), business.inode(other)]
     }
 
     /// Keeps the agent's entry, unless nothing in its image says anything of it.
-    fn keep_one(&mut self, shared: &Shared) {
+    fn keep_one(&mut self, shared: &Shared<'_>) {
         self.report.equal += 1;
         let [agent, business] = self.found(shared).map(|inode| inode.origin);
         if agent == Origin::Generated && business != Origin::Generated {
@@ -86,30 +92,33 @@ impl<'a> Settler<'a> {
         }
     }
 
-    fn dress(&mut self, shared: &Shared) {
+    fn dress(&mut self, shared: &Shared<'_>) {
         let [directory, like] = shared.found;
         self.edits.push(Edit::Dress { directory, like });
     }
 
-    fn decide(&mut self, shared: &Shared, difference: FieldDifference) -> Result<(), ComposeError> {
+    fn decide(&mut self, shared: &Shared<'_>, field: Field) -> Result<(), ComposeError> {
         let [agent, business] = self.found(shared);
-        let ([agent_id, business_id], [agent_tree, business_tree]) = (shared.found, self.trees);
-        let below = [below(agent_tree, agent_id), below(business_tree, business_id)];
+        let [agent_id, business_id] = shared.found;
+        let below = [self.below[0].count(agent_id), self.below[1].count(business_id)];
         if !self.are_directories(shared) {
             self.report.agent -= below[0];
             self.report.business -= below[1];
         }
-        let (named, note) = match decide(&mut self.report.policies, &shared.path) {
+        let (named, note) = match decide(&mut self.report.policies, shared.path) {
             None => self.proposed(shared)?,
             Some(policy) => match self.apply(shared, policy)? {
                 None => return Ok(()),
                 note => (None, note),
             },
         };
-        let sides = [Side::of(agent, below[0]), Side::of(business, below[1])];
-        let path = shared.path.clone();
-        let declared = self.report.policies.iter().any(|it| it.names(&path));
-        self.report.conflicts.push(Conflict { path, difference, sides, note, named, declared });
+        let whole = || {
+            let sides = [Side::of(agent, below[0]), Side::of(business, below[1])];
+            let (path, difference) = (shared.path.to_vec(), field.difference(agent, business));
+            Conflict { path, difference, sides, note }
+        };
+        let is_declared = self.report.policies.iter().any(|it| it.names(shared.path));
+        self.report.conflicts.add(shared.path, is_declared, named, whole);
         Ok(())
     }
 
@@ -117,9 +126,9 @@ impl<'a> Settler<'a> {
     /// is to know about it. Only `merge` can be impossible, and it is advised only where it is not.
     fn proposed(
         &mut self,
-        shared: &Shared,
+        shared: &Shared<'_>,
     ) -> Result<(Option<ConflictPolicy>, Option<Note>), ComposeError> {
-        Ok(match special(&shared.path) {
+        Ok(match special(shared.path) {
             Some(it @ Special::LoaderCache) => {
                 (Some(ConflictPolicy::Drop), Some(Note::Special(it)))
             }
@@ -137,10 +146,11 @@ impl<'a> Settler<'a> {
     /// Carries out a policy; returns why it cannot be.
     fn apply(
         &mut self,
-        shared: &Shared,
+        shared: &Shared<'_>,
         policy: ConflictPolicy,
     ) -> Result<Option<Note>, ComposeError> {
-        let place = shared.place.clone().filter(|_| !self.are_directories(shared));
+        let place = shared.place.filter(|_| !self.are_directories(shared));
+        let place = place.map(|(directory, name)| (directory, name.clone()));
         let edit = match (policy, place) {
             (ConflictPolicy::PreferAgent, _) => return Ok(None),
             (ConflictPolicy::PreferBusiness, None) => {
@@ -164,7 +174,7 @@ impl<'a> Settler<'a> {
     /// Carries out `merge`; returns why it cannot be.
     fn unite(
         &mut self,
-        shared: &Shared,
+        shared: &Shared<'_>,
         directory: InodeId,
         name: Name,
     ) -> Result<Option<Note>, ComposeError> {
@@ -179,11 +189,11 @@ impl<'a> Settler<'a> {
     }
 
     /// Returns the union of two files, or the reason why they cannot be united.
-    fn united(&mut self, shared: &Shared) -> Result<Result<Vec<u8>, Note>, ComposeError> {
+    fn united(&mut self, shared: &Shared<'_>) -> Result<Result<Vec<u8>, Note>, ComposeError> {
         let [agent, business] = self.found(shared);
         let small = |inode: &Inode| inode.content().copied().filter(|it| it.size <= ACCOUNTS_MAX);
         let (Some(database), Some(one), Some(other), true) = (
-            unitable(&shared.path),
+            unitable(shared.path),
             small(agent),
             small(business),
             same_attributes(agent, business),
@@ -200,30 +210,18 @@ impl<'a> Settler<'a> {
     }
 }
 
-/// Counts the names below a directory.
-pub(super) fn below(tree: &Tree, directory: InodeId) -> usize {
-    let (mut count, mut pending) = (0, vec![directory]);
-    while let Some(id) = pending.pop() {
-        let names = tree.inode(id).names();
-        count += names.map_or(0, std::collections::BTreeMap::len);
-        pending.extend(names.into_iter().flat_map(|names| names.values()));
-    }
-    count
-}
-
-/// Returns the first difference, or `None` if the entries are the same.
-fn difference(agent: &Inode, business: &Inode) -> Option<FieldDifference> {
+/// Returns the first field in which two entries differ, or `None` if they are the same.
+fn difference(agent: &Inode, business: &Inode) -> Option<Field> {
     let are = |test: fn(&Inode) -> bool| test(agent) && test(business);
     let is_generated = |it: &Inode| it.origin == Origin::Generated;
-    let mut fields = vec![Field::Type];
-    if !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business)) {
-        fields.extend(ATTRIBUTES);
-    }
-    fields.extend(PAYLOAD);
+    let has_attributes =
+        !are(|it| it.names().is_some()) || !(is_generated(agent) || is_generated(business));
+    let attributes = ATTRIBUTES.into_iter().filter(|_| has_attributes);
     // The permissions of a symbolic link mean nothing, and archivers differ in what they write there.
-    fields.retain(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
-    let field = fields.into_iter().find(|field| field.differs(agent, business))?;
-    Some(field.difference(agent, business))
+    let attributes =
+        attributes.filter(|field| *field != Field::Mode || !are(|it| it.target().is_some()));
+    let mut fields = [Field::Type].into_iter().chain(attributes).chain(PAYLOAD);
+    fields.find(|field| field.differs(agent, business))
 }
 
 /// Returns `true` if two entries have the same attributes but for the time.

@@ -1,40 +1,66 @@
 //! The paths that both trees have.
 
-use box_tree::{InodeId, Name, Tree, path};
+use std::collections::{BTreeMap, btree_map};
+
+use box_tree::{InodeId, Name, Tree};
 
 /// A path that both trees have; `/` is one of them.
 #[derive(Debug)]
-pub(super) struct Shared {
-    /// The path.
-    pub(super) path: Vec<u8>,
+pub(super) struct Shared<'s> {
+    /// The path. It is lent: a few deep directories would otherwise make each of many paths take kibibytes.
+    pub(super) path: &'s [u8],
     /// The directory of the agent's tree that it lies in, and its name there; for `/` nothing.
-    pub(super) place: Option<(InodeId, Name)>,
+    pub(super) place: Option<(InodeId, &'s Name)>,
     /// The entries of the agent's tree and of the business tree.
     pub(super) found: [InodeId; 2],
 }
 
-/// Lists the paths that both trees have, a directory before what is in it, names in bytewise order.
+/// A directory of both trees whose names are being visited.
+struct Open<'t> {
+    /// The directory of the agent's tree.
+    own: InodeId,
+    /// The length of its path.
+    length: usize,
+    /// The names to come, and those of the business tree's directory.
+    names: btree_map::Iter<'t, Name, InodeId>,
+    others: &'t BTreeMap<Name, InodeId>,
+}
+
+/// Visits the paths that both trees have, a directory before what is in it, names in bytewise order.
 /// Where one tree has a directory and the other something else, nothing below is in both.
-pub(super) fn shared(agent: &Tree, business: &Tree) -> Vec<Shared> {
-    let root = Shared { path: b"/".to_vec(), place: None, found: [Tree::ROOT; 2] };
-    let (mut listed, mut pending) = (Vec::new(), vec![root]);
-    while let Some(entry) = pending.pop() {
-        let [one, other] = entry.found;
-        if let (Some(names), Some(others)) =
-            (agent.inode(one).names(), business.inode(other).names())
-        {
-            let both = names.iter().filter_map(|(name, id)| Some((name, *id, *others.get(name)?)));
-            let below = both.map(|(name, id, other)| Shared {
-                path: path::join(&entry.path, name),
-                place: Some((one, name.clone())),
-                found: [id, other],
-            });
-            let first = pending.len();
-            pending.extend(below);
-            // The last is taken first.
-            pending[first..].reverse();
-        }
-        listed.push(entry);
+///
+/// # Errors
+/// The first of `visit`.
+pub(super) fn each_shared<E>(
+    trees: [&Tree; 2],
+    mut visit: impl FnMut(&Shared<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let root = [Tree::ROOT; 2];
+    visit(&Shared { path: b"/", place: None, found: root })?;
+    let (mut path, mut open) = (Vec::new(), Vec::from_iter(enter(trees, root, 0)));
+    while let Some(Open { own, length, names, others }) = open.last_mut() {
+        path.truncate(*length);
+        let Some((name, id)) = names.next() else {
+            open.pop();
+            continue;
+        };
+        let Some(other) = others.get(name) else { continue };
+        path.push(b'/');
+        path.extend_from_slice(name);
+        let found = [*id, *other];
+        visit(&Shared { path: &path, place: Some((*own, name)), found })?;
+        open.extend(enter(trees, found, path.len()));
     }
-    listed
+    Ok(())
+}
+
+/// Begins with the names of a directory, if both trees have one there.
+fn enter<'t>(
+    [agent, business]: [&'t Tree; 2],
+    [own, other]: [InodeId; 2],
+    length: usize,
+) -> Option<Open<'t>> {
+    let names = agent.inode(own).names()?.iter();
+    let others = business.inode(other).names()?;
+    Some(Open { own, length, names, others })
 }

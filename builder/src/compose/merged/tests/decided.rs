@@ -87,14 +87,14 @@ fn a_policy_decides_for_a_whole_tree_only_against_something_else() {
     let kept = root(&agent, &business, &["/x prefer-agent"]);
     assert_eq!(kept, ["/x/ 755", "/x/a =1", "/x/b/ 755", "/x/b/c =1"]);
     let conflicts = left(&agent, &business, &[]);
-    assert_eq!(conflicts[0].sides.map(|side| side.below), [3, 0]);
+    assert_eq!(conflicts.first[0].sides.map(|side| side.below), [3, 0]);
 
     let (agent, business) = (["d x 700", "f x/a 1"], ["d x 755", "f x/b 1"]);
     let both = |mode| [format!("/x/ {mode}"), "/x/a =1".to_owned(), "/x/b =1".to_owned()];
     assert_eq!(root(&agent, &business, &["/x prefer-agent"]), both(700));
     assert_eq!(root(&agent, &business, &["/x prefer-business"]), both(755));
     let conflicts = left(&agent, &business, &["/* drop"]);
-    assert_eq!(conflicts[0].note, Some(Note::DroppedAttributes));
+    assert_eq!(conflicts.first[0].note, Some(Note::DroppedAttributes));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_describes_a_system_is_decided_by_its_name_alone() {
     let (agent, business) = ([format!("f {status} 1")], [format!("f {status} 22")]);
     let (agent, business) = (agent.each_ref().map(|it| &**it), business.each_ref().map(|it| &**it));
     let conflicts = left(&agent, &business, &["/** prefer-agent", "/var/lib/dpkg/* drop"]);
-    assert_eq!(conflicts[0].note, Some(Note::Special(Special::Packages("dpkg"))));
+    assert_eq!(conflicts.first[0].note, Some(Note::Special(Special::Packages("dpkg"))));
     let named = root(&agent, &business, &["/** drop", "/var/lib/dpkg/status prefer-business"]);
     assert!(named.contains(&format!("/{status} =2")), "{named:?}");
 }
@@ -132,10 +132,10 @@ fn accounts_are_united() {
 
     let images = both(&[&file(one)], &["s etc/passwd other"]);
     let report = merged(&images, &["/etc/passwd merge"], &[]).report;
-    assert_eq!(report.conflicts[0].note, Some(Note::NotUnitable));
+    assert_eq!(report.conflicts.first[0].note, Some(Note::NotUnitable));
     let images = both(&[&file(one)], &[&file("ann:x:2\n")]);
     let report = merged(&images, &["/etc/passwd merge"], &[one, "ann:x:2\n"]).report;
-    assert!(matches!(report.conflicts[0].note, Some(Note::Accounts(_))));
+    assert!(matches!(report.conflicts.first[0].note, Some(Note::Accounts(_))));
 }
 
 #[test]
@@ -211,13 +211,43 @@ fn advice_has_one_line_for_a_directory_however_many_paths_are_in_it() {
     assert_eq!(said, [("/m/**", 30_000)]);
 }
 
+/// The directory of 250 names that the link `l` leads to.
+fn deep() -> String {
+    ["nnnnnnnnnnnnnnn"; 250].join("/")
+}
+
+#[test]
+fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
+    let (deep, more) = (deep(), 500);
+    let lines = |content: &str| {
+        let links = [format!("d {deep}"), format!("s l {deep}")];
+        let files = (0..MOST_CONFLICTS + more).map(|it| format!("f l/{it:06} {content}"));
+        links.into_iter().chain(files).collect::<Vec<_>>()
+    };
+    let [agent, business] = [lines("1"), lines("22")];
+    let [agent, business] =
+        [&agent, &business].map(|it| it.iter().map(String::as_str).collect::<Vec<_>>());
+    let conflicts = left(&agent, &business, &[]);
+    assert_eq!(
+        (conflicts.count, conflicts.undeclared),
+        (MOST_CONFLICTS + more, MOST_CONFLICTS + more)
+    );
+    assert_eq!(conflicts.first.len(), MOST_CONFLICTS);
+    assert_eq!(conflicts.first[0].path, format!("/{deep}/000000").into_bytes());
+    // Each directory and each file is there once, whatever the length of its path.
+    assert_eq!(conflicts.plain.places.len(), 1 + 250 + MOST_CONFLICTS + more);
+    let advice = advice(&conflicts);
+    let said: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();
+    assert_eq!(said, [(format!("/{deep}/**"), MOST_CONFLICTS + more)]);
+}
+
 #[test]
 fn only_accounts_that_can_be_united_are_advised_to_be() {
     let (one, other) = ("root:x:0\n", "root:x:7\n");
     let lines = [one, other].map(|text| format!("f etc/passwd {}", text.replace('\n', "|")));
     let images = both(&[&lines[0]], &[&lines[1]]);
     let conflicts = merged(&images, &[], &[one, other]).report.conflicts;
-    let note = conflicts[0].note.as_ref().map(ToString::to_string).unwrap_or_default();
+    let note = conflicts.first[0].note.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(note.starts_with("`merge` cannot combine the files: both have"), "{note}");
     assert_eq!(advice(&conflicts)[0].policy, ConflictPolicy::PreferAgent);
 }
@@ -246,5 +276,5 @@ fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
     let declared: Vec<_> =
         advice.iter().map(|it| format!("{} {}", it.pattern, it.policy.name())).collect();
     let declared: Vec<_> = declared.iter().map(String::as_str).collect();
-    assert_eq!(left(&agent, &business, &declared), []);
+    assert!(left(&agent, &business, &declared).is_empty());
 }

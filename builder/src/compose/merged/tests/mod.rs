@@ -12,7 +12,7 @@ use box_tree::{Content, InodeId, Kind, Leaf, Meta, ReadContent, Tree, entries};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
 use oci_layer::{Action, Change, LayerIndex, flatten};
 
-use super::{Conflict, Merge, advice, merge};
+use super::{Conflict, Conflicts, MOST_CONFLICTS, Merge, advice, merge};
 use crate::compose::FlatImage;
 
 /// Makes a change of a few words: `d PATH [MODE]`, `f PATH CONTENT [MTIME]`, `s PATH TARGET`,
@@ -101,20 +101,20 @@ fn list(tree: &Tree) -> Vec<String> {
 /// Merges two images that leave no conflict, and lists the root.
 fn root(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<String> {
     let merge = merged(&both(agent, business), declared, &[]);
-    list(&merge.root.unwrap_or_else(|| panic!("{:?}", merge.report.conflicts)).tree)
+    list(&merge.root.unwrap_or_else(|| panic!("{:?}", merge.report.conflicts.first)).tree)
 }
 
 /// Merges two images, and returns what is left of conflicts.
-fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Vec<Conflict> {
+fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Conflicts {
     merged(&both(agent, business), declared, &["1", "22"]).report.conflicts
 }
 
 /// Says where conflicts are, and in what they are.
-fn told(conflicts: &[Conflict]) -> Vec<String> {
+fn told(conflicts: &Conflicts) -> Vec<String> {
     let one = |it: &Conflict| {
         let [agent, business] = &it.difference.values;
         let path = String::from_utf8_lossy(&it.path).into_owned();
         format!("{path}: {} {agent} {business}", it.difference.field)
     };
-    conflicts.iter().map(one).collect()
+    conflicts.first.iter().map(one).collect()
 }

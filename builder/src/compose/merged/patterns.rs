@@ -1,0 +1,137 @@
+//! Many paths as a tree of the patterns that stand for them: each directory is in memory once, however many of the paths
+//! lead through it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use box_tree::Trail;
+use boxfile_spec::shown;
+
+use super::policies::fits;
+
+/// The paths, as a tree. Two names with one pattern are one place of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Patterns {
+    /// A place comes after the directory that it is in; the first is the root.
+    pub(super) places: Vec<Place>,
+    /// The places by the directory that they are in, and their pattern.
+    known: HashMap<(usize, Arc<str>), usize>,
+    trail: Trail<usize>,
+}
+
+/// A place in the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The pattern for its name; empty for the root.
+    name: Arc<str>,
+    /// The directory that it is in; for the root itself.
+    pub(super) above: usize,
+    /// How many names its path has.
+    pub(super) parts: usize,
+    /// How many of the paths end here.
+    pub(super) paths: usize,
+}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        let root = Place { name: Arc::from(""), above: 0, parts: 0, paths: 0 };
+        Self { places: vec![root], known: HashMap::new(), trail: Trail::new(0) }
+    }
+}
+
+impl Patterns {
+    /// Adds a path.
+    pub(super) fn add(&mut self, path: &[u8]) {
+        let mut trail = std::mem::replace(&mut self.trail, Trail::new(0));
+        let place = trail.follow(path, |above, name| self.place(above, name));
+        self.places[place].paths += 1;
+        self.trail = trail;
+    }
+
+    /// Returns the place of a name in a directory.
+    fn place(&mut self, above: usize, name: &[u8]) -> usize {
+        let name = Arc::from(pattern(name));
+        if let Some(place) = self.known.get(&(above, Arc::clone(&name))) {
+            return *place;
+        }
+        let place = self.places.len();
+        let parts = self.places[above].parts + 1;
+        self.places.push(Place { name: Arc::clone(&name), above, parts, paths: 0 });
+        self.known.insert((above, name), place);
+        place
+    }
+
+    /// Returns the places from the root to this one.
+    fn way(&self, place: usize) -> Vec<usize> {
+        let above = |place: &usize| (*place != 0).then(|| self.places[*place].above);
+        let mut way: Vec<_> = std::iter::successors(Some(place), above).collect();
+        way.reverse();
+        way
+    }
+
+    /// Returns the pattern of a place.
+    pub(super) fn pattern(&self, place: usize) -> String {
+        let names = self.way(place).into_iter().skip(1).map(|it| &*self.places[it].name);
+        let pattern: String = names.flat_map(|name| ["/", name]).collect();
+        if pattern.is_empty() { "/".to_owned() } else { pattern }
+    }
+
+    /// Returns whether the pattern of a place may stand for other paths, too: a star on the way to it stands for another
+    /// name of the same directory.
+    pub(super) fn is_wide(&self, place: usize) -> bool {
+        let way = self.way(place);
+        if !way.iter().any(|it| self.places[*it].name.contains('*')) {
+            return false;
+        }
+        let mut beside = self.places.iter().enumerate().skip(1);
+        beside.any(|(number, other)| {
+            let own =
+                way.get(other.parts).filter(|_| way.get(other.parts - 1) == Some(&other.above));
+            own.is_some_and(|own| {
+                let (own_name, name) = (&self.places[*own].name, &other.name);
+                *own != number && fits(own_name.as_bytes(), name.as_bytes())
+            })
+        })
+    }
+}
+
+/// Writes a name as a pattern. A star stands for what a Boxfile cannot spell; it fits a star, too.
+pub(super) fn pattern(name: &[u8]) -> String {
+    let text = shown(&String::from_utf8_lossy(name));
+    let mut pattern = text.replace(char::REPLACEMENT_CHARACTER, "*");
+    while pattern.contains("**") {
+        pattern = pattern.replace("**", "*");
+    }
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_held_once_for_all_paths_below_it() {
+        let deep = "/n".repeat(200);
+        let mut patterns = Patterns::default();
+        for number in 0..1000 {
+            patterns.add(format!("{deep}/{number:04}").as_bytes());
+        }
+        assert_eq!(patterns.places.len(), 1 + 200 + 1000);
+        assert_eq!(patterns.pattern(1200), format!("{deep}/0999"));
+        assert_eq!((patterns.places[1200].parts, patterns.places[1200].paths), (201, 1));
+    }
+
+    #[test]
+    fn a_place_has_the_paths_that_end_there() {
+        let mut patterns = Patterns::default();
+        for path in ["/", "/a", "/a/b", "/a-b", "/a/b", "/a\u{1}/b", "/a\u{2}/b"] {
+            patterns.add(path.as_bytes());
+        }
+        let told = (0..patterns.places.len())
+            .map(|place| format!("{} {}", patterns.pattern(place), patterns.places[place].paths));
+        let expected = ["/ 1", "/a 1", "/a/b 2", "/a-b 1", "/a* 0", "/a*/b 2"];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let wide: Vec<_> = (0..6).map(|place| patterns.is_wide(place)).collect();
+        assert_eq!(wide, [false, false, false, false, true, true]);
+    }
+}
