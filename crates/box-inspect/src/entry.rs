@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use boxfile_spec::shown;
 use serde_json::{Value, json};
 
-use crate::diff::Entry;
+use crate::diff::{Entry, FirstName};
 
 /// Adds fields to an object, but for those that are null.
 pub fn with_fields<const N: usize>(mut object: Value, fields: [(&str, Value); N]) -> Value {
@@ -29,7 +29,9 @@ pub fn entry_json(object: Value, entry: &Entry<'_>) -> Value {
         json!({ "name": name, "value_base64": BASE64_STANDARD.encode(value) })
     };
     let xattrs: Vec<Value> = meta.xattrs.iter().map(xattr).collect();
-    let links = |first| with_fields(path_json(first), [("names", json!(entry.names))]);
+    let links = |first: FirstName<'_>| {
+        with_fields(path_json(&first.path()), [("names", json!(entry.names))])
+    };
     let fields = [
         ("type", json!(inode.type_name())),
         ("mode", json!(format!("{:04o}", meta.mode))),

@@ -14,4 +14,5 @@ pub mod entry;
 pub mod export;
 mod links;
 pub mod opened;
+mod paths;
 pub mod verify;

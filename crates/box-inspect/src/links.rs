@@ -1,12 +1,20 @@
 //! Inodes with several names.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use box_tree::InodeId;
+use box_tree::path::{lossy, names};
+
+use crate::paths::Paths;
 
 /// Of each inode with several names: how many, and the first in the canonical order.
-#[derive(Debug)]
-pub(crate) struct HardLinks(pub(crate) HashMap<InodeId, (usize, Vec<u8>)>);
+#[derive(Debug, Default)]
+pub(crate) struct HardLinks {
+    /// How many names an inode has, and the place of the first.
+    named: HashMap<InodeId, (usize, usize)>,
+    paths: Paths,
+}
 
 impl HardLinks {
     /// Finds them among names in the canonical order, which are listed twice, so that only the paths
@@ -19,25 +27,64 @@ impl HardLinks {
             }
         }
         drop(seen);
-        let mut named = HashMap::new();
+        let mut links = Self::default();
         if several.is_empty() {
-            return Self(named);
+            return links;
         }
         for (path, id) in names().filter(|(_, id)| several.contains(id)) {
-            named.entry(id).or_insert((0, path)).0 += 1;
+            let Self { named, paths } = &mut links;
+            named.entry(id).or_insert_with(|| (0, paths.add(&path))).0 += 1;
         }
-        Self(named)
+        links
+    }
+
+    /// Returns how many names an inode has that has several, and the first.
+    pub(crate) fn get(&self, id: InodeId) -> Option<(usize, FirstName<'_>)> {
+        let (count, place) = *self.named.get(&id)?;
+        Some((count, FirstName { paths: &self.paths, place }))
     }
 
     /// Returns the first name of the inode at a path, where this is a further one.
-    pub(crate) fn before(&self, path: &[u8], id: InodeId) -> Option<&[u8]> {
-        self.0.get(&id).map(|(_, first)| first.as_slice()).filter(|first| *first != path)
+    pub(crate) fn before(&self, path: &[u8], id: InodeId) -> Option<Vec<u8>> {
+        let (_, first) = self.get(id)?;
+        let is_further = !first.names().eq(names(path).rev());
+        is_further.then(|| first.path())
+    }
+}
+
+/// The first path, in the canonical order, of an inode that has several. It is made where it is shown.
+#[derive(Clone, Copy)]
+pub struct FirstName<'a> {
+    paths: &'a Paths,
+    place: usize,
+}
+
+impl<'a> FirstName<'a> {
+    /// Returns the path.
+    pub fn path(&self) -> Vec<u8> {
+        self.paths.path(self.place)
+    }
+
+    fn names(self) -> impl Iterator<Item = &'a [u8]> {
+        self.paths.names(self.place)
+    }
+}
+
+impl PartialEq for FirstName<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.names().eq(other.names())
+    }
+}
+
+impl fmt::Debug for FirstName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&lossy(&self.path()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use box_tree::Tree;
+    use box_tree::{Inode, Leaf, Meta, Tree, entries};
 
     use super::*;
 
@@ -48,8 +95,25 @@ mod tests {
             ["one", "two"].map(|name| tree.ensure_directory(Tree::ROOT, name.as_bytes()));
         let names = [(b"/a".to_vec(), one), (b"/b".to_vec(), two), (b"/c".to_vec(), one)];
         let links = HardLinks::of(|| names.iter().cloned());
-        assert_eq!(links.0, HashMap::from([(one, (2, b"/a".to_vec()))]));
-        assert_eq!(links.before(b"/c", one), Some(b"/a".as_slice()));
+        assert_eq!((links.named.len(), links.get(one).map(|(count, _)| count)), (1, Some(2)));
+        assert_eq!(links.before(b"/c", one), Some(b"/a".to_vec()));
         assert_eq!((links.before(b"/a", one), links.before(b"/b", two)), (None, None));
+    }
+
+    #[test]
+    fn a_directory_is_held_once_for_all_first_names_below_it() {
+        let (mut tree, deep) = (Tree::default(), "/n".repeat(200));
+        let directory = tree.make_directories(deep.as_bytes()).unwrap();
+        for number in 0..1000 {
+            let inode = tree.add(Inode::leaf(Meta::root_owned(0), Leaf::Fifo));
+            tree.link(directory, format!("{number:04}-a").as_bytes(), inode);
+            tree.link(directory, format!("{number:04}-b").as_bytes(), inode);
+        }
+        let links = HardLinks::of(|| entries(&tree));
+        assert_eq!((links.named.len(), links.paths.held()), (1000, 200 + 1000));
+        let last = tree.child(directory, b"0999-b").unwrap();
+        let (further, first) = (format!("{deep}/0999-b"), format!("{deep}/0999-a").into_bytes());
+        assert_eq!(links.before(further.as_bytes(), last), Some(first.clone()));
+        assert_eq!(links.before(&first, last), None);
     }
 }

@@ -65,21 +65,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
-    let mut differences = compare(&a.side, &b.side, &path, &args.ignore);
+    let all = || compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();
-    let parts = if whole { operand::parts(&a, &b, differences.is_empty()) } else { Vec::new() };
+    let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
     let plans = if whole { operand::plans(&a, &b)? } else { Plans::default() };
-    if plans.say_all {
-        differences.retain(|it| it.path != PLAN_PATH.as_bytes());
-    }
-    let plan = plans.fields;
-    let counts = Counts::of(&differences);
+    let says_all = |it: &Difference<'_>| plans.say_all && it.path == PLAN_PATH.as_bytes();
+    // Found anew each time: together they can be larger than the memory.
+    let differences = || all().filter(|it| !says_all(it));
+    let plan = &plans.fields;
+    let counts = Counts::of(differences());
     if args.json {
         let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
         let head = json!({ "a": a, "b": b, "counts": counts, "plan": plan, "parts": parts });
-        terminal::json_list(&head, "differences", differences.iter().map(line));
+        terminal::json_list(&head, "differences", differences().map(|it| line(&it)));
     } else {
-        let lines = text::plan_lines(&plan).chain(text::lines(&differences, &parts));
+        let lines = text::plan_lines(plan).chain(text::lines(differences(), &parts));
         terminal::pieces(lines.map(|line| line + "\n"));
         terminal::note(&counts.summary(plan.len(), parts.len()));
         if args.component.is_none() && is_box_and_image(a.side.kind, b.side.kind) {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     // A result that is lost is a failure: see `main`.
-    let same = differences.is_empty() && plan.is_empty() && parts.is_empty();
+    let same = counts.all() == 0 && plan.is_empty() && parts.is_empty();
     if same || terminal::lost() { Ok(()) } else { Err(Failure::reported(exit::DIFFERENT)) }
 }
 
@@ -124,20 +124,27 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(differences: &[Difference<'_>]) -> Self {
-        let count =
-            |is: fn(&Change<'_>) -> bool| differences.iter().filter(|it| is(&it.change)).count();
-        Self {
-            added: count(|it| matches!(it, Change::Added(_))),
-            removed: count(|it| matches!(it, Change::Removed(_))),
-            changed: count(|it| matches!(it, Change::Changed(..))),
+    fn of<'d>(differences: impl Iterator<Item = Difference<'d>>) -> Self {
+        let mut counts = Self { added: 0, removed: 0, changed: 0 };
+        for difference in differences {
+            let count = match difference.change {
+                Change::Added(_) => &mut counts.added,
+                Change::Removed(_) => &mut counts.removed,
+                Change::Changed(..) => &mut counts.changed,
+            };
+            *count += 1;
         }
+        counts
+    }
+
+    const fn all(&self) -> usize {
+        self.added + self.removed + self.changed
     }
 
     /// Sums up the differences: those of the files, of the plan's fields, and of other parts.
     fn summary(&self, fields: usize, parts: usize) -> String {
         let Self { added, removed, changed } = self;
-        let files = match (added + removed + changed, fields + parts) {
+        let files = match (self.all(), fields + parts) {
             (0, 0) => "no difference".to_owned(),
             (0, _) => "the files are the same".to_owned(),
             _ => format!("{added} added, {removed} removed, {changed} changed"),

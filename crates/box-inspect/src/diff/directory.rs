@@ -1,11 +1,13 @@
 //! The tree of a directory of this host. Symbolic links are never followed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use box_digest::Blake3Digest;
 use box_tree::listing::{Listing, Origins};
@@ -30,18 +32,20 @@ impl Side {
     pub fn of_directory(path: &Path) -> Result<Self, FileError> {
         let mut walk = Walk::default();
         walk.run(path)?;
-        walk.hash()?;
         let listing = Listing { tree: walk.tree, origins: Origins::default() };
         Ok(Self::new(SideKind::Directory, listing, Vec::new()))
     }
 }
+
+/// How many files wait until they are read, several at a time: their paths are in memory.
+const BATCH: usize = 4096;
 
 #[derive(Default)]
 struct Walk {
     tree: Tree,
     /// The inodes with several names, by device and inode number.
     linked: HashMap<(u64, u64), InodeId>,
-    /// The regular files, to be read when all are known.
+    /// The regular files that are still to be read.
     files: Vec<(InodeId, PathBuf)>,
 }
 
@@ -49,19 +53,21 @@ impl Walk {
     fn run(&mut self, path: &Path) -> Result<(), FileError> {
         let of_root = fs::metadata(path).map_err(failed(path))?;
         self.tree.inode_mut(Tree::ROOT).meta = meta(path, &of_root)?;
-        let mut pending = vec![(path.to_owned(), Tree::ROOT)];
-        while let Some((directory, id)) = pending.pop() {
+        // Those that lie in one directory share its path.
+        let mut pending: Vec<(Rc<Path>, _, _)> =
+            vec![(Rc::from(path), OsString::new(), Tree::ROOT)];
+        while let Some((above, name, id)) = pending.pop() {
+            let directory = if id == Tree::ROOT { above } else { Rc::from(above.join(name)) };
             for entry in fs::read_dir(&directory).map_err(failed(&directory))? {
-                let entry = entry.map_err(failed(&directory))?;
-                let path = entry.path();
-                let child = self.add(&path)?;
-                self.tree.link(id, entry.file_name().as_bytes(), child);
+                let name = entry.map_err(failed(&directory))?.file_name();
+                let child = self.add(&directory.join(&name))?;
+                self.tree.link(id, name.as_bytes(), child);
                 if self.tree.inode(child).names().is_some() {
-                    pending.push((path, child));
+                    pending.push((Rc::clone(&directory), name, child));
                 }
             }
         }
-        Ok(())
+        self.hash()
     }
 
     /// Adds what is at a path, or finds it where it has another name already.
@@ -80,12 +86,17 @@ impl Walk {
         if found.is_file() {
             self.files.push((id, path.to_owned()));
         }
+        if self.files.len() >= BATCH {
+            self.hash()?;
+        }
         Ok(id)
     }
 
+    /// Reads the files that wait.
     fn hash(&mut self) -> Result<(), FileError> {
         let hash = |(id, path): &(InodeId, PathBuf)| Ok((*id, content(path)?));
         let hashed: Vec<Result<_, FileError>> = self.files.par_iter().map(hash).collect();
+        self.files.clear();
         for hashed in hashed {
             let (id, content) = hashed?;
             self.tree.inode_mut(id).kind = Kind::Leaf(Leaf::File(content));

@@ -14,7 +14,9 @@ pub mod text;
 use std::cmp::Ordering;
 
 use box_tree::Field;
+use box_tree::path::split;
 
+pub use crate::links::FirstName;
 pub use image::{ImageError, ImageFault};
 pub use parts::{PartDifference, parts};
 pub use side::{Entry, PathError, Side, SideKind};
@@ -41,28 +43,29 @@ pub enum Change<'a> {
 
 /// Compares two trees, at a path and below. A field that is in `ignored` is as if it were equal.
 ///
-/// The differences are in the canonical order, a directory before what is in it.
+/// The differences are in the canonical order, a directory before what is in it. They are found as they are asked for:
+/// all of them together can take many times as much memory as both trees.
 pub fn compare<'a>(
     a: &'a Side,
     b: &'a Side,
     path: &[u8],
     ignored: &[Field],
-) -> Vec<Difference<'a>> {
+) -> impl Iterator<Item = Difference<'a>> + use<'a> {
     let fields: Vec<Field> = Field::ALL.into_iter().filter(|it| !ignored.contains(it)).collect();
     let (mut ones, mut others) =
         (a.entries(path, None).peekable(), b.entries(path, None).peekable());
-    let mut found = Vec::new();
-    loop {
+    let next_pair = move || {
         let order = match (ones.peek(), others.peek()) {
-            (None, None) => return found,
+            (None, None) => return None,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some((one, _)), Some((other, _))) => canonical(one, other),
         };
         let one = if order.is_le() { ones.next() } else { None };
         let other = if order.is_ge() { others.next() } else { None };
-        found.extend(difference(one, other, &fields));
-    }
+        Some((one, other))
+    };
+    std::iter::from_fn(next_pair).filter_map(move |(one, other)| difference(one, other, &fields))
 }
 
 fn difference<'a>(
@@ -84,6 +87,11 @@ fn difference<'a>(
 /// Compares paths as the canonical order has them: part by part, so that what is in a directory
 /// comes before what is named like it and longer.
 fn canonical(one: &[u8], other: &[u8]) -> Ordering {
+    let ((directory, name), (other_directory, other_name)) = (split(one), split(other));
+    if directory == other_directory {
+        // As most do, in directories that may lie deep.
+        return name.cmp(other_name);
+    }
     // No name has a NUL, and the root is the path that ends first.
     let key = |path| {
         let path: &[u8] = if path == b"/" { b"" } else { path };

@@ -7,7 +7,7 @@ use box_image::{ComponentName, ComponentPlan};
 use box_tree::listing::{FindError, Found, Listing, NamedOrigin};
 use box_tree::{Field, Follow, Inode, InodeId, entries, path};
 
-use crate::links::HardLinks;
+use crate::links::{FirstName, HardLinks};
 use crate::opened::{self, OpenBox, OpenError};
 
 /// The kind of a compared tree, with its digest.
@@ -66,11 +66,11 @@ impl Side {
 
     /// Lists the entries at a path of the compared root and below, in the canonical order.
     /// With a `depth`, only those that have at most so many names below the compared root.
-    pub fn entries(
-        &self,
+    pub fn entries<'s>(
+        &'s self,
         path: &[u8],
         depth: Option<usize>,
-    ) -> impl Iterator<Item = (Vec<u8>, Entry<'_>)> {
+    ) -> impl Iterator<Item = (Vec<u8>, Entry<'s>)> + use<'s> {
         let names = below(&self.listing, &self.root, path);
         let is_listed =
             move |path: &[u8]| depth.is_none_or(|most| path::names(path).count() <= most);
@@ -79,12 +79,12 @@ impl Side {
 
     fn entry(&self, id: InodeId) -> Entry<'_> {
         let names = || below(&self.listing, &self.root, b"");
-        let group = self.links.get_or_init(|| HardLinks::of(names)).0.get(&id);
+        let group = self.links.get_or_init(|| HardLinks::of(names)).get(id);
         Entry {
             inode: self.listing.tree.inode(id),
             origin: self.origin(id),
-            names: group.map_or(1, |(names, _)| *names),
-            first_name: group.map(|(_, first)| first.as_slice()),
+            names: group.map_or(1, |(names, _)| names),
+            first_name: group.map(|(_, first)| first),
             on_host: self.kind == SideKind::Directory,
         }
     }
@@ -171,7 +171,7 @@ pub struct Entry<'a> {
     /// How many names its inode has in the compared tree; of a directory always 1.
     pub names: usize,
     /// The first path, in the canonical order, of an inode that has several.
-    pub first_name: Option<&'a [u8]>,
+    pub first_name: Option<FirstName<'a>>,
     /// Whether it is in a directory of this host, where links have no permissions.
     on_host: bool,
 }

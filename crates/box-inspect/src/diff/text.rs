@@ -10,14 +10,14 @@ use crate::entry::{origin, shown_bytes};
 
 /// A difference, and how many of the same sort below it are not shown.
 struct Shown<'d> {
-    difference: &'d Difference<'d>,
+    difference: Difference<'d>,
     below: usize,
 }
 
 /// Shows the differences, line by line. Of a directory that only one side has, what is in it is
 /// counted.
 pub fn lines<'d>(
-    differences: &'d [Difference<'d>],
+    differences: impl Iterator<Item = Difference<'d>> + 'd,
     parts: &'d [PartDifference],
 ) -> impl Iterator<Item = String> + 'd {
     let digest = |it: Option<box_digest::Digest>| it.map_or("none".to_owned(), |it| it.to_string());
@@ -25,7 +25,7 @@ pub fn lines<'d>(
         let (a, b) = (digest(part.a), digest(part.b));
         format!("changed  the {}\n         a  {a}\n         b  {b}", part.name)
     });
-    parts.chain(folded(differences).into_iter().map(|shown| one(&shown)))
+    parts.chain(folded(differences).map(|shown| one(&shown)))
 }
 
 /// Shows how the plans of two boxes differ, a line for each field.
@@ -34,15 +34,18 @@ pub fn plan_lines(differences: &[FieldDifference]) -> impl Iterator<Item = Strin
 }
 
 /// Leaves out what is below a directory that only one side has.
-fn folded<'d>(differences: &'d [Difference<'d>]) -> Vec<Shown<'d>> {
-    let mut all: Vec<Shown<'d>> = Vec::new();
-    for difference in differences {
-        match all.last_mut() {
-            Some(last) if hides(last.difference, difference) => last.below += 1,
-            _ => all.push(Shown { difference, below: 0 }),
+fn folded<'d>(
+    differences: impl Iterator<Item = Difference<'d>>,
+) -> impl Iterator<Item = Shown<'d>> {
+    let mut differences = differences.peekable();
+    std::iter::from_fn(move || {
+        let difference = differences.next()?;
+        let mut below = 0;
+        while differences.next_if(|next| hides(&difference, next)).is_some() {
+            below += 1;
         }
-    }
-    all
+        Some(Shown { difference, below })
+    })
 }
 
 /// Returns whether the first says of a directory what the second says of something in it.
@@ -100,7 +103,7 @@ fn differing(field: Field, value: &str, entry: &Entry<'_>, below: &str) -> Strin
         (Field::Type | Field::Size, _) => rest,
         (Field::HardLinks, None) => format!("1 name: {rest}"),
         (Field::HardLinks, Some(first)) => {
-            format!("{} names, first {}: {rest}", entry.names, shown_bytes(first))
+            format!("{} names, first {}: {rest}", entry.names, shown_bytes(&first.path()))
         }
         _ => format!("{value}: {rest}"),
     }

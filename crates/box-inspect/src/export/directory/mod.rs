@@ -31,6 +31,7 @@ use super::contents::Contents;
 use super::error::entry_at;
 use super::place;
 use crate::links::HardLinks;
+use crate::paths::Paths;
 use dress::Dresser;
 pub use dress::{LeftOut, Ownership, Privileged};
 
@@ -109,7 +110,7 @@ impl Extraction<'_> {
             return Ok(None);
         }
         if let Some(first) = self.first.before(path, id) {
-            self.link(first, parent, name).map_err(at("link", path))?;
+            self.link(&first, parent, name).map_err(at("link", path))?;
             return Ok(None);
         }
         let failed = at("make", path);
@@ -155,13 +156,14 @@ impl Extraction<'_> {
     fn finish_directories(&mut self) -> Result<(), ExportError> {
         let tree = self.tree;
         let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
-        let directories: Vec<_> = directories.collect();
+        let mut paths = Paths::default();
+        let directories: Vec<_> = directories.map(|(path, id)| (paths.add(&path), id)).collect();
         for step in [Dresser::dress, Dresser::finish] {
-            for (path, id) in directories.iter().rev() {
-                let Inode { meta, .. } = tree.inode(*id);
-                let dressed = self.directory(path);
+            for (place, id) in directories.iter().rev() {
+                let (Inode { meta, .. }, path) = (tree.inode(*id), paths.path(*place));
+                let dressed = self.directory(&path);
                 let dressed = dressed.and_then(|it| step(&mut self.dresser, it.as_fd(), meta));
-                dressed.map_err(at("set the owner and attributes of", path))?;
+                dressed.map_err(at("set the owner and attributes of", &path))?;
             }
         }
         Ok(())
