@@ -12,6 +12,9 @@ use super::package::Package;
 const ALL_MAX: u64 = 512 << 20;
 /// The packages of a box. A desktop with everything has some 5000.
 pub(super) const PACKAGES_MAX: usize = 100_000;
+/// The bytes of the paths of all packages' files, each as often as a package is in it. They are held, and so is the
+/// document that has them. 335 for each of the most packages, where real ones have a third of it.
+pub(super) const PATHS_MAX: usize = 32 << 20;
 /// The parts of the links that lead to all files. A real image's have one or two each.
 pub(super) const LINKS_MAX: usize = 1 << 20;
 /// How many of the files that do not read are named.
@@ -28,6 +31,8 @@ pub(super) struct Scan<'a, 'r> {
     /// The files that were read by their paths, and the links that were noted.
     seen: HashSet<InodeId>,
     pub(super) packages: Vec<Package<'a>>,
+    /// The bytes of the paths of packages' files so far.
+    paths: usize,
     notes: Vec<String>,
     /// How many notes there would be.
     noted: usize,
@@ -44,6 +49,7 @@ impl<'a, 'r> Scan<'a, 'r> {
             links_left: LINKS_MAX,
             seen,
             packages,
+            paths: 0,
             notes,
             noted: 0,
         }
@@ -101,13 +107,18 @@ impl<'a, 'r> Scan<'a, 'r> {
         self.follow(root, path.as_bytes()).and_then(|found| self.listing.origin(found))
     }
 
-    /// Returns whether the box may have more packages than were found, and notes where it may not.
+    /// Returns whether the box may have one more package than were found, whose file has this path, and notes where
+    /// it may not.
     pub(super) fn has_room(&mut self, path: &str) -> bool {
-        let has_room = self.packages.len() < PACKAGES_MAX;
-        if !has_room {
+        self.paths = self.paths.saturating_add(path.len());
+        if self.packages.len() >= PACKAGES_MAX {
             self.note(path, "the rest is not read: a box has fewer packages");
+        } else if self.paths > PATHS_MAX {
+            self.note(path, "the rest is not read: the paths of a box's packages are shorter");
+        } else {
+            return true;
         }
-        has_room
+        false
     }
 
     /// Notes that something of a file was left out.

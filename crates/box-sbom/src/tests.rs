@@ -463,6 +463,22 @@ fn beyond_the_bound_packages_are_not_read() {
 }
 
 #[test]
+fn beyond_the_bound_on_their_paths_packages_are_not_read() {
+    let deep = format!("/roots/agent{}", "/nnnnnnnnnnnnnnn".repeat(250));
+    let path = |number: usize| format!("{deep}/{number:06}.egg-info");
+    let most = scan::PATHS_MAX / path(0).len();
+    let fixture = (0..most + 5).fold(Fixture::default(), |fixture, number| {
+        fixture.file(AGENT[0], &path(number), "Name: a\nVersion: 1\n")
+    });
+    let bytes = fixture.bytes();
+    let count = bytes.windows(10).filter(|it| it == b"pkg:pypi/a").count();
+    assert_eq!(count, most);
+    let left_out = "the rest is not read: the paths of a box's packages are shorter";
+    let place = format!("{}: {left_out}", path(most));
+    assert!(fixture.comment().contains(&place), "{}", &fixture.comment()[..200]);
+}
+
+#[test]
 fn all_databases_together_have_a_bound() {
     let mut fixture = Fixture::default().file(AGENT[0], "/data", "Name: a\nVersion: 1\n");
     let hash = Content::of(b"Name: a\nVersion: 1\n").hash;
