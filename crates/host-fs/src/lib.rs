@@ -11,6 +11,7 @@
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.
 //! - [`upward`] looks through the directories above one, up to where strangers begin.
+//! - [`way`] goes to a directory so that nobody can exchange it afterwards.
 //!
 //! [`user_directory`] finds the directories of a user's files.
 #![forbid(unsafe_code)]
@@ -23,8 +24,10 @@ pub mod own;
 pub mod publish;
 pub mod read;
 pub mod stamp;
+mod steps;
 pub mod trust;
 pub mod upward;
+pub mod way;
 
 use std::ffi::OsString;
 use std::io;

@@ -3,20 +3,27 @@
 //! A program that has had a directory to write to, in a box for example, can leave a link in it: the next time that its user
 //! names a file there, that would be another one. So a link leads no further than to the checkout in which it lies. Those of the
 //! system are none of its business: `/home` is one on some hosts.
+//!
+//! Such a program may also run now, and exchange what is on the way at any moment. So the way is gone once, from one open
+//! directory to the next. What was looked at is what is opened.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags, fstat, openat, readlinkat};
 use rustix::process::geteuid;
 
 use crate::checkout::is_repository;
 use crate::kernel;
-use crate::read::{Links, open_regular_at};
+use crate::known::Identity;
+use crate::read::{Links, ReadError, open_regular_at};
+use crate::steps::{Step, Steps};
 use crate::upward::{Repository, Search};
+use crate::way::{Found, Way};
 
 /// The links that the Filesystem Hierarchy Standard has outside of `/`.
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
@@ -40,62 +47,169 @@ pub enum NamedError {
 /// # Errors
 /// [`NamedError`].
 pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
-    // Whoever changes the way meanwhile gets an error: it is gone by its names, through no link.
-    let (tree, link) = match first_link(path)? {
-        First::OfKernel => return Ok(File::open(path)?),
-        First::None => return Ok(open_by_names(&fs::canonicalize(path)?)?),
-        First::At { directory, link } => (around(&directory, search), link),
-    };
-    let target = fs::canonicalize(path)?;
-    match target.strip_prefix(&tree) {
-        // Keys to the repository can be there, which no file of it leads to.
-        Ok(inner) if !inner.iter().any(is_repository) => Ok(open_by_names(&target)?),
-        _ => Err(NamedError::Leads { link, target, tree }),
+    Ok(Place::of_file(path, search)?.open()?)
+}
+
+/// The place of a file that a user named: an open directory, and a name in it. Whoever exchanges something on the way to the
+/// directory does not change the place.
+#[derive(Debug)]
+pub struct Place {
+    directory: OwnedFd,
+    name: OsString,
+    path: PathBuf,
+    is_kernels: bool,
+}
+
+impl Place {
+    /// Finds the place of a file that is there. Links on the way to it are followed as of [`open`], and so is the file, if it is one.
+    ///
+    /// # Errors
+    /// [`NamedError`].
+    pub fn of_file(path: &Path, search: &Search) -> Result<Self, NamedError> {
+        Walk::along(path, search, Links::Follow)
+    }
+
+    /// Finds the place of a file that is to be made or replaced. Links on the way to its directory are followed as of [`open`];
+    /// whether something has its name already, is not looked at.
+    ///
+    /// # Errors
+    /// [`NamedError`].
+    pub fn of_new(path: &Path, search: &Search) -> Result<Self, NamedError> {
+        Walk::along(path, search, Links::Refuse)
+    }
+
+    /// Returns the directory.
+    pub fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// Returns the name in the directory.
+    pub fn name(&self) -> &OsStr {
+        &self.name
+    }
+
+    /// Returns the path of the file when the place was found, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns whether the directory is the kernel's, where a link leads to what the kernel means.
+    pub const fn is_kernels(&self) -> bool {
+        self.is_kernels
+    }
+
+    /// Opens the file for reading.
+    ///
+    /// # Errors
+    /// The operating system's, and that it is no regular file, unless it is the kernel's.
+    fn open(&self) -> io::Result<File> {
+        if self.is_kernels {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            return Ok(openat(&self.directory, &self.name, flags, Mode::empty())?.into());
+        }
+        Ok(open_regular_at(&self.directory, Path::new(&self.name), Links::Refuse)?)
     }
 }
 
-/// Opens a regular file by its absolute path, name by name and through no link.
-fn open_by_names(path: &Path) -> io::Result<File> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let mut directory = openat(CWD, "/", flags, Mode::empty())?;
-    for name in path.parent().into_iter().flat_map(Path::iter).skip(1) {
-        directory = openat(&directory, name, flags, Mode::empty())?;
+/// A way that is being gone.
+struct Walk<'s> {
+    way: Way,
+    left: Steps,
+    search: &'s Search,
+    /// The first link on it that somebody else may have put there.
+    first: Option<Link>,
+}
+
+impl<'s> Walk<'s> {
+    /// Goes to a file. `last` says whether a link in its place is followed.
+    fn along(path: &Path, search: &'s Search, last: Links) -> Result<Place, NamedError> {
+        let way = if path.is_absolute() { Way::root()? } else { Way::of(Path::new("."))? };
+        let mut walk = Self { way, left: Steps::of(path), search, first: None };
+        let name = walk.go(last)?;
+        walk.end(name)
     }
-    Ok(open_regular_at(&directory, Path::new(name), Links::Refuse)?)
-}
 
-/// The first link on the way to a file that somebody else may have put there.
-#[derive(Debug, PartialEq, Eq)]
-enum First {
-    None,
-    /// The path leads to the kernel's own files, which nobody else makes.
-    OfKernel,
-    At {
-        directory: PathBuf,
-        link: PathBuf,
-    },
-}
-
-fn first_link(path: &Path) -> io::Result<First> {
-    let mut done = fs::canonicalize(if path.is_absolute() { "/" } else { "." })?;
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(done.pop()),
-            Component::Normal(name) => {
-                let next = done.join(name);
-                match fs::symlink_metadata(&next)? {
-                    found if !found.is_symlink() => done = next,
-                    _ if kernel::around(&done)?.is_some() => return Ok(First::OfKernel),
-                    found if is_of_system(&next, found.uid()) => done = fs::canonicalize(next)?,
-                    _ => return Ok(First::At { directory: done, link: next }),
+    /// Goes to the directory of the file, and returns the file's name there.
+    fn go(&mut self, last: Links) -> io::Result<OsString> {
+        while let Some(step) = self.left.next() {
+            match step {
+                Step::Root => self.way = Way::root()?,
+                Step::Up => self.way.up(),
+                Step::Name(name) if self.left.is_empty() && last == Links::Refuse => {
+                    return Ok(name);
+                }
+                Step::Name(name) => {
+                    if self.pass(&name)? {
+                        return Ok(name);
+                    }
                 }
             }
-            Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
         }
+        Err(ReadError::NotRegular.into())
     }
-    let is_kernels = kernel::around(&done)?.is_some();
-    Ok(if is_kernels { First::OfKernel } else { First::None })
+
+    /// Goes on by a name, through a directory or a link. Returns whether it is that of the file.
+    fn pass(&mut self, name: &OsStr) -> io::Result<bool> {
+        match self.way.look(name)? {
+            Found::Directory(open) => self.way.enter(open, name),
+            Found::Link(_) if kernel::around(self.way.path())?.is_some() => {
+                if self.left.is_empty() {
+                    return Ok(true);
+                }
+                self.way = self.way.through(name)?;
+            }
+            Found::Link(link) => self.follow(name, &link)?,
+            Found::Other if self.left.is_empty() => return Ok(true),
+            Found::Other => return Err(io::ErrorKind::NotADirectory.into()),
+        }
+        Ok(false)
+    }
+
+    /// Follows an open link, and remembers it if it is the first one that counts.
+    fn follow(&mut self, name: &OsStr, link: &OwnedFd) -> io::Result<()> {
+        let at = self.way.path().join(name);
+        if self.first.is_none() && !is_of_system(&at, fstat(link)?.st_uid) {
+            self.first = Some(Link::new(at, &self.way, self.search)?);
+        }
+        let target = readlinkat(link, c"", Vec::new())?;
+        self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
+    }
+
+    /// Checks where the links have led, and returns the place.
+    fn end(self, name: OsString) -> Result<Place, NamedError> {
+        let path = self.way.path().join(&name);
+        if let Some(Link { at, tree, .. }) =
+            self.first.as_ref().filter(|it| !it.may_lead(&self.way, &name))
+        {
+            return Err(NamedError::Leads { link: at.clone(), target: path, tree: tree.clone() });
+        }
+        let is_kernels = kernel::around(&path)?.is_some();
+        Ok(Place { directory: self.way.into_open(), name, path, is_kernels })
+    }
+}
+
+/// A link that somebody else may have put there, and the directory to whose files it may lead.
+struct Link {
+    at: PathBuf,
+    tree: PathBuf,
+    identity: Identity,
+}
+
+impl Link {
+    fn new(at: PathBuf, way: &Way, search: &Search) -> io::Result<Self> {
+        let tree = around(way.path(), search);
+        // What is at its path by now may be something else.
+        let identity = way.identity_of(&tree).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self { at, tree, identity })
+    }
+
+    /// Returns whether a file is one that it may lead to.
+    fn may_lead(&self, way: &Way, name: &OsStr) -> bool {
+        let Ok(inner) = way.path().strip_prefix(&self.tree) else { return false };
+        // Keys to the repository can be there, which no file of it leads to.
+        way.identity_of(&self.tree) == Some(self.identity)
+            && !inner.iter().chain([name]).any(is_repository)
+    }
 }
 
 /// Returns whether nobody but root can have made a link. Where this is root, so can be whoever writes for root: only links
@@ -117,8 +231,13 @@ fn around(directory: &Path, search: &Search) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Read as _;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     use super::*;
     use crate::known::Known;
@@ -188,6 +307,92 @@ mod tests {
         assert_eq!(read(&home.join("plain/inner/../file"), &search), Ok("plain/file".into()));
     }
 
+    /// Exchanges a directory on the way with a link all the time, as a box that runs can.
+    #[test]
+    fn whoever_exchanges_what_is_on_the_way_leads_it_nowhere() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        fs::write(at("plain/inner/file"), "inner").unwrap();
+        fs::write(at("elsewhere/file"), "secret").unwrap();
+        symlink("../elsewhere", at("plain/link")).unwrap();
+        let (one, other, done) = (at("plain/inner"), at("plain/link"), AtomicBool::new(false));
+        let exchange = || {
+            while !done.load(Ordering::Relaxed) {
+                renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+            }
+        };
+        let file = at("plain/inner/file");
+        thread::scope(|scope| {
+            scope.spawn(exchange);
+            let read: Vec<_> = (0..5000).map(|_| read(&file, &search)).collect();
+            done.store(true, Ordering::Relaxed);
+            let other = read.iter().flatten().find(|it| *it != "inner");
+            assert_eq!(other, None);
+        });
+    }
+
+    #[test]
+    fn a_place_stays_where_it_was_found() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        fs::write(at("plain/inner/file"), "inner").unwrap();
+        let found = Place::of_file(&at("plain/inner/file"), &search).unwrap();
+        let new = Place::of_new(&at("plain/inner/new"), &search).unwrap();
+        fs::rename(at("plain/inner"), at("plain/moved")).unwrap();
+        symlink("../elsewhere", at("plain/inner")).unwrap();
+        fs::write(at("elsewhere/file"), "secret").unwrap();
+        assert_eq!(io::read_to_string(found.open().unwrap()).unwrap(), "inner");
+        let flags = OFlags::WRONLY | OFlags::CREATE;
+        openat(new.directory(), new.name(), flags, Mode::RWXU).unwrap();
+        assert!(at("plain/moved/new").exists() && !at("elsewhere/new").exists());
+        assert_eq!(new.path(), at("plain/inner/new"));
+    }
+
+    #[test]
+    fn what_is_to_be_made_is_in_the_same_tree_too() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        symlink("../elsewhere", at("plain/out")).unwrap();
+        symlink("inner", at("plain/in")).unwrap();
+        symlink("../secret", at("plain/inner/link")).unwrap();
+        let place = |path: &str| Place::of_new(&at(path), &search);
+        assert_eq!(place("plain/in/new").unwrap().path(), at("plain/inner/new"));
+        assert_eq!(place("plain/inner/link").unwrap().path(), at("plain/inner/link"));
+        let error = place("plain/out/new").unwrap_err().to_string();
+        assert!(error.contains("plain/out is a link that leads to "), "{error}");
+        place("plain/none/new").unwrap_err();
+        place("plain/..").unwrap_err();
+        assert!(Place::of_new(Path::new("/dev/stdout"), &search).unwrap().is_kernels());
+    }
+
+    #[test]
+    fn what_is_not_the_kernels_is_not_opened_as_it_is_through_it() {
+        let (_root, home, search) = scene();
+        symlink("../secret", home.join("plain/.env")).unwrap();
+        let open = File::open(home.join("plain")).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        let through =
+            |name: &str| read(Path::new(&format!("/proc/self/fd/{number}/{name}")), &search);
+        assert_eq!(through("file"), Ok("plain/file".into()));
+        let error = through(".env").unwrap_err();
+        assert!(error.contains("plain/.env is a link that leads to "), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_leads_to_nothing_above_it() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        let mut walk = Walk {
+            way: Way::of(&at("plain/inner")).unwrap(),
+            left: Steps::of(Path::new("../file")),
+            search: &search,
+            first: None,
+        };
+        fs::rename(at("plain/inner"), at("inner")).unwrap();
+        let name = walk.go(Links::Follow).unwrap();
+        assert_eq!(walk.end(name).unwrap().path(), at("plain/file"));
+    }
+
     #[test]
     fn what_is_no_file_is_not_waited_for_and_the_kernels_own_is_read() {
         let (_root, home, search) = scene();
@@ -195,13 +400,7 @@ mod tests {
             assert_eq!(read(&home.join(named), &search), Ok(named.into()), "it is named itself");
         }
         let pipe = home.join("pipe");
-        let made = rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        );
+        let made = rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0);
         made.unwrap();
         for other in [&pipe, &home, &home.join("none")] {
             read(other, &search).unwrap_err();

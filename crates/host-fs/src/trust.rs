@@ -12,8 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
-/// How many symbolic links are followed; Linux follows as many (path_resolution(7)).
-const LINKS_MAX: usize = 40;
+use crate::steps::LINKS_MAX;
 
 /// The users and groups that may change a file which is used because it is there.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags};
 
 use super::parent::{NewEntry, Parent, flush_names, last_of, parent_of};
-use super::sweep::{remove, sweep};
+use super::sweep::{remove, sweep, sweep_in};
+use crate::named::Place;
 
 /// A file that is being written; it is removed unless it is finished.
 ///
@@ -26,7 +27,10 @@ impl FileDraft {
     /// # Errors
     /// The operating system's; they name no path.
     pub fn within(directory: &Path, mode: u32) -> io::Result<Self> {
-        let parent = Parent::open(directory)?;
+        Self::new(Parent::open(directory)?, mode)
+    }
+
+    fn new(parent: Parent, mode: u32) -> io::Result<Self> {
         let NewEntry { name, file } = parent.create(|parent, name| {
             let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
             let flags = new | OFlags::RDWR | OFlags::CLOEXEC;
@@ -43,6 +47,16 @@ impl FileDraft {
         let directory = parent_of(to);
         let draft = Self::within(directory, mode)?;
         sweep(to, |_| false);
+        Ok(draft)
+    }
+
+    /// Makes an empty file beside the place at which it is to be, and removes leftovers there.
+    ///
+    /// # Errors
+    /// Those of [`FileDraft::within`].
+    pub fn at(place: &Place, mode: u32) -> io::Result<Self> {
+        let draft = Self::new(Parent::reopen(place.directory(), parent_of(place.path()))?, mode)?;
+        sweep_in(&draft.parent, place.name(), |_| false);
         Ok(draft)
     }
 
@@ -76,6 +90,18 @@ impl FileDraft {
         self.file.sync_all()?;
         self.finish_over_unflushed(to)?;
         flush_names(parent_of(to))
+    }
+
+    /// Flushes a file that was made by [`FileDraft::at`], and gives it the name of that place. A file that has the name is replaced
+    /// in one step.
+    ///
+    /// # Errors
+    /// Those of [`FileDraft::finish_over`].
+    pub fn finish_at(mut self, place: &Place) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.parent.rename(&self.name, place.name())?;
+        self.finished = true;
+        self.parent.flush()
     }
 
     /// Gives the file its name as [`finish_over`](Self::finish_over) does, but flushes nothing:

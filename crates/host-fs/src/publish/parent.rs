@@ -60,6 +60,13 @@ impl Parent {
         Ok(Self { directory, path: path.to_owned() })
     }
 
+    /// Opens a directory again of which there is a handle; `path` is for messages.
+    pub(super) fn reopen(directory: impl AsFd, path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::openat(directory, ".", flags, Mode::empty())?;
+        Ok(Self { directory, path: path.to_owned() })
+    }
+
     /// Returns the path of an entry.
     pub(super) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)

@@ -1,6 +1,6 @@
 //! Removing drafts, one's own and those of killed processes.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -23,26 +23,32 @@ const REMOVED: usize = 64;
 /// its path; one that was at another destination stays. What cannot be removed stays, too: it takes
 /// space, and is no reason to fail.
 pub fn sweep(to: &Path, accept: impl Fn(&Path) -> bool) {
-    let Ok(parent) = Parent::open(parent_of(to)) else { return };
+    if let Ok(parent) = Parent::open(parent_of(to)) {
+        sweep_in(&parent, last_of(to), accept);
+    }
+}
+
+/// As [`sweep`], for a destination with this name in an open directory.
+pub(super) fn sweep_in(parent: &Parent, last: &OsStr, accept: impl Fn(&Path) -> bool) {
     let Ok(entries) = Dir::read_from(parent.fd()) else { return };
     let names = entries.take(LOOKED_AT).filter_map(Result::ok);
     let names = names.filter_map(|entry| {
         let name = DraftName::of(entry.file_name().to_bytes())?;
         Some((name, entry.file_name().to_str().ok()?.to_owned()))
     });
-    let own = tag(last_of(to));
+    let own = tag(last);
     let mut removed = 0;
     for (kind, name) in names.collect::<Vec<_>>() {
         if removed == REMOVED {
             break;
         }
-        let Some(_lock) = lock_leftover(&parent, &name) else { continue };
+        let Some(_lock) = lock_leftover(parent, &name) else { continue };
         let removable = match kind {
             DraftName::Draft => true,
             DraftName::Aside(of) => of == own && accept(&parent.join(&name)),
         };
         if removable {
-            remove(&parent, &name);
+            remove(parent, &name);
             removed += 1;
         }
     }

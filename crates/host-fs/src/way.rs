@@ -1,0 +1,181 @@
+//! The way to a directory: open handles of all directories from `/` to it, each of which was reached from the one before it by
+//! its name and through no link. Whoever exchanges a directory on the way afterwards changes nothing of that.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use crate::known::{Identity, Known};
+
+/// Opens something to look at it and to go on from there, and nothing else.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = LOOK.union(OFlags::DIRECTORY);
+
+/// The way to a directory.
+#[derive(Debug)]
+pub struct Way {
+    /// The directories after `/`, the nearest to it first.
+    below: Vec<Place>,
+    root: Place,
+}
+
+/// An open directory, and the path by which it was reached.
+#[derive(Debug)]
+struct Place {
+    open: OwnedFd,
+    path: PathBuf,
+}
+
+/// What has a name in a directory.
+pub(crate) enum Found {
+    Directory(OwnedFd),
+    Link(OwnedFd),
+    /// A file of whatever kind.
+    Other,
+}
+
+impl Way {
+    /// Finds the way to a directory, by a path that may have links.
+    ///
+    /// # Errors
+    /// The operating system's; also if somebody exchanges a directory on the way meanwhile.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        Self::of_open(&openat(CWD, path, DIRECTORY, Mode::empty())?)
+    }
+
+    /// Finds the way to an open directory.
+    fn of_open(open: &OwnedFd) -> io::Result<Self> {
+        let way = Self::to(&fs::read_link(format!("/proc/self/fd/{}", open.as_raw_fd()))?)?;
+        if way.identity()? != Identity::of_open(open)? {
+            return Err(io::Error::other("another directory is at its place now"));
+        }
+        Ok(way)
+    }
+
+    /// Goes to a directory by its absolute path without links.
+    ///
+    /// # Errors
+    /// The operating system's; a link on the way is one.
+    pub fn to(path: &Path) -> io::Result<Self> {
+        let mut way = Self::root()?;
+        for name in path.iter().skip(1) {
+            let open = openat(way.open(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+            way.enter(open, name);
+        }
+        Ok(way)
+    }
+
+    /// Returns the way to `/`.
+    pub(crate) fn root() -> io::Result<Self> {
+        let path = PathBuf::from("/");
+        let root = Place { open: openat(CWD, &path, DIRECTORY, Mode::empty())?, path };
+        Ok(Self { below: Vec::new(), root })
+    }
+
+    fn last(&self) -> &Place {
+        self.below.last().unwrap_or(&self.root)
+    }
+
+    /// Returns the directory.
+    pub fn open(&self) -> BorrowedFd<'_> {
+        self.last().open.as_fd()
+    }
+
+    /// Returns the path of the directory, without links.
+    pub fn path(&self) -> &Path {
+        &self.last().path
+    }
+
+    /// Returns the directory alone.
+    pub fn into_open(mut self) -> OwnedFd {
+        self.below.pop().unwrap_or(self.root).open
+    }
+
+    /// Returns what the directory is.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn identity(&self) -> io::Result<Identity> {
+        Identity::of_open(self.open())
+    }
+
+    /// Returns what the directory with this path is, which is the last of the way or above that.
+    pub(crate) fn identity_of(&self, path: &Path) -> Option<Identity> {
+        let place = self.places().find(|it| it.path == path)?;
+        Identity::of_open(&place.open).ok()
+    }
+
+    /// Returns whether the directory is one of those that are known, or in one.
+    pub fn is_in(&self, known: &Known) -> bool {
+        let identity = |it: &Place| Identity::of_open(&it.open).ok();
+        self.places().filter_map(identity).any(|it| known.find(it).is_some())
+    }
+
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        std::iter::once(&self.root).chain(&self.below)
+    }
+
+    /// Goes to the directory above.
+    pub(crate) fn up(&mut self) {
+        self.below.pop();
+    }
+
+    /// Goes to a directory that was found in this one.
+    pub(crate) fn enter(&mut self, open: OwnedFd, name: &OsStr) {
+        let path = self.path().join(name);
+        self.below.push(Place { open, path });
+    }
+
+    /// Looks for a name in the directory.
+    pub(crate) fn look(&self, name: &OsStr) -> io::Result<Found> {
+        // Only this mounts what is mounted when somebody goes there.
+        match openat(self.open(), name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => {}
+            opened => return Ok(Found::Directory(opened?)),
+        }
+        let open = openat(self.open(), name, LOOK | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(match FileType::from_raw_mode(fstat(&open)?.st_mode) {
+            FileType::Directory => Found::Directory(open),
+            FileType::Symlink => Found::Link(open),
+            _ => Found::Other,
+        })
+    }
+
+    /// Goes through a link of the kernel's, which need not lead to where its text says.
+    pub(crate) fn through(&self, name: &OsStr) -> io::Result<Self> {
+        Self::of_open(&openat(self.open(), name, DIRECTORY, Mode::empty())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_way_stays_the_same_whatever_is_exchanged_on_it() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        let at = |path: &str| real.join(path);
+        fs::create_dir_all(at("a/b")).unwrap();
+        fs::create_dir_all(at("other/b")).unwrap();
+        symlink("a", at("link")).unwrap();
+        let way = Way::of(&at("link/b")).unwrap();
+        assert_eq!(way.path(), at("a/b"));
+        let known = |path: &str| Known::of([at(path)]);
+        let (outer, other) = (known("a"), known("other"));
+        fs::rename(at("a"), at("moved")).unwrap();
+        symlink("other", at("a")).unwrap();
+        assert!(way.is_in(&outer) && way.is_in(&known("moved/b")) && way.is_in(&known("")));
+        assert!(!way.is_in(&other) && !way.is_in(&known("a/b")));
+        assert_eq!(way.identity().unwrap(), Identity::of(&at("moved/b")).unwrap());
+        Way::to(&at("a/b")).unwrap_err();
+        Way::of(&at("none")).unwrap_err();
+    }
+}
