@@ -4,6 +4,7 @@
 use clap::CommandFactory;
 use cli_manual::color::VARIABLES;
 use cli_manual::{CompletionsArgs, ManArgs, Manual};
+use host_fs::own;
 
 use super::failure::Failure;
 use super::{Cli, terminal};
@@ -33,13 +34,10 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 /// The sections of the manual that do not follow from the command line.
 const MANUAL: Manual = Manual {
     environment: &[
-        ("BOXBUILD_STORE", "The directory of the store, unless --store names one."),
-        ("BOXBUILD_INIT", "The init, unless --init names one."),
-        ("BOXBUILD_KERNEL", "The guest kernel, unless --kernel or the Boxfile names one."),
-        (
-            "BOXBUILD_REGISTRIES",
-            "The configuration of registries, unless --registry-config names one.",
-        ),
+        (own::STORE, "The directory of the store, unless --store names one."),
+        (own::INIT, "The init, unless --init names one."),
+        (own::KERNEL, "The guest kernel, unless --kernel or the Boxfile names one."),
+        (own::REGISTRIES, "The configuration of registries, unless --registry-config names one."),
         (
             "XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, HOME",
             "Where the store, the configuration and the kernel of `boxbuild setup` are.",
@@ -49,7 +47,7 @@ const MANUAL: Manual = Manual {
             "Where credentials of registries are, as for podman and docker.",
         ),
         ("HTTPS_PROXY", "The proxy for downloads and registries."),
-        ("SSL_CERT_FILE", "Trusted certificates, in place of the system's."),
+        (own::CERTIFICATES, "Trusted certificates, in place of the system's."),
         VARIABLES,
     ],
     files: &[

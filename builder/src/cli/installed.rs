@@ -42,7 +42,7 @@ struct Companion {
 /// by nobody else. `cargo build` leaves a dynamic one beside boxbuild, which no guest could start.
 pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
     if let Some(path) = named {
-        return Ok(named_file(path, "--init", "BOXBUILD_INIT"));
+        return Ok(named_file(path, "--init", own::INIT));
     }
     let program = env::current_exe().unwrap_or_default();
     Ok(InputFile::found(first_static(&INIT, &init_places(&program), &trusted(&program))?))
@@ -148,7 +148,7 @@ pub(crate) fn kernel(
         (Some(Spanned { value, span }), _) => {
             InputFile { path: PathBuf::from(value), named_by: NamedBy::Boxfile(*span) }
         }
-        (None, Some(path)) => named_file(path, "--kernel", "BOXBUILD_KERNEL"),
+        (None, Some(path)) => named_file(path, "--kernel", own::KERNEL),
         (None, None) => InputFile::found(KernelName::Krunfw.name()),
     };
     file.path = match file.path.to_str().and_then(KernelName::of) {

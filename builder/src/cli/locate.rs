@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_image::ErrorCode;
-use host_fs::{named_path, own, user_directory};
+use host_fs::{named_path, own};
 
 use super::failure::Failure;
 use super::terminal;
@@ -46,11 +46,6 @@ pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
     let help = "set HOME or XDG_CACHE_HOME";
     cache
         .ok_or_else(|| Failure::new((ErrorCode::Usage, help), "no directory for the user's caches"))
-}
-
-/// Returns the directory of the user's configuration, of all programs.
-pub(crate) fn config_home() -> Option<PathBuf> {
-    user_directory("XDG_CONFIG_HOME", ".config", |name| env::var_os(name))
 }
 
 /// Returns the path in an environment variable, unless it is empty.

@@ -6,6 +6,7 @@ use box_image::text::shell_path;
 use box_image::{ComponentName, ErrorCode, exit};
 use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use host_fs::own;
 
 use super::failure::Failure;
 
@@ -39,11 +40,11 @@ pub(crate) struct InputOptions {
     #[arg(long, value_name = "PATH")]
     pub(crate) lock_file: Option<PathBuf>,
     /// The init, a static box-init [default: ../lib/boxbuild/box-init or box-init beside this program]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_INIT", hide_env_values = true)]
+    #[arg(long, value_name = "PATH", env = own::INIT, hide_env_values = true)]
     pub(crate) init: Option<PathBuf>,
     /// The guest kernel, if the Boxfile names none: "lean", "krunfw", a libkrunfw.so.5 or an ELF kernel
     /// [default: the libkrunfw of `boxbuild setup`, else libkrunfw.so.5 among the system's libraries]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_KERNEL", hide_env_values = true)]
+    #[arg(long, value_name = "PATH", env = own::KERNEL, hide_env_values = true)]
     pub(crate) kernel: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreOption,
@@ -68,7 +69,7 @@ pub(crate) struct StoreOption {
 pub(crate) struct RegistryOptions {
     /// The configuration of registries: mirrors, plain http, certificates
     /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
-    #[arg(long, value_name = "PATH", env = "BOXBUILD_REGISTRIES", hide_env_values = true)]
+    #[arg(long, value_name = "PATH", env = own::REGISTRIES, hide_env_values = true)]
     pub(crate) registry_config: Option<PathBuf>,
 }
 

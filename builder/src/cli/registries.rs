@@ -10,11 +10,11 @@ use box_image::secrets::asterisks;
 use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
 use download::{NetworkOptions, Retry, RetryObserver};
 use host_fs::read::{Links, ReadError, read_file};
-use host_fs::{FileError, absolute_path, own};
+use host_fs::{FileError, own};
 use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};
 
 use super::failure::{Failure, chain};
-use super::locate::{config_home, path};
+use super::locate::path;
 use super::options::RegistryOptions;
 use super::progress::Progress;
 use super::terminal;
@@ -29,7 +29,7 @@ pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registr
     Ok(Registry::new(Options {
         config,
         config_file,
-        auth_files: auth_files(),
+        auth_files: own::credentials(|name| env::var_os(name)).into_iter().map(|it| it.0).collect(),
         helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
         notices: (!as_json).then(notices),
         network: network(as_json),
@@ -53,7 +53,7 @@ pub(crate) fn network(as_json: bool) -> NetworkOptions {
     NetworkOptions {
         proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
         // Trusted certificates, instead of the system's.
-        roots: path("SSL_CERT_FILE"),
+        roots: path(own::CERTIFICATES),
         progress: Some(Arc::new(move |it| progress.tell(it))),
         retry: Some(RetryObserver::new(move |it| {
             if !as_json {
@@ -113,19 +113,6 @@ fn shown_error(file: &Path, mut text: String, error: ConfigError) -> Failure {
     let found = Diagnostic::new(message, place, "").with_help(help);
     let sources = Sources::single(Source::new(file.display().to_string(), text));
     Failure::diagnostics(ErrorCode::RegistryConfig, &[found], &sources)
-}
-
-/// Returns the files that may have credentials, in the order in which they are searched: podman's,
-/// then docker's.
-fn auth_files() -> Vec<PathBuf> {
-    let docker = path("DOCKER_CONFIG").or_else(|| path("HOME").map(|home| home.join(".docker")));
-    let files = [
-        path("REGISTRY_AUTH_FILE"),
-        absolute_path(env::var_os("XDG_RUNTIME_DIR")).map(|it| it.join("containers/auth.json")),
-        config_home().map(|it| it.join("containers/auth.json")),
-        docker.map(|it| it.join("config.json")),
-    ];
-    files.into_iter().flatten().collect()
 }
 
 fn text(name: &str) -> Option<String> {

@@ -7,18 +7,16 @@
 //! messages. The search ends at the home directory, at `/` and where another file system is mounted.
 
 use std::env;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use box_image::text::shell_path;
 use boxbuild::project::{self, Checkout, NAMES, Project};
-use host_fs::known::Known;
 use host_fs::trust::Trusted;
 use host_fs::upward::Search;
 
 use super::failure::{Failure, chain};
-use super::{locate, terminal};
+use super::terminal;
 
 /// Returns the Boxfile to use: as named, or the nearest.
 pub(crate) fn boxfile(named: Option<&Path>) -> Result<PathBuf, Failure> {
@@ -50,21 +48,7 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
 
 /// Returns where the searches for a Boxfile and for its checkout end.
 pub(super) fn search() -> Search {
-    let trusted = trusted();
-    let home = locate::path("HOME").into_iter();
-    let homes = Known::of(home.chain(homes(&trusted.users)));
-    Search { homes, trusted }
-}
-
-/// Returns the homes of users, as passwd(5) has them: `HOME` may be another user's, or none.
-fn homes(users: &[u32]) -> Vec<PathBuf> {
-    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let of_users = fields.filter_map(|fields| {
-        let (user, home) = (fields.get(2)?.parse().ok()?, fields.get(5)?);
-        (users.contains(&user) && home.starts_with('/')).then(|| PathBuf::from(home))
-    });
-    of_users.collect()
+    Search::of_user(|name| env::var_os(name))
 }
 
 /// Finds the nearest Boxfile, and says so where it is not in this directory.
@@ -132,13 +116,7 @@ fn above(start: &Path, search: &Search) -> Option<PathBuf> {
 /// Returns whose files are used where they are found: this user's, root's, and those of the one who
 /// became root with sudo.
 pub(super) fn trusted() -> Trusted {
-    let mut trusted = Trusted::this_user();
-    let sudo = |name| env::var(name).ok().and_then(|id| id.parse::<u32>().ok());
-    if trusted.users.iter().all(|user| *user == 0) {
-        trusted.users.extend(sudo("SUDO_UID"));
-        trusted.groups.extend(sudo("SUDO_GID"));
-    }
-    trusted
+    Trusted::of_user(|name| env::var_os(name))
 }
 
 /// Returns why a file is not used only because it is there.
@@ -149,7 +127,10 @@ pub(super) fn distrust(file: &Path, trusted: &Trusted) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
+
+    use host_fs::known::Known;
 
     use super::*;
 

@@ -1,18 +1,119 @@
-//! The directories that boxbuild has among a user's files. boxlaunch knows them, too: no box may write there.
+//! What boxbuild has among a user's files, and which of the user's files decide what it builds. boxlaunch knows them, too: no
+//! box may write there.
+//!
+//! The variables that name them are named here and nowhere else.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::{named_path, user_directory};
+use crate::{absolute_path, named_path, user_directory};
 
-/// The name of each of them in the user's directory for such files.
+/// The variable that names the directory of the store.
+pub const STORE: &str = "BOXBUILD_STORE";
+/// The variable that names the init.
+pub const INIT: &str = "BOXBUILD_INIT";
+/// The variable that names the guest kernel, by a path or by a word.
+pub const KERNEL: &str = "BOXBUILD_KERNEL";
+/// The variable that names the configuration of registries.
+pub const REGISTRIES: &str = "BOXBUILD_REGISTRIES";
+/// The variable that names the certificates to trust, as OpenSSL has it.
+pub const CERTIFICATES: &str = "SSL_CERT_FILE";
+/// The variable that names the credentials of registries, as podman has it.
+pub const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
+/// The variable that names the directory of docker's configuration, which has credentials.
+pub const DOCKER: &str = "DOCKER_CONFIG";
+
+/// All variables that decide where what this module finds is.
+pub const VARIABLES: [&str; 12] = [
+    STORE,
+    INIT,
+    KERNEL,
+    REGISTRIES,
+    CERTIFICATES,
+    AUTH_FILE,
+    DOCKER,
+    "HOME",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// The name of each directory of boxbuild's in the user's directory for such files.
 const NAME: &str = "boxbuild";
+
+/// What a user's file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It is the first process of boxes.
+    Init,
+    /// It is the kernel of boxes, unless the path is a word for one.
+    Kernel,
+    /// It says how registries are asked.
+    Registries,
+    /// It says which servers are who they say they are.
+    Certificates,
+    /// It has credentials for registries.
+    Credentials,
+}
+
+/// A user's file that decides what boxbuild builds, or with which rights. It need not be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnFile {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The variable that names it, unless it is where such a file is by default.
+    pub named_by: Option<&'static str>,
+}
+
+/// Returns all such files that variables name, and the credentials that are where docker and podman have them, by a function
+/// that returns a variable's value.
+pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
+    let named = [
+        (Purpose::Init, INIT),
+        (Purpose::Kernel, KERNEL),
+        (Purpose::Registries, REGISTRIES),
+        (Purpose::Certificates, CERTIFICATES),
+    ];
+    let file = |(purpose, name)| {
+        let path = named_path(variable(name))?;
+        Some(OwnFile { purpose, path, named_by: Some(name) })
+    };
+    let credentials = credentials(&variable).into_iter().map(|(path, named_by)| OwnFile {
+        purpose: Purpose::Credentials,
+        path,
+        named_by,
+    });
+    named.into_iter().filter_map(file).chain(credentials).collect()
+}
+
+/// Returns the files that may have credentials, in the order in which they are searched: podman's, then docker's; each with the
+/// variable that names it, if one does.
+pub fn credentials(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Vec<(PathBuf, Option<&'static str>)> {
+    let path = |name| named_path(variable(name));
+    let runtime = absolute_path(variable("XDG_RUNTIME_DIR"));
+    let podman = [runtime, user_directory("XDG_CONFIG_HOME", ".config", &variable)];
+    let podman = podman.into_iter().flatten().map(|it| (it.join("containers/auth.json"), None));
+    let of_home = || path("HOME").map(|home| (home.join(".docker"), None));
+    let docker = path(DOCKER).map(|it| (it, Some(DOCKER))).or_else(of_home);
+    let docker = docker.map(|(directory, named_by)| (directory.join("config.json"), named_by));
+    path(AUTH_FILE)
+        .map(|it| (it, Some(AUTH_FILE)))
+        .into_iter()
+        .chain(podman)
+        .chain(docker)
+        .collect()
+}
 
 /// Returns the directory of the store, by a function that returns a variable's value: `$BOXBUILD_STORE`, else the one of the
 /// user's caches.
 pub fn store(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_CACHE_HOME", ".cache", &variable);
-    named_path(variable("BOXBUILD_STORE")).or_else(|| Some(users()?.join(NAME)))
+    named_path(variable(STORE)).or_else(|| Some(users()?.join(NAME)))
 }
 
 /// Returns the directory of the user's configuration, with `registries.toml`.
@@ -49,5 +150,57 @@ mod tests {
         assert_eq!(configuration(home), Some("/h/.config/boxbuild".into()));
         assert_eq!(data(home), Some("/h/.local/share/boxbuild".into()));
         assert_eq!(store(with(&[])), None);
+    }
+
+    #[test]
+    fn a_file_is_named_by_its_variable_or_is_where_others_have_it() {
+        let found = |set: &'static [(&str, &str)]| {
+            let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+            let show = |OwnFile { purpose, path, named_by }| {
+                format!("{purpose:?} {} {}", path.display(), named_by.unwrap_or("-"))
+            };
+            files(value).into_iter().map(show).collect::<Vec<_>>()
+        };
+        let named = found(&[
+            (INIT, "i"),
+            (KERNEL, "k"),
+            (REGISTRIES, "r"),
+            (CERTIFICATES, "c"),
+            (AUTH_FILE, "a"),
+            (DOCKER, "d"),
+            ("XDG_RUNTIME_DIR", "/run"),
+            ("XDG_CONFIG_HOME", "/e"),
+        ]);
+        let expected = [
+            "Init i BOXBUILD_INIT",
+            "Kernel k BOXBUILD_KERNEL",
+            "Registries r BOXBUILD_REGISTRIES",
+            "Certificates c SSL_CERT_FILE",
+            "Credentials a REGISTRY_AUTH_FILE",
+            "Credentials /run/containers/auth.json -",
+            "Credentials /e/containers/auth.json -",
+            "Credentials d/config.json DOCKER_CONFIG",
+        ];
+        assert_eq!(named, expected);
+        let of_home = found(&[("HOME", "/h"), ("XDG_RUNTIME_DIR", "relative"), (INIT, "")]);
+        let expected = ["/h/.config/containers/auth.json", "/h/.docker/config.json"];
+        assert_eq!(of_home, expected.map(|it| format!("Credentials {it} -")));
+        assert!(found(&[]).is_empty());
+    }
+
+    /// A variable that is not listed could hide a secret from its reader, or be taken away from this module.
+    #[test]
+    fn every_variable_is_listed() {
+        let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let none = |name: &str| {
+            asked.borrow_mut().insert(name.to_owned());
+            None
+        };
+        files(none);
+        store(none);
+        configuration(none);
+        data(none);
+        let listed = VARIABLES.map(str::to_owned);
+        assert_eq!(asked.into_inner(), listed.into_iter().collect());
     }
 }

@@ -3,6 +3,7 @@
 //! A file that is found, and that nobody named, must not come from a stranger: whoever can write to its
 //! directory can replace it. git's `safe.directory` is there for the same reason.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
@@ -53,6 +54,17 @@ impl Trusted {
     /// could change this program itself.
     pub fn this_user() -> Self {
         Self { users: vec![0, geteuid().as_raw()], groups: vec![0, getegid().as_raw()] }
+    }
+
+    /// Trusts also the one who became root with sudo, by a function that returns a variable's value.
+    pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let mut trusted = Self::this_user();
+        let sudo = |name| variable(name)?.to_str()?.parse::<u32>().ok();
+        if trusted.users.iter().all(|user| *user == 0) {
+            trusted.users.extend(sudo("SUDO_UID"));
+            trusted.groups.extend(sudo("SUDO_GID"));
+        }
+        trusted
     }
 
     /// Returns somebody else who can change a file or replace it, where symbolic links to it are part

@@ -1,10 +1,12 @@
 //! The directories above one: where something is looked for that nobody named.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::known::Known;
+use crate::named_path;
 use crate::trust::{Stranger, Trusted};
 
 /// The names that a repository has in its uppermost directory: of git, which makes a file of it in worktrees and submodules, of
@@ -32,6 +34,14 @@ pub enum Repository {
 }
 
 impl Search {
+    /// Returns the search of this user, by a function that returns a variable's value: it ends at their home, and at that of
+    /// each user whose files are used.
+    pub fn of_user(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let trusted = Trusted::of_user(&variable);
+        let home = named_path(variable("HOME")).into_iter();
+        Self { homes: Known::of(home.chain(homes(&trusted.users))), trusted }
+    }
+
     /// Returns the directories above one without links, the nearest first: those of the same file system, up to a home
     /// directory or `/`.
     pub fn above<'p>(&self, start: &'p Path) -> impl Iterator<Item = &'p Path> {
@@ -78,6 +88,17 @@ impl Search {
             Err(error) => Some(error.to_string()),
         })
     }
+}
+
+/// Returns the homes of users, as passwd(5) has them: `HOME` may be another user's, or none.
+fn homes(users: &[u32]) -> Vec<PathBuf> {
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let of_users = fields.filter_map(|fields| {
+        let (user, home) = (fields.get(2)?.parse().ok()?, fields.get(5)?);
+        (users.contains(&user) && home.starts_with('/')).then(|| PathBuf::from(home))
+    });
+    of_users.collect()
 }
 
 fn reason(stranger: Stranger) -> String {
@@ -139,6 +160,18 @@ mod tests {
             };
             assert_eq!(why, "it is a home directory");
         }
+    }
+
+    #[test]
+    fn the_search_of_a_user_ends_at_each_of_their_homes() {
+        let (_root, at, _) = scene();
+        let home = at.join("a");
+        let search = Search::of_user(|name| (name == "HOME").then(|| home.clone().into()));
+        assert!(search.is_home(&home) && !search.is_home(&at.join("a/b")));
+        let own = rustix::process::geteuid().as_raw();
+        assert!(search.trusted.users.contains(&own));
+        let accounts = homes(&[own]);
+        assert!(accounts.iter().filter(|it| it.exists()).all(|it| search.is_home(it)));
     }
 
     #[test]

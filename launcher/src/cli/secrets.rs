@@ -18,6 +18,7 @@ use box_image::rules::{VARIABLE_FORM, is_variable};
 use box_image::wire::{MAX_SECRET, Secret, SecretError, check_secret};
 use box_image::{RunPlan, SecretDelivery, SecretPlan};
 use boxlaunch::LaunchError;
+use host_fs::own;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl;
@@ -37,19 +38,13 @@ const FILE: &str = "BOXLAUNCH_SECRETS";
 /// The form of `--secret`.
 const FORM: &str = "write NAME=env:VARIABLE, NAME=file:PATH or NAME=-";
 
-/// The variables that this program reads itself.
-const OWN: [&str; 10] = [
-    "BOXBUILD_STORE",
-    "BOXLAUNCH_STATE",
-    FILE,
-    "HOME",
-    "PATH",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "XDG_RUNTIME_DIR",
-    "XDG_STATE_HOME",
-];
+/// The variables that this program reads itself, beside those of [`own`].
+const OWN: [&str; 4] = ["BOXLAUNCH_STATE", FILE, "PATH", "XDG_STATE_HOME"];
+
+/// Returns whether this program reads a variable itself.
+fn is_own(variable: &str) -> bool {
+    OWN.contains(&variable) || own::VARIABLES.contains(&variable)
+}
 
 /// A secret of the command line: `NAME=SOURCE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +72,7 @@ impl GivenSecret {
             return Err(malformed(text, &format!("a secret's name {VARIABLE_FORM}")));
         }
         let source = match source.split_once(':') {
-            Some(("env", variable)) if OWN.contains(&variable) => {
+            Some(("env", variable)) if is_own(variable) => {
                 return Err(needed(name, variable));
             }
             Some(("env", variable)) if is_variable(variable) => Source::Variable(variable.into()),
