@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io;
-use std::iter;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use box_image::wire::{self, Mount, Mounts};
 use box_image::{Access, NetworkMode, Scope};
 use host_fs::kernel;
-use host_fs::known::Known;
+use host_fs::known::{Known, places};
+use host_fs::way::Way;
+use rustix::fs::fstat;
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -19,9 +20,13 @@ use crate::jail::shares::{Shared, sources};
 pub const SHARE: &str = "share";
 
 /// A directory of the host in components.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// It is open from the first look at it until the machine has it: whoever exchanges it meanwhile, or a directory around it,
+/// does not change which one is looked at, and the machine's process serves no other one.
+#[derive(Debug, Clone)]
 pub struct Share {
     pub(crate) directory: Shared,
+    way: Arc<Way>,
     guest: String,
     scope: Scope,
 }
@@ -37,25 +42,23 @@ impl Share {
         access: Access,
         scope: Scope,
     ) -> Result<Self, LaunchError> {
-        let find = || -> io::Result<Shared> {
-            let real = fs::canonicalize(path)?;
-            let found = fs::metadata(&real)?;
-            if !found.is_dir() {
-                return Err(io::ErrorKind::NotADirectory.into());
-            }
-            if let Some(place) = kernel::around_or_below(&real)? {
+        let find = || -> io::Result<(Way, Shared)> {
+            let way = Way::of(path)?;
+            let found = fstat(way.open())?;
+            if let Some(place) = kernel::around_or_below(way.path())? {
                 return Err(kernel::no_files(&place));
             }
-            Ok(Shared {
-                path: real,
-                identity: (found.dev(), found.ino()),
-                owner: (found.uid(), found.gid()),
+            let shared = Shared {
+                path: way.path().to_owned(),
+                identity: way.identity()?.numbers(),
+                owner: (found.st_uid, found.st_gid),
                 is_writable: access == Access::ReadWrite,
                 kept: Vec::new(),
-            })
+            };
+            Ok((way, shared))
         };
-        let directory = find().map_err(LaunchError::file(SHARE, path))?;
-        Ok(Self { directory, guest: guest.to_owned(), scope })
+        let (way, directory) = find().map_err(LaunchError::file(SHARE, path))?;
+        Ok(Self { directory, way: Arc::new(way), guest: guest.to_owned(), scope })
     }
 
     /// Returns whether the components may write to it.
@@ -101,17 +104,17 @@ impl Share {
     }
 
     /// Returns whether the directory is at a path, or above it, whatever path leads to either: so is one that is mounted in
-    /// the directory.
+    /// the directory. Whoever writes to a link on the way to something decides what that is, too.
     pub fn has(&self, path: &Path) -> bool {
-        let Some(path) = real(path) else { return false };
+        let Ok(own) = self.way.identity() else { return true };
         let mounted = kernel::mounted_below(self.host()).unwrap_or_default();
-        let seen = iter::once(self.host().to_owned()).chain(mounted);
-        Known::of(seen).around(&path).is_some()
+        let seen = Known::of(mounted).and(self.host(), own);
+        places(path).iter().any(|it| seen.around(it).is_some())
     }
 
     /// Returns whether the directory is another one, or in it, whatever path leads to either.
     pub fn is_in(&self, path: &Path) -> bool {
-        Known::of([path.to_owned()]).around(self.host()).is_some()
+        self.way.is_in(&Known::of([path.to_owned()]))
     }
 
     /// Counts the files below a directory, up to `most` and one more. What cannot be read is not there.
@@ -130,12 +133,6 @@ impl Share {
         }
         found
     }
-}
-
-/// Returns a path without links; the end of it may not be there yet.
-fn real(path: &Path) -> Option<PathBuf> {
-    let real = |it: &Path| Some(fs::canonicalize(it).ok()?.join(path.strip_prefix(it).ok()?));
-    path.ancestors().find_map(real)
 }
 
 /// A directory of the host in a box.
@@ -243,6 +240,41 @@ mod tests {
         assert!(!share.has(&at("none")) && !share.is_in(&at("none")));
         assert!(share.is_in(dir.path()) && share.is_in(&at("shared")));
         assert!(!share.is_in(&at("shared/none")));
+    }
+
+    /// As a box can do that has the directory around it to write to.
+    #[test]
+    fn what_was_opened_is_what_is_looked_at_and_served() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for path in ["outer/a/b", "kept"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        let share = Share::new(&at("outer/a/b"), "/a", Access::ReadWrite, Scope::Both).unwrap();
+        fs::rename(at("outer/a"), at("outer/moved")).unwrap();
+        fs::create_dir_all(at("outer/a/b")).unwrap();
+        assert!(share.is_in(&at("outer/moved")) && share.has(&at("outer/moved/b/none")));
+        assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
+        let refused = |shares: &[Shared]| crate::jail::shares::open(shares).unwrap_err();
+        let error = refused(&directories(&[share.clone()]));
+        assert!(error.ends_with("another directory is at its place now"), "{error}");
+        fs::remove_dir_all(at("outer/a")).unwrap();
+        std::os::unix::fs::symlink("moved", at("outer/a")).unwrap();
+        let error = refused(&directories(&[share]));
+        assert!(error.contains("cannot be shared: Not a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_link_on_the_way_to_a_path_counts_as_the_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::create_dir_all(at("shared/x")).unwrap();
+        fs::create_dir(at("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", at("shared/link")).unwrap();
+        let share = Share::new(&at("shared"), "/a", Access::ReadWrite, Scope::Both).unwrap();
+        assert!(share.has(&at("shared/link/file")));
+        assert!(!share.has(&at("elsewhere/file")));
+        assert!(!share.has(&at("shared/../elsewhere/file")));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use box_image::wire::MountSource;
+use host_fs::way::Way;
 use nix::errno::Errno;
 use nix::libc;
 use rustix::fs::{OFlags, ResolveFlags, openat2};
@@ -64,12 +65,14 @@ pub(crate) fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
 }
 
 impl Shared {
-    /// Opens the directory again, by its path, and returns a mount of it that is nowhere yet.
+    /// Opens the directory again, name by name, and returns a mount of it that is nowhere yet. A handle of the supervisor's
+    /// would be one of another mount namespace, of which nothing can be copied here.
     ///
     /// # Errors
-    /// The kernel's, and where another directory is there now.
+    /// The kernel's, and where another directory is there now: the supervisor has the one open that it means, so that no other
+    /// one has its number.
     fn copy(&self) -> io::Result<OwnedFd> {
-        let opened: File = directory(&self.path)?;
+        let opened = File::from(Way::to(&self.path)?.into_open());
         if identity(&opened.metadata()?) != self.identity {
             return Err(io::Error::other("another directory is at its place now"));
         }
@@ -115,7 +118,7 @@ fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<Owne
 ///
 /// # Errors
 /// The first that cannot be served, and why.
-pub(super) fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, String> {
+pub(crate) fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, String> {
     let open = |share: &Shared| {
         share.copy().map_err(|error| format!("{} cannot be shared: {error}", share.path.display()))
     };
