@@ -17,7 +17,7 @@ mod task;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use box_image::wire::{
 };
 use box_image::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
+use host_fs::named::Place;
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
 
@@ -162,8 +163,8 @@ pub struct Terms {
     pub ends_with_agent: bool,
     /// How long its programs may take to end then, or after a signal.
     pub grace: Duration,
-    /// The file for the result of its task, if there is one.
-    pub result: Option<PathBuf>,
+    /// The place for the result of its task, if there is one.
+    pub result: Option<Arc<Place>>,
 }
 
 /// Serves a box.

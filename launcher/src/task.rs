@@ -1,11 +1,11 @@
 //! The task of a run, as the host keeps it.
 
-use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 
 use box_image::{TaskPlan, TaskStatus};
+use host_fs::named::Place;
 use host_fs::publish::FileDraft;
+use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -59,35 +59,95 @@ impl Task {
 /// The mode of a result's file, from which the umask takes.
 const RESULT_FILE_MODE: u32 = 0o666;
 
-/// Checks that a result can be written to a path: that nothing is there but a file, which it replaces. A link may be one of
+/// Checks that a result can be written to a place: that nothing is there but a file, which it replaces. A link may be one of
 /// `/dev`.
 ///
 /// # Errors
 /// [`LaunchError::ResultPlace`], and when the directory cannot be written to.
-pub fn check_result_place(path: &Path) -> Result<(), LaunchError> {
-    if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
-        return Err(LaunchError::ResultPlace(path.to_owned()));
+pub fn check_result_place(place: &Place) -> Result<(), LaunchError> {
+    let found = statat(place.directory(), place.name(), AtFlags::SYMLINK_NOFOLLOW);
+    if found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) != FileType::RegularFile) {
+        return Err(LaunchError::ResultPlace(place.path().to_owned()));
     }
-    FileDraft::beside(path, RESULT_FILE_MODE).map(drop).map_err(LaunchError::file("write", path))
+    let draft = FileDraft::at(place, RESULT_FILE_MODE);
+    draft.map(drop).map_err(LaunchError::file("write", place.path()))
 }
 
 /// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
 ///
 /// # Errors
 /// The file's.
-pub fn write_result(path: &Path, result: &[u8]) -> Result<(), LaunchError> {
+pub fn write_result(place: &Place, result: &[u8]) -> Result<(), LaunchError> {
     if result.is_empty() {
-        return absent(path, |path| fs::remove_file(path));
+        let remove = || unlinkat(place.directory(), place.name(), AtFlags::empty());
+        return absent(place.path(), |_| Ok(remove()?));
     }
     let write = || {
-        let draft = FileDraft::beside(path, RESULT_FILE_MODE)?;
+        let draft = FileDraft::at(place, RESULT_FILE_MODE)?;
         draft.file().write_all(result)?;
-        draft.finish_over(path)
+        draft.finish_at(place)
     };
-    write().map_err(LaunchError::file("write", path))
+    write().map_err(LaunchError::file("write", place.path()))
 }
 
 /// Returns the seconds since 1970.
 pub(crate) fn now() -> u64 {
     since_epoch() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+
+    use host_fs::upward::Search;
+
+    use super::*;
+
+    fn place(path: &Path) -> Place {
+        Place::of_new(path, &Search::of_user(|_| None)).unwrap()
+    }
+
+    /// As a box can do while it runs that has the directory to write to.
+    #[test]
+    fn a_result_is_written_where_its_place_was_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let at = |path: &str| real.join(path);
+        fs::create_dir_all(at("share/out")).unwrap();
+        fs::create_dir(at("keys")).unwrap();
+        fs::write(at("keys/result.json"), "key").unwrap();
+        let place = place(&at("share/out/result.json"));
+        check_result_place(&place).unwrap();
+        fs::rename(at("share/out"), at("share/moved")).unwrap();
+        symlink("../keys", at("share/out")).unwrap();
+        let found = || {
+            let read = |path: &str| fs::read_to_string(at(path)).ok();
+            (read("share/moved/result.json"), read("keys/result.json"))
+        };
+        let key = || Some("key".to_owned());
+        write_result(&place, b"1").unwrap();
+        assert_eq!(found(), (Some("1".into()), key()));
+        write_result(&place, b"2").unwrap();
+        assert_eq!(found(), (Some("2".into()), key()));
+        for _ in 0..2 {
+            write_result(&place, b"").unwrap();
+            assert_eq!(found(), (None, key()));
+        }
+        assert_eq!(fs::read_dir(at("share/moved")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_but_a_file_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::write(at("file"), "").unwrap();
+        symlink("file", at("link")).unwrap();
+        let refused = |path: PathBuf| check_result_place(&place(&path)).is_err();
+        assert!(!refused(at("file")) && !refused(at("none")));
+        for other in [at("link"), dir.path().to_owned(), "/dev/null".into(), "/dev/stdout".into()] {
+            assert!(refused(other.clone()), "{}", other.display());
+        }
+    }
 }

@@ -3,14 +3,12 @@
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use box_image::text::shell_word;
-use host_fs::known::Known;
-use host_fs::named::{self, NamedError};
-use host_fs::trust::Trusted;
+use boxlaunch::LaunchError;
+use host_fs::named::{self, NamedError, Place};
 use host_fs::upward::Search;
-use nix::unistd::{User, geteuid};
 
 use super::error::{CommandError, usage};
 
@@ -25,6 +23,21 @@ pub(super) fn open(
 ) -> Result<File, CommandError> {
     named::open(path, &search()).map_err(|error| match error {
         NamedError::Io(error) => failed(error),
+        error @ NamedError::Leads { .. } => leads(&error),
+    })
+}
+
+/// Finds the place of an option's file that is to be written: it stays there, whatever a box that runs exchanges on the way to it.
+/// The links on the way are treated as those of [`open`]. `action` is for the error.
+///
+/// # Errors
+/// The link's, or the operating system's.
+pub(super) fn place(path: &Path, action: &'static str) -> Result<Place, CommandError> {
+    Place::of_new(path, &search()).map_err(|error| match error {
+        NamedError::Io(error) => {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+            LaunchError::file(action, path)(error).into()
+        }
         error @ NamedError::Leads { .. } => leads(&error),
     })
 }
@@ -55,10 +68,7 @@ fn leads(error: &NamedError) -> CommandError {
 
 /// Returns how checkouts are found.
 fn search() -> Search {
-    let home = env::var_os("HOME").map(PathBuf::from);
-    let account = User::from_uid(geteuid()).ok().flatten().map(|it| it.dir);
-    let homes = Known::of(home.into_iter().chain(account));
-    Search { homes, trusted: Trusted::this_user() }
+    Search::of_user(|name| env::var_os(name))
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ mod serve;
 mod volumes;
 
 use std::fs::File;
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -32,7 +30,8 @@ use boxlaunch::variables::GivenVariable;
 use boxlaunch::verify::Trust;
 use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
-use nix::fcntl::OFlag;
+use host_fs::named::Place;
+use rustix::fs::{Mode, OFlags, openat};
 
 use super::command::component;
 use super::error::CommandError;
@@ -42,7 +41,7 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, kept, memory, secrets, shares, task};
+use super::{detach, emulated, given_file, kept, memory, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -90,6 +89,7 @@ fn boot(
     let Checked { component, env, given: variables } = checked(args, &opened)?;
     let task = task::given(args)?;
     let result = task::result_place(args, opened.plan())?;
+    let console = console_place(args)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
     shares::look_for_large(&shares, terminal::notice);
@@ -120,7 +120,7 @@ fn boot(
     record.task = task.as_ref().map(Task::new).or(record.task);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     // The file of a former run is not to pass for this one's.
-    result.iter().try_for_each(|path| boxlaunch::task::write_result(path, &[]))?;
+    result.iter().try_for_each(|it| boxlaunch::task::write_result(it, &[]))?;
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
@@ -143,7 +143,7 @@ fn boot(
             published: args.published.clone(),
             task,
             agent_socket: entry.record.agent_socket.clone(),
-            console: args.console.as_deref().map(create_console).transpose()?,
+            console: console.as_ref().map(create_console).transpose()?,
             logs: entry.logs(opened.plan().logs)?,
             agent_output: &mut agent_output,
             signals,
@@ -265,36 +265,72 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
     }
 }
 
-fn create_console(path: &Path) -> Result<File, LaunchError> {
-    let make = || -> io::Result<File> {
-        // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
-        // pauses.
-        let mut flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-        // An earlier box may have made a link of it, in a directory that it could write to. `/dev/stdout` is root's.
-        if !path.starts_with("/dev") {
-            flags |= OFlag::O_NOFOLLOW;
-        }
-        let mut options = File::options();
-        options.write(true).create(true).truncate(true).mode(0o600).custom_flags(flags.bits());
-        options.open(path)
-    };
-    make().map_err(|source| LaunchError::File {
-        action: "write the console to",
-        path: path.to_owned(),
-        source,
-    })
+/// The action of an error of the console's file.
+const WRITE_CONSOLE: &str = "write the console to";
+
+/// Returns where the console is to be written.
+fn console_place(args: &RunArgs) -> Result<Option<Place>, CommandError> {
+    args.console.as_deref().map(|it| given_file::place(it, WRITE_CONSOLE)).transpose()
+}
+
+fn create_console(place: &Place) -> Result<File, LaunchError> {
+    // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
+    // pauses.
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    // An earlier box may have made a link of it, in a directory that it could write to. `/dev/stdout` is the kernel's.
+    if !place.is_kernels() {
+        flags |= OFlags::NOFOLLOW;
+    }
+    flags |= OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    let opened = openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR);
+    let failed = LaunchError::file(WRITE_CONSOLE, place.path());
+    opened.map(File::from).map_err(|error| failed(error.into()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    fn console(path: &Path) -> Result<File, LaunchError> {
+        create_console(&given_file::place(path, WRITE_CONSOLE).unwrap())
+    }
 
     #[test]
     fn a_console_that_is_a_pipe_without_a_reader_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let LaunchError::File { source, .. } = create_console(&pipe).unwrap_err() else { panic!() };
+        let LaunchError::File { source, .. } = console(&pipe).unwrap_err() else { panic!() };
         assert_eq!(source.raw_os_error(), Some(nix::errno::Errno::ENXIO as i32));
+    }
+
+    #[test]
+    fn no_link_leads_the_console_to_another_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        for path in ["share/out", "keys"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at("keys/file"), "key").unwrap();
+        symlink("../keys/file", at("share/link")).unwrap();
+        console(&at("share/link")).unwrap_err();
+        let place = given_file::place(&at("share/out/file"), WRITE_CONSOLE).unwrap();
+        fs::rename(at("share/out"), at("share/moved")).unwrap();
+        symlink("../keys", at("share/out")).unwrap();
+        create_console(&place).unwrap();
+        assert!(at("share/moved/file").exists());
+        let error = given_file::place(&at("share/out/file"), WRITE_CONSOLE).unwrap_err().text();
+        assert!(error.contains("share/out is a link that leads to "), "{error}");
+        assert_eq!(fs::read_to_string(at("keys/file")).unwrap(), "key");
+        // `/dev/stdout` is such a link.
+        let open = File::create(at("keys/other")).unwrap();
+        let link = format!("/proc/self/fd/{}", open.as_raw_fd());
+        console(Path::new(&link)).unwrap().write_all(b"console").unwrap();
+        assert_eq!(fs::read_to_string(at("keys/other")).unwrap(), "console");
     }
 }

@@ -1,14 +1,14 @@
 //! Tasks: `boxlaunch run --task`, and `boxlaunch task`.
 
 use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use box_image::task::TaskError;
 use box_image::text::shown;
 use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::Boxes;
 use boxlaunch::task::{EndedTask, Task};
+use host_fs::named::Place;
 use host_fs::read::{ReadError, read_open};
 use serde_json::json;
 
@@ -106,14 +106,14 @@ pub(super) fn given(args: &RunArgs) -> Result<Option<TaskPlan>, CommandError> {
     })
 }
 
-/// Returns where a result is asked for, absolute, after it was found that there is room.
+/// Returns where a result is asked for, after it was found that there is room.
 ///
 /// # Errors
 /// When the box has no task, or the directory cannot be written to.
 pub(super) fn result_place(
     args: &RunArgs,
     plan: &RunPlan,
-) -> Result<Option<PathBuf>, CommandError> {
+) -> Result<Option<Arc<Place>>, CommandError> {
     let Some(path) = &args.result else { return Ok(None) };
     if path.as_os_str() == "-" {
         let help = "name a file; `boxlaunch task NAME --result` prints the result later";
@@ -123,10 +123,9 @@ pub(super) fn result_place(
         let help = "give it one: `--task FILE`, or `task` in the Boxfile";
         return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
     }
-    let path =
-        std::path::absolute(path).map_err(LaunchError::system("find the current directory"))?;
-    boxlaunch::task::check_result_place(&path)?;
-    Ok(Some(path))
+    let place = given_file::place(path, "write")?;
+    boxlaunch::task::check_result_place(&place)?;
+    Ok(Some(Arc::new(place)))
 }
 
 /// Returns the exit code of a run whose agent has ended with this status, and why its task has failed.

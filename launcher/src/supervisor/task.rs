@@ -44,7 +44,7 @@ impl Supervisor {
         let Some(task) = &mut self.entry.record.task else { return (None, Ok(())) };
         task.lose();
         let task = task.clone();
-        let written = self.terms.result.as_deref().map(|path| write_result(path, &result));
+        let written = self.terms.result.as_deref().map(|place| write_result(place, &result));
         let kept = self.entry.keep_result(&result);
         (Some(EndedTask { task, result }), written.unwrap_or(Ok(())).and(kept))
     }

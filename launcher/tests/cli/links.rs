@@ -32,4 +32,13 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
     assert_eq!(refused(&plain, &["--env-file", &link]), expected);
     assert_eq!(refused(&plain, &["--task", &link]), expected);
     assert_eq!(refused(&secretive, &["--secret", &secret]), expected);
+    // A link on the way to a file that is to be written.
+    symlink("..", home.path().join("project/out")).unwrap();
+    let task = home.path().join("task.json").display().to_string();
+    fs::write(&task, r#"{"id":"1","type":"x","description":"x"}"#).unwrap();
+    let written = home.path().join("project/out/key").display().to_string();
+    let expected = expected.replace("project/link is", "project/out is");
+    assert_eq!(refused(&plain, &["--task", &task, "--result", &written]), expected);
+    assert_eq!(refused(&plain, &["--console", &written]), expected);
+    assert_eq!(fs::read_to_string(home.path().join("key")).unwrap(), "canary");
 }

@@ -1,6 +1,7 @@
 //! A box that has started: what it is for, how it is stopped, and what is said of it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,7 @@ use boxlaunch::signals::StopSignals;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use boxlaunch::task::EndedTask;
 use error_report::Problem;
+use host_fs::named::Place;
 use serde_json::json;
 
 use super::options::{BudgetPolicy, RunArgs};
@@ -60,7 +62,7 @@ pub(super) struct Run<'a> {
     pub(super) signals: &'a StopSignals,
     pub(super) screen: &'a Screen,
     /// Where the result of the task is to be written.
-    pub(super) result: Option<PathBuf>,
+    pub(super) result: Option<Arc<Place>>,
 }
 
 impl Run<'_> {
