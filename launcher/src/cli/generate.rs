@@ -22,6 +22,14 @@ const MANUAL: Manual = Manual {
             "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
             "Where boxbuild keeps what no box is given to write to.",
         ),
+        (
+            "BOXBUILD_INIT, BOXBUILD_KERNEL, BOXBUILD_REGISTRIES, SSL_CERT_FILE",
+            "Which files decide what boxbuild builds: no box is given to write to them.",
+        ),
+        (
+            "REGISTRY_AUTH_FILE, DOCKER_CONFIG",
+            "Where credentials of registries are, which no box is given at all.",
+        ),
         VARIABLES,
     ],
     files: &[

@@ -1,18 +1,22 @@
-//! The directories that boxlaunch and boxbuild trust on this host, and that no share gives to a box.
+//! The directories and files that boxlaunch and boxbuild trust on this host, and that no share gives to a box.
 //!
 //! A box that writes there decides what happens on the host next: which image a name of a registry means, which files of a box
 //! count as verified, what another box finds on its volume. A box that reads in boxlaunch's state sees the logs and the volumes of
 //! others. The store, the configuration and the kernels have nothing that is secret.
+//!
+//! The same is true of single files that variables name, such as the init, and of the credentials of registries, which no box
+//! may read, either.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use box_image::KernelName;
 use box_image::text::shown;
 use boxlaunch::runtime_dir::is_name_of_one;
 use boxlaunch::shares::Share;
-use host_fs::own;
+use host_fs::own::{self, OwnFile, Purpose};
 
 use super::error::{CommandError, usage};
 use super::paths;
@@ -37,6 +41,14 @@ fn kept(state: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Kept> 
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
+/// Returns the user's files that decide what boxbuild builds, by a function that returns a variable's value.
+fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
+    let is_word = |it: &OwnFile| {
+        it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
+    };
+    own::files(variable).into_iter().filter(|it| !is_word(it)).collect()
+}
+
 /// Checks that a box can write neither to itself nor to what the programs trust, and that it reads nothing that other boxes
 /// have left.
 ///
@@ -48,9 +60,10 @@ pub(super) fn check(
     own: &Path,
     state: &Path,
 ) -> Result<(), CommandError> {
-    let kept = kept(state, |name| env::var_os(name));
+    let (kept, files) = (kept(state, |name| env::var_os(name)), files(|name| env::var_os(name)));
     shares.iter().try_for_each(|share| {
         kept.iter().try_for_each(|it| check_kept(share, it))?;
+        files.iter().try_for_each(|it| check_file(share, it))?;
         check_runtime(share, &paths::runtime_base())?;
         check_box(share, own, args.names_digest())
     })
@@ -68,6 +81,28 @@ fn check_kept(share: &Share, kept: &Kept) -> Result<(), CommandError> {
         return Err(refused(share, may, program, &without(path)));
     }
     Ok(())
+}
+
+/// Checks a share for one of the user's files. A box may read it, unless it has credentials.
+fn check_file(share: &Share, file: &OwnFile) -> Result<(), CommandError> {
+    let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
+    if !(share.is_writable() || is_secret) || !share.has(&file.path) {
+        return Ok(());
+    }
+    let (host, may) = (share.host().display(), if share.is_writable() { "change" } else { "read" });
+    let what = match file.purpose {
+        Purpose::Init => "the init that boxbuild puts into boxes",
+        Purpose::Kernel => "the kernel that boxbuild puts into boxes",
+        Purpose::Registries => "how boxbuild asks registries",
+        Purpose::Certificates => "which servers boxbuild trusts",
+        Purpose::Credentials => "the credentials of registries",
+    };
+    let named = file.named_by.map_or_else(String::new, |it| format!(", which {it} names"));
+    let message = format!("the box could {may} in {host} {what}: {}{named}", file.path.display());
+    let elsewhere = file.named_by.map_or_else(String::new, |it| {
+        format!("; or put that file elsewhere, and name its place with {it}")
+    });
+    Err(usage(&message, &(without(&file.path) + &elsewhere)))
 }
 
 /// Checks a share for the directory in which runs make theirs. Others keep things there, too, so that it counts only with what
@@ -128,6 +163,8 @@ pub(super) fn notices(shares: &[Share], state: &Path) -> impl Iterator<Item = St
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use box_image::{Access, Scope};
 
     use super::*;
@@ -175,6 +212,76 @@ mod tests {
         for path in ["project", ".config/nvim", ".local/share/other", ".cache/boxbuilder"] {
             assert_eq!(may(path), (true, true), "{path}");
         }
+    }
+
+    /// Shares the directory of each file, the one around it and another one, to read and to write.
+    #[test]
+    fn no_box_changes_the_files_that_decide_what_is_built_or_reads_credentials() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().join(path);
+        for path in ["work/target", "work/link", "docker", "other", ".docker"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        symlink("../../other/init", at("work/link/init")).unwrap();
+        let may = |path: &str, files: &[OwnFile]| {
+            let is_allowed = |access| {
+                let share = Share::new(&at(path), "/a", access, Scope::Both).unwrap();
+                files.iter().all(|it| check_file(&share, it).is_ok())
+            };
+            (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
+        };
+        let named = |name: &'static str, path: &str| {
+            let path = at(path);
+            files(move |it| (it == name).then(|| path.clone().into()))
+        };
+        for variable in [own::INIT, own::KERNEL, own::REGISTRIES, own::CERTIFICATES] {
+            let file = named(variable, "work/target/file");
+            assert_eq!(may("work", &file), (true, false), "{variable}");
+            assert_eq!(may("work/target", &file), (true, false), "{variable}");
+            assert_eq!(may("other", &file), (true, true), "{variable}");
+        }
+        // Whoever writes to the link decides, as whoever writes to what it leads to.
+        let linked = named(own::INIT, "work/link/init");
+        assert_eq!((may("work", &linked), may("other", &linked)), ((true, false), (true, false)));
+        for (variable, value, file) in [
+            (own::AUTH_FILE, "docker/auth.json", "docker/auth.json"),
+            (own::DOCKER, "docker", "docker/config.json"),
+            ("HOME", "", ".docker/config.json"),
+        ] {
+            let directory = Path::new(file).parent().unwrap().to_str().unwrap();
+            let found = named(variable, value);
+            // A box would make it.
+            assert_eq!(may(directory, &found), (true, false), "{variable}");
+            fs::write(at(file), "{}").unwrap();
+            assert_eq!(may(directory, &found), (false, false), "{variable}");
+            assert_eq!(may("", &found), (false, false), "{variable}");
+            assert_eq!(may("other", &found), (true, true), "{variable}");
+        }
+        assert!(files(|it| (it == own::KERNEL).then(|| "lean".into())).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_refused_is_named_with_what_to_do() {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join("init"), "").unwrap();
+        fs::create_dir(home.path().join(".docker")).unwrap();
+        fs::write(home.path().join(".docker/config.json"), "").unwrap();
+        let real = home.path().canonicalize().unwrap();
+        let refused = |variable: &'static str, value: &str, access| {
+            let value = home.path().join(value);
+            let files = files(move |it| (it == variable).then(|| value.clone().into()));
+            let share = Share::new(home.path(), "/a", access, Scope::Both).unwrap();
+            let error = files.iter().find_map(|it| check_file(&share, it).err()).unwrap();
+            error.text().replace(&real.display().to_string(), "HOME")
+        };
+        let texts =
+            refused(own::INIT, "init", Access::ReadWrite) + &refused("HOME", "", Access::ReadOnly);
+        insta::assert_snapshot!(texts, @"
+        error: the box could change in HOME the init that boxbuild puts into boxes: HOME/init, which BOXBUILD_INIT names
+          = help: share a directory that does not have HOME/init in it; or put that file elsewhere, and name its place with BOXBUILD_INIT
+        error: the box could read in HOME the credentials of registries: HOME/.docker/config.json
+          = help: share a directory that does not have HOME/.docker/config.json in it
+        ");
     }
 
     #[test]

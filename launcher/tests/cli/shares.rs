@@ -42,3 +42,33 @@ fn no_mount_leads_a_box_to_what_the_programs_keep() {
     error: the box could read in HOME/elsewhere what boxlaunch itself keeps
     ");
 }
+
+#[test]
+fn no_box_writes_to_a_file_that_a_variable_names() {
+    let scene = Scene::new(&config());
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().canonicalize().unwrap();
+    let at = |path: &str| real.join(path).display().to_string();
+    for path in ["work/target", "keys"] {
+        fs::create_dir_all(at(path)).unwrap();
+    }
+    for path in ["work/target/init", "keys/auth.json"] {
+        fs::write(at(path), "").unwrap();
+    }
+    let refused = |variable: &str, path: &str, share: &str| {
+        let mut command = scene.command(&["run", "-v", &format!("{}:/w{share}", at("work"))]);
+        command.args(["-v", &format!("{}:/k", at("keys"))]).env("HOME", at("none"));
+        command.env(variable, at(path));
+        let ended = ended(command);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        ended.stderr.replace(&real.display().to_string(), "HOME")
+    };
+    let texts = refused("BOXBUILD_INIT", "work/target/init", ":rw")
+        + &refused("REGISTRY_AUTH_FILE", "keys/auth.json", "");
+    insta::assert_snapshot!(texts, @"
+    error: the box could change in HOME/work the init that boxbuild puts into boxes: HOME/work/target/init, which BOXBUILD_INIT names
+      = help: share a directory that does not have HOME/work/target/init in it; or put that file elsewhere, and name its place with BOXBUILD_INIT
+    error: the box could read in HOME/keys the credentials of registries: HOME/keys/auth.json, which REGISTRY_AUTH_FILE names
+      = help: share a directory that does not have HOME/keys/auth.json in it; or put that file elsewhere, and name its place with REGISTRY_AUTH_FILE
+    ");
+}
