@@ -19,14 +19,14 @@ use crate::bombs::header;
 use crate::layout::{GZIP, Layout, ZSTD};
 
 /// A layer and its diff_id.
-type Layer = (Value, Digest);
+pub(crate) type Layer = (Value, Digest);
 
 /// The end of a build.
-struct Built {
+pub(crate) struct Built {
     /// Its exit code.
-    code: i32,
+    pub(crate) code: i32,
     /// Its messages.
-    said: String,
+    pub(crate) said: String,
     /// Bytes in the store after it.
     stored: u64,
 }
@@ -40,16 +40,25 @@ fn build(name: &str, layers: impl FnOnce(&Layout) -> Vec<Layer>) -> Built {
     layout.index(&[layout.image(&layers)]);
     let boxfile = "box \"bomb\"\nagent {\n    image \"oci:image\"\n    entrypoint \"/bin/sh\"\n}\n";
     fs::write(work.path().join("Boxfile"), boxfile).unwrap();
-    let (peak, built) = run(work.path());
-    assert!(peak > 0, "the memory of the build was not seen");
-    println!("{name}: {peak} KiB, {} bytes in the store: {}", built.stored, built.said);
+    build_in(name, work.path()).1
+}
+
+/// Builds the box of a checkout, and returns the most memory that it took, in KiB. It stays within the bounds, whatever
+/// becomes of it.
+pub(crate) fn build_in(name: &str, work: &Path) -> (u64, Built) {
+    let tools = Artefacts::build(&Workspace::find()).unwrap();
+    let mut command = Command::new(&tools.boxbuild);
+    command.args(["build", "--jobs", "16", "--store", "store", "--init"]).arg(&tools.box_init);
+    command.arg("--kernel").arg(small_kernel::file(&Workspace::find()).unwrap());
+    let (peak, built) = run(&mut command, work);
+    println!("{name}: {peak} KiB, {} bytes in the store: {:.1000}", built.stored, built.said);
     HOSTILE_BUILD_MEMORY.check(peak as f64 / 1024.0);
     HOSTILE_BUILD_DISK.check(built.stored as f64 / f64::from(1 << 30));
-    built
+    (peak, built)
 }
 
 /// Makes a layer with the one program that the box runs.
-fn program(layout: &Layout) -> Layer {
+pub(crate) fn program(layout: &Layout) -> Layer {
     let init = fs::read(&Artefacts::build(&Workspace::find()).unwrap().box_init).unwrap();
     let mut head = header(b'0', "bin/sh", "", format!("{:011o}", init.len()));
     // Anybody may execute it: 0755 in the place of 0644, so that the sum is one more.
@@ -66,14 +75,9 @@ fn program(layout: &Layout) -> Layer {
     })
 }
 
-/// Runs the build, and returns the most memory that it had, in KiB.
-fn run(work: &Path) -> (u64, Built) {
-    let workspace = Workspace::find();
-    let tools = Artefacts::build(&workspace).unwrap();
-    let mut command = Command::new(&tools.boxbuild);
-    command.current_dir(work).env_clear().args(["build", "--jobs", "16", "--store", "store"]);
-    command.arg("--init").arg(&tools.box_init);
-    command.arg("--kernel").arg(small_kernel::file(&workspace).unwrap());
+/// Runs a command of boxbuild in a directory, and returns the most memory that it had, in KiB.
+pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
+    command.current_dir(work).env_clear();
     let log = work.join("log");
     command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
     let mut child = command.spawn().unwrap();
@@ -85,7 +89,10 @@ fn run(work: &Path) -> (u64, Built) {
         }
         sleep(Duration::from_millis(2));
     };
-    let (said, stored) = (fs::read_to_string(log).unwrap(), size(&work.join("store")));
+    assert!(peak > 0, "the memory of the command was not seen");
+    let store = work.join("store");
+    let stored = if store.exists() { size(&store) } else { 0 };
+    let said = fs::read_to_string(log).unwrap();
     (peak, Built { code: status.code().unwrap(), said, stored })
 }
 
@@ -107,7 +114,10 @@ fn size(directory: &Path) -> u64 {
 }
 
 /// Makes a layer of gzip that is written as it comes.
-fn stream(layout: &Layout, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Layer {
+pub(crate) fn stream(
+    layout: &Layout,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Layer {
     let mut diff_id = None;
     let blob = layout.stream(GZIP, |out| {
         let encoder = GzEncoder::new(out, Compression::fast());
@@ -138,7 +148,7 @@ impl<W: Write> Write for Plain<W> {
 }
 
 /// Returns the header of a file or a directory without content.
-fn empty(kind: u8, name: &str, link: &str) -> [u8; 512] {
+pub(crate) fn empty(kind: u8, name: &str, link: &str) -> [u8; 512] {
     header(kind, name, link, "00000000000")
 }
 
@@ -150,7 +160,7 @@ fn zeros(out: &mut dyn Write, name: &str, mebibytes: usize) -> io::Result<()> {
 }
 
 /// Returns an extended header with one record.
-fn extended(key: &str, value: &str) -> Vec<u8> {
+pub(crate) fn extended(key: &str, value: &str) -> Vec<u8> {
     let rest = format!(" {key}={value}\n");
     let length = (1..6).map(|digits| rest.len() + digits);
     let length = length.into_iter().find(|all| all.to_string().len() + rest.len() == *all);
@@ -162,7 +172,7 @@ fn extended(key: &str, value: &str) -> Vec<u8> {
 }
 
 /// The end of an archive.
-const END: [u8; 1024] = [0; 1024];
+pub(crate) const END: [u8; 1024] = [0; 1024];
 
 /// Makes a layer of zstd whose one frame names a window of 128 MiB, and that unpacks to one file of so many
 /// mebibytes of one byte, in blocks that each stand for 128 KiB (RFC 8878, 3.1.1.2).
@@ -296,7 +306,7 @@ fn layers_of_opaque_directories() {
 }
 
 /// The image is refused for this reason, and what the build decoded is gone.
-fn assert_refused(built: &Built, why: &str) {
+pub(crate) fn assert_refused(built: &Built, why: &str) {
     assert_eq!(built.code, 1, "{}", built.said);
     assert!(built.said.contains(why), "{}", built.said);
     assert!(built.stored < 1 << 20, "{} bytes are left", built.stored);

@@ -8,6 +8,7 @@
 mod bombs;
 mod builds;
 mod corpus;
+mod deep;
 mod differential;
 mod documented;
 mod layout;

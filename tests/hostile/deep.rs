@@ -1,0 +1,187 @@
+//! Images whose files lie as deep as a path may be long: short entries of an archive, by a link, whose whole paths
+//! take a hundred times as much memory as they do. Nothing may keep many of them.
+
+use std::fs;
+use std::io::{self, Write};
+use std::process::Command;
+
+use testkit::promises::HOSTILE_MEMORY;
+use testkit::{Artefacts, Workspace};
+
+use crate::bombs::header;
+use crate::builds::{
+    Built, END, Layer, assert_refused, build_in, empty, extended, program, run, stream,
+};
+use crate::layout::Layout;
+
+/// The most memory of a command that only looks, in MiB: the paths alone would take more.
+const LOOKING: f64 = 128.0;
+/// As many files for each of two images to have alone.
+const OWN: usize = 20_000;
+/// As many files as have 256 MiB of paths together, nearly.
+const FILES: usize = 65_000;
+
+/// The directory to which the link `l` leads: 3839 bytes. Of more names, there could not be as many files: the parts
+/// of links have a bound, too.
+fn deep() -> String {
+    ["n".repeat(255).as_str(); 15].join("/")
+}
+
+/// Writes the deep directory, and the link to it.
+fn way(out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(&extended("path", &format!("{}/", deep())))?;
+    out.write_all(&empty(b'5', "d/", ""))?;
+    out.write_all(&extended("linkpath", &deep()))?;
+    out.write_all(&empty(b'2', "l", "x"))
+}
+
+/// Makes a layer of so many deep files of one content.
+fn files(layout: &Layout, names: impl Fn(usize) -> String, count: usize, content: &str) -> Layer {
+    stream(layout, |out| {
+        way(out)?;
+        let mut block = content.as_bytes().to_vec();
+        block.resize(block.len().next_multiple_of(512), 0);
+        for number in 0..count {
+            let size = format!("{:011o}", content.len());
+            out.write_all(&header(b'0', &format!("l/{}", names(number)), "", size))?;
+            out.write_all(&block)?;
+        }
+        out.write_all(&END)
+    })
+}
+
+/// A checkout with two images.
+struct Scene(tempfile::TempDir);
+
+impl Scene {
+    /// Makes images of the layers that `of` makes of each.
+    fn new(of: impl Fn(&Layout, usize) -> Layer) -> Self {
+        let work = tempfile::Builder::new().prefix("hostile-").tempdir().unwrap();
+        for (number, name) in ["one", "two"].into_iter().enumerate() {
+            let layout = Layout::new(&work.path().join(name));
+            let layers = [program(&layout), of(&layout, number)];
+            layout.index(&[layout.image(&layers)]);
+        }
+        Self(work)
+    }
+
+    /// Builds a box of both images with one root, in no more memory than a single one may take.
+    fn merge(&self, name: &str, policies: &str) -> Built {
+        let components = "agent {\n    image \"oci:one\"\n    entrypoint \"/bin/sh\"\n}\n\
+                          business {\n    image \"oci:two\"\n}\nlayout \"merged\"\n";
+        let boxfile = format!("box \"bomb\"\n{components}{policies}");
+        fs::write(self.0.path().join("Boxfile"), boxfile).unwrap();
+        let (peak, built) = build_in(name, self.0.path());
+        HOSTILE_MEMORY.check(peak as f64 / 1024.0);
+        built
+    }
+
+    /// Runs a command that only looks, which takes little memory.
+    fn look(&self, name: &str, words: &[&str]) -> Built {
+        let tools = Artefacts::build(&Workspace::find()).unwrap();
+        let (peak, done) = run(Command::new(tools.boxbuild).args(words), self.0.path());
+        println!("{name}: {peak} KiB: {:.1000}", done.said);
+        assert!(peak as f64 / 1024.0 < LOOKING, "{peak} KiB");
+        done
+    }
+}
+
+fn numbered(number: usize) -> String {
+    format!("{number:06}")
+}
+
+#[test]
+fn deep_files_that_are_the_same_in_both_images() {
+    let scene = Scene::new(|layout, _| files(layout, numbered, FILES, "same"));
+    let built = scene.merge("equal", "");
+    assert_eq!(built.code, 0, "{}", built.said);
+}
+
+#[test]
+fn deep_files_that_conflict() {
+    let contents = ["one", "another"];
+    let scene = Scene::new(|layout, number| files(layout, numbered, FILES, contents[number]));
+    let built = scene.merge("conflicts", "");
+    assert_eq!(built.code, 1, "{}", built.said);
+    assert!(built.said.contains(&format!("conflict at {FILES} paths")), "{:.1000}", built.said);
+    assert!(built.said.contains(&format!("\"/{}/**\"", deep())), "{:.1000}", built.said);
+    let decided = scene.merge("decided", "conflict \"/**\" policy=\"prefer-business\"\n");
+    assert_eq!(decided.code, 0, "{}", decided.said);
+}
+
+#[test]
+fn deep_files_that_only_one_image_has() {
+    let names = ["a", "b"];
+    let name = |number: usize| move |file: usize| format!("{}{file:05}", names[number]);
+    let scene = Scene::new(|layout, number| files(layout, name(number), OWN, ""));
+    let done = scene.look("diff", &["diff", "oci:one", "oci:two"]);
+    assert_eq!(done.code, 1, "{:.1000}", done.said);
+    assert!(
+        done.said.contains(&format!("{OWN} added, {OWN} removed, 0 changed")),
+        "{:.1000}",
+        done.said
+    );
+}
+
+#[test]
+fn deep_names_of_the_same_files() {
+    let scene = Scene::new(|layout, number| {
+        stream(layout, |out| {
+            way(out)?;
+            for file in 0..OWN {
+                out.write_all(&empty(b'0', &format!("l/{file:05}-a"), ""))?;
+                let further = format!("l/{file:05}-{}", ["b", "c"][number]);
+                out.write_all(&empty(b'1', &further, &format!("l/{file:05}-a")))?;
+            }
+            out.write_all(&END)
+        })
+    });
+    let done = scene.look("links", &["diff", "oci:one", "oci:two"]);
+    assert_eq!(done.code, 1, "{:.1000}", done.said);
+    assert!(
+        done.said.contains(&format!("{OWN} added, {OWN} removed, 0 changed")),
+        "{:.1000}",
+        done.said
+    );
+}
+
+#[test]
+fn packages_at_deep_paths() {
+    let name = |number: usize| format!("{number:06}.egg-info");
+    let metadata = "Name: a\nVersion: 1\n";
+    let scene = Scene::new(|layout, number| {
+        files(layout, name, if number == 0 { FILES } else { 0 }, metadata)
+    });
+    let built = scene.merge("packages", "");
+    assert_eq!(built.code, 0, "{}", built.said);
+    let done = scene.look("sbom", &["inspect", "bomb.box", "--sbom"]);
+    assert_eq!(done.code, 0, "{:.1000}", done.said);
+}
+
+#[test]
+fn paths_that_links_make_longer_than_any() {
+    // Each link leads 15 long names further down than the one before it.
+    let part = deep();
+    let scene = Scene::new(|layout, _| {
+        stream(layout, |out| {
+            let mut from = String::new();
+            for link in 0..20 {
+                let way = format!("{from}{}", &part[from.len()..]);
+                out.write_all(&extended("path", &format!("{way}/")))?;
+                out.write_all(&empty(b'5', "d/", ""))?;
+                out.write_all(&extended("linkpath", &format!("/{way}")))?;
+                out.write_all(&empty(b'2', &format!("l{link}"), "x"))?;
+                from = format!("l{link}/");
+            }
+            for file in 0..1000 {
+                out.write_all(&empty(b'0', &format!("{from}{file}"), ""))?;
+            }
+            out.write_all(&END)
+        })
+    });
+    let why = "a path has more than 4352 bytes";
+    assert_refused(&scene.merge("long", ""), why);
+    let done = scene.look("diff", &["diff", "oci:one", "oci:two"]);
+    assert_eq!(done.code, 1, "{}", done.said);
+    assert!(done.said.contains(why), "{:.1000}", done.said);
+}
