@@ -1,10 +1,10 @@
-//! What was found in files of the checkout.
+//! The findings in files of the checkout.
 
 use box_image::ErrorCode;
 use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, Span};
 use error_report::Problem;
 
-/// What was found in a text file of the checkout, as it is shown. The text is not kept: hundreds of skills may have one of a
+/// The findings in a text file of the checkout, as they are shown. The text is not kept: hundreds of skills may have one of a
 /// mebibyte.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {

@@ -78,7 +78,7 @@ struct Chain {
     found: Vec<Diagnostic>,
     /// Whether a base is named that cannot be read.
     unread: bool,
-    /// What the files that are still to be read may declare.
+    /// The number of declarations that the remaining files may have.
     allowance: Allowance,
     reach: Reach,
 }

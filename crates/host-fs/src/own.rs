@@ -42,7 +42,7 @@ pub const VARIABLES: [&str; 12] = [
 /// The name of each directory of boxbuild's in the user's directory for such files.
 const NAME: &str = "boxbuild";
 
-/// What a user's file is for.
+/// The purpose of a user's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// It is the first process of boxes.
@@ -60,7 +60,7 @@ pub enum Purpose {
 /// A user's file that decides what boxbuild builds, or with which rights. It need not be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFile {
-    /// What it is for.
+    /// The purpose of the file.
     pub purpose: Purpose,
     /// Where it is.
     pub path: PathBuf,

@@ -31,7 +31,7 @@ struct Place {
     path: PathBuf,
 }
 
-/// What has a name in a directory.
+/// The entry of a name in a directory.
 pub(crate) enum Found {
     Directory(OwnedFd),
     Link(OwnedFd),

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
     let plans = if whole { operand::plans(&a, &b)? } else { Plans::default() };
     let says_all = |it: &Difference<'_>| plans.say_all && it.path == PLAN_PATH.as_bytes();
-    // Found anew each time: together they can be larger than the memory.
+    // Found again each time: together they can be larger than the memory.
     let differences = || all().filter(|it| !says_all(it));
     let plan = &plans.fields;
     let counts = Counts::of(differences());

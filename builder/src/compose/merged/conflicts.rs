@@ -50,7 +50,7 @@ impl Conflicts {
         }
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the images have no conflict.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -94,7 +94,7 @@ impl Inputs {
     }
 }
 
-/// What [`check`] has looked at, for the profiles of a box.
+/// The inputs that [`check`] has looked at, for the profiles of a box.
 #[derive(Debug, Default)]
 pub struct Checked(skills::Checked);
 
