@@ -106,9 +106,7 @@ impl Skill {
         let links = entries(tree).filter_map(|(path, id)| Some((path, tree.inode(id).target()?)));
         links.filter_map(move |(path, target)| {
             let is_outside = climbs_out(&path, target);
-            // Of one that is not followed to its end, nothing is known.
-            let is_stray = is_outside
-                || (*left > 0 && tree.lookup_in(Tree::ROOT, &path, left).is_none() && *left > 0);
+            let is_stray = is_outside || leads_nowhere(tree, &path, left);
             is_stray.then_some(StrayLink { path, target, is_outside })
         })
     }
@@ -127,6 +125,16 @@ impl Skill {
         }
         false
     }
+}
+
+/// Returns whether a link leads to nothing, and takes the names that it leads through from those that are left. Of one that
+/// is not followed to its end, nothing is known.
+fn leads_nowhere(tree: &Tree, link: &[u8], left: &mut usize) -> bool {
+    if *left == 0 {
+        return false;
+    }
+    let found = tree.lookup_in(Tree::ROOT, link, left);
+    found.is_none() && *left > 0
 }
 
 /// A symbolic link that leads to nothing in its skill.
