@@ -146,6 +146,7 @@ fn every_long_list_is_read_in_linear_time() {
         ("sandbox ci { writable \"/x\"; deny-write", " \"/p#\"", "; }"),
         ("task t type=a description=b input=\"[0", ",#", "]\""),
         ("platform", " \"linux/amd64\"", ""),
+        ("a {} ", "b", ""),
     ] {
         let text = |length| format!("box b\n{head}{}{tail}\n", lines(item, length));
         assert_linear(head, text, read_alone);

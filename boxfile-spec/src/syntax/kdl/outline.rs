@@ -244,11 +244,19 @@ impl Scanner<'_> {
     fn header(&mut self, draft: &mut Draft, span: Span) {
         let dash = draft.dash.take();
         if draft.block.is_some() {
-            self.overrun(draft, self.word(span));
+            // Only the first: each letter of a word comes here, and looks for the word's end.
+            if !draft.overrun {
+                let word = self.word(span);
+                self.overrun(draft, word);
+            }
             return;
         }
         let begins_word = draft.header.as_ref().is_none_or(|header| header.end < span.offset);
-        if begins_word && !self.allowance.take(self.word(span)) {
+        let fits = !begins_word || {
+            let word = self.word(span);
+            self.allowance.take(word)
+        };
+        if !fits {
             draft.unreadable = true;
             self.stop();
         } else if let Some(header) = &mut draft.header {
