@@ -122,7 +122,8 @@ fn composition_lines(composition: &Composition) -> Vec<(&'static str, String)> {
                 ("shared", format!("{shared_files} files in both images, {bytes} stored once")),
             ]
         }
-        Composition::Merged(MergeReport { agent, business, equal, policies, conflicts }) => {
+        Composition::Merged(report) => {
+            let MergeReport { agent, business, equal, policies, conflicts } = &**report;
             let entries = format!(
                 "{agent} from the agent's image, {business} from the business image, {equal} the \
                  same in both"
@@ -152,7 +153,8 @@ fn policy_text(policy: &PolicyUse) -> String {
 fn report(loaded: &Loaded, platform: Platform, preview: &Preview, changes: &[String]) -> Value {
     let boxfile = loaded.boxfile();
     let mut composition = json!(preview.composition);
-    if let Composition::Merged(MergeReport { conflicts, .. }) = &preview.composition {
+    if let Composition::Merged(report) = &preview.composition {
+        let conflicts = &report.conflicts;
         let syntax = loaded.sources.as_slice()[0].syntax;
         composition["conflict_count"] = conflicts.count.into();
         composition["conflicts"] = conflicts::all_json(conflicts, &preview.origins);

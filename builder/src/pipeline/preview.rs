@@ -116,7 +116,7 @@ pub enum Composition {
         shared_bytes: u64,
     },
     /// They have one root.
-    Merged(MergeReport),
+    Merged(Box<MergeReport>),
 }
 
 impl Resolved<'_> {
@@ -173,7 +173,7 @@ fn compose(
     let merge = merge(resolved, &flat)?;
     let composition = match &merge {
         None => shared(&flat.images),
-        Some(merge) => Composition::Merged(merge.report.clone()),
+        Some(merge) => Composition::Merged(Box::new(merge.report.clone())),
     };
     match composed(resolved, flat, merge) {
         Ok(root) => Ok((composition, Ok(root))),
