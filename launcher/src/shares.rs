@@ -256,7 +256,7 @@ mod tests {
         assert!(share.is_in(&at("outer/moved")) && share.has(&at("outer/moved/b/none")));
         assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
         let refused = |shares: &[Shared]| crate::jail::shares::open(shares).unwrap_err();
-        let error = refused(&directories(&[share.clone()]));
+        let error = refused(&directories(std::slice::from_ref(&share)));
         assert!(error.ends_with("another directory is at its place now"), "{error}");
         fs::remove_dir_all(at("outer/a")).unwrap();
         std::os::unix::fs::symlink("moved", at("outer/a")).unwrap();
