@@ -150,7 +150,7 @@ fn assert_one_too_many(document: &Document, last: &str) {
     );
     assert_eq!(error.message(), message);
     let source = document.sources.of(error.span());
-    assert_eq!(error.span().offset, source.text.rfind(last).unwrap());
+    assert_eq!(Some(error.span().offset), source.text.rfind(last));
     assert_eq!(error.span().len, last.len());
 }
 
