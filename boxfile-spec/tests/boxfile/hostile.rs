@@ -177,7 +177,7 @@ fn a_file_declares_so_much_and_no_more() {
             format!("agent {{ args x y\n{}", numbered(half - 1, |it| format!("env A{it}=x\n"))),
         ),
         ("Boxfile.toml", "'y'", format!("[agent]\nargs=[{}", y(MOST_DECLARED - 1))),
-        ("Boxfile.toml", "[]", format!("args=[{}", "[],".repeat(MOST_DECLARED))),
+        ("Boxfile.toml", "[", format!("args=[{}", "[],".repeat(MOST_DECLARED))),
         (
             "Boxfile.toml",
             "A49999",
