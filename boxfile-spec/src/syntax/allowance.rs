@@ -1,16 +1,16 @@
 //! How much a Boxfile may declare, in all of its files together.
 //!
 //! A text of a mebibyte has room for half a million declarations, arguments and properties. Each takes some hundred bytes
-//! once it is read, and as many again for each profile. So they are counted while they are read, and what is too
-//! much is never in memory.
+//! once it is read, and as many again for each profile. So they are counted while they are read, and those beyond the
+//! limit are never in memory.
 
 use crate::{Diagnostic, Span};
 
 /// How many declarations, arguments and properties a Boxfile may have, with all files that it extends. In TOML these are
-/// the names of keys and headers, and what is in lists.
+/// the names of keys and headers, and the items of lists.
 pub const MOST_DECLARED: usize = 50_000;
 
-/// Counts what may still be declared.
+/// Counts the declarations, arguments and properties that a Boxfile may still have.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     left: usize,

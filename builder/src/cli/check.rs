@@ -88,7 +88,7 @@ impl Found {
             self.failures.extend(errors.iter().map(|it| Failure::of_build(it, &variant.sources)));
             self.warnings.extend(warnings);
             self.warnings.extend(unbuildable(variant));
-            // Profiles share most of what is wrong.
+            // Profiles share most errors.
             distinct(&mut self.failures, Failure::json);
             let cut = |errors: usize| errors >= MOST_KEPT;
             if cut(errors.iter().map(BuildError::count).sum())

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use box_image::SkillPlan;
-use box_tree::{Tree, entries, path};
+use box_tree::{MAX_DETOURS, Tree, entries, path};
 use boxfile_spec::skill_md::{self, Parsed, SkillFile, SkillManifest};
 use boxfile_spec::{Diagnostic, Source, Span, Spanned};
 
@@ -11,10 +11,6 @@ use crate::{DEFINITION, NO_DEFINITION, Skill, SkillError};
 
 /// How many links are named in warnings, so that a skill of many thousands stays readable.
 const MOST_LINKS: usize = 20;
-
-/// How many names all links of a skill may lead through, as in a tree of layers. Links that lead through one another could have
-/// thousands each, and a skill has room for hundreds of thousands of links.
-const MOST_NAMES: usize = 1 << 23;
 
 /// The findings about a skill, each with its place in the definition.
 #[derive(Debug)]
@@ -50,7 +46,7 @@ impl Skill {
         let Parsed { manifest, mut errors, mut warnings } = skill_md::parse(&text, name);
         self.about = about(&manifest);
         errors.extend(unavailable(&manifest.requires, tools));
-        warnings.extend(self.link_warnings(MOST_NAMES, manifest.name));
+        warnings.extend(self.link_warnings(MAX_DETOURS, manifest.name));
         for file in &manifest.files {
             if self.leads_astray(&file.path) {
                 errors.push(lacking(file));
@@ -352,9 +348,9 @@ tools:
         let (skill, mut left) = (skill.unwrap(), 100 * 800);
         assert_eq!(skill.stray_links(&mut left).count(), 0);
         assert_eq!(left, 0);
-        left = MOST_NAMES;
+        left = MAX_DETOURS;
         assert_eq!(skill.stray_links(&mut left).count(), 1);
-        let messages: Vec<_> = [0, MOST_NAMES]
+        let messages: Vec<_> = [0, MAX_DETOURS]
             .into_iter()
             .map(|left| skill.link_warnings(left, Span::default()))
             .collect();

@@ -28,7 +28,7 @@ pub use erofs_writer::{MAX_NAME, MAX_TARGET, MAX_XATTR_NAME, is_known_xattr};
 pub use field::{Field, FieldDifference};
 pub use graft::Absorbed;
 pub use listing::Origin;
-pub use lookup::Unreached;
+pub use lookup::{MAX_DETOURS, Unreached};
 pub use trail::Trail;
 pub use walk::{Follow, LookupError, Step, Walk};
 

@@ -3,9 +3,9 @@
 use super::{InodeId, Tree, is_name, path};
 use crate::walk::{Follow, LookupError, Step, Walk};
 
-/// How many parts all paths of an image may have that are those of links in them. Each entry of a
+/// How many parts all paths of an image, or all links of a skill, may have that are those of links in them. Each entry of a
 /// real image has two or three; without a bound, a million entries could have thousands each.
-const MAX_DETOURS: usize = 1 << 23;
+pub const MAX_DETOURS: usize = 1 << 23;
 /// How many directories may be above one that an archive does not name.
 const MAX_DEPTH: usize = 1024;
 

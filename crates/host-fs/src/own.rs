@@ -1,7 +1,7 @@
 //! What boxbuild has among a user's files, and which of the user's files decide what it builds. boxlaunch knows them, too: no
 //! box may write there.
 //!
-//! The variables that name them are named here and nowhere else.
+//! Programs take the names of these variables from here.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -20,13 +20,13 @@ const DIRECTORY: OFlags = LOOK.union(OFlags::DIRECTORY);
 #[derive(Debug)]
 pub struct Way {
     /// The directories after `/`, the nearest to it first.
-    below: Vec<Place>,
-    root: Place,
+    below: Vec<Opened>,
+    root: Opened,
 }
 
 /// An open directory, and the path by which it was reached.
 #[derive(Debug)]
-struct Place {
+struct Opened {
     open: OwnedFd,
     path: PathBuf,
 }
@@ -73,11 +73,11 @@ impl Way {
     /// Returns the way to `/`.
     pub(crate) fn root() -> io::Result<Self> {
         let path = PathBuf::from("/");
-        let root = Place { open: openat(CWD, &path, DIRECTORY, Mode::empty())?, path };
+        let root = Opened { open: openat(CWD, &path, DIRECTORY, Mode::empty())?, path };
         Ok(Self { below: Vec::new(), root })
     }
 
-    fn last(&self) -> &Place {
+    fn last(&self) -> &Opened {
         self.below.last().unwrap_or(&self.root)
     }
 
@@ -112,11 +112,11 @@ impl Way {
 
     /// Returns whether the directory is one of those that are known, or in one.
     pub fn is_in(&self, known: &Known) -> bool {
-        let identity = |it: &Place| Identity::of_open(&it.open).ok();
+        let identity = |it: &Opened| Identity::of_open(&it.open).ok();
         self.places().filter_map(identity).any(|it| known.find(it).is_some())
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &Opened> {
         std::iter::once(&self.root).chain(&self.below)
     }
 
@@ -128,7 +128,7 @@ impl Way {
     /// Goes to a directory that was found in this one.
     pub(crate) fn enter(&mut self, open: OwnedFd, name: &OsStr) {
         let path = self.path().join(name);
-        self.below.push(Place { open, path });
+        self.below.push(Opened { open, path });
     }
 
     /// Looks for a name in the directory.

@@ -343,7 +343,7 @@ impl Scanner<'_> {
         self.cursor.finish();
     }
 
-    /// Reads no further, so that what is not read is not missing.
+    /// Ends the reading. Declarations that were not read are then not reported as missing.
     fn stop(&mut self) {
         self.complete = false;
         self.braces_lost = true;

@@ -82,7 +82,7 @@ impl Builder<'_> {
         takes
     }
 
-    /// As [`Self::takes`], for a value: that of a name is counted with it.
+    /// As [`Self::takes`], for a value. The value of a name is counted with the name.
     fn takes_value(&mut self, at: Range) -> bool {
         if self.statement.is_in_list() { self.takes(at) } else { !self.allowance.is_exceeded() }
     }

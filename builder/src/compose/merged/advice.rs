@@ -92,7 +92,7 @@ impl Line {
 
 /// The lines for what is below a directory, the last first.
 #[derive(Default)]
-struct Below {
+struct LinesBelow {
     /// At most one more than may be advised: then it is too many, however many more there are.
     lines: Vec<Line>,
     paths: usize,
@@ -102,7 +102,7 @@ impl Grouping {
     /// Returns the lines for all paths, in the order of the places. If they are too many, it is only some of them, and
     /// still too many.
     fn lines(&self, plain: &Patterns) -> Vec<Line> {
-        let mut all: HashMap<usize, Below> = HashMap::new();
+        let mut all: HashMap<usize, LinesBelow> = HashMap::new();
         // Each place comes before those in it, and what is below it is known when its turn comes.
         for (number, place) in plain.places.iter().enumerate().rev() {
             let below = all.remove(&number).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Grouping {
     }
 
     /// Adds the line of a place to those for what is below it, or to the pattern that replaces them.
-    fn with_place(&self, number: usize, place: &Place, below: Below) -> Vec<Line> {
+    fn with_place(&self, number: usize, place: &Place, below: LinesBelow) -> Vec<Line> {
         let line = |is_below, paths| Line { place: number, is_below, paths };
         let mut lines = below.lines;
         if place.parts >= self.least_parts && lines.len() > self.most_lines {

@@ -24,7 +24,7 @@ use crate::{cargo, say};
 const HELP: &str = "\
 Without an option every check is done: cargo fmt, import cycles, dependencies, words of comments, cargo
 clippy, cargo doc, and all tests but those that are ignored. On two processors that takes about twenty minutes, and from
-a clean clone forty. The last lines say which tests were left out.
+a clean clone an hour. The last lines say which tests were left out.
 
 A test program is split where that ends the run sooner. The time of each test is kept in
 target/test-times.json, so that the next run starts with those that take longest. Where there is enough memory
