@@ -1,7 +1,7 @@
 //! Writes a sealed box to its output directory, an OCI image layout, atomically.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,13 +15,15 @@ use host_fs::publish::{
     DirectoryDraft, PublishError, Swap, create_directories, flush_names, parent_of, sweep,
 };
 use host_fs::read::{Links, is_private, open_regular, read_file};
+use rayon::prelude::*;
 
 use crate::seal::Sealed;
+use crate::vouched::has_bytes_of;
 
 /// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
 ///
-/// Blobs are hard links into the store where the file systems permit, else copies. Everything is
-/// flushed to the disk before the directory gets its name.
+/// Blobs are copies of the store's, on btrfs and XFS with the same bytes on the disk. Everything is flushed to the disk before
+/// the directory gets its name.
 ///
 /// # Errors
 /// [`PublishError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
@@ -121,28 +123,17 @@ fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -
             .is_ok_and(|found| found == bytes)
     };
     documents.iter().all(|(name, bytes)| says(name, bytes))
-        && sealed
-            .blobs
-            .iter()
-            .all(|(digest, _)| is_blob(store, digest, &blobs.join(digest.hex())).unwrap_or(false))
+        && sealed.blobs.par_iter().all(|(digest, size)| {
+            is_blob(store, digest, *size, &blobs.join(digest.hex())).unwrap_or(false)
+        })
 }
 
-/// Returns whether a file is this blob, and nobody else can change it (`None` where one of them cannot
-/// be read): the very file that the store has, which the build wrote or verified just now, or else one
-/// whose bytes hash to the digest. How many links the file has says nothing: whoever writes through
-/// one of them changes all.
-fn is_blob(store: &Store, digest: &Digest, path: &Path) -> Option<bool> {
-    let stored = store.open_blob(digest).ok()?.metadata().ok()?;
-    let file = open_regular(path, Links::Refuse).ok()?;
-    let found = file.metadata().ok()?;
-    // No launcher starts a box that another user can change.
-    if !is_private(&file).ok()? {
-        return Some(false);
-    }
-    if (found.dev(), found.ino()) == (stored.dev(), stored.ino()) {
-        return Some(true);
-    }
-    // A file of another length is not read: it may be endless.
-    let same_length = found.len() == stored.len();
-    Some(same_length && Digest::of_reader(file.take(stored.len())).ok()?.0 == *digest)
+/// Returns whether a file is this blob, has no other name and can be changed by nobody else. Earlier builds made hard links into
+/// the store, through which whoever writes to a box changes others.
+fn is_blob(store: &Store, digest: &Digest, size: u64, path: &Path) -> io::Result<bool> {
+    let file = open_regular(path, Links::Refuse)?;
+    let found = file.metadata()?;
+    // A file of another length is not read. No launcher starts a box that another user can change.
+    let may_be = found.len() == size && found.nlink() == 1 && is_private(&file)?;
+    Ok(may_be && has_bytes_of(store, digest, &file)?)
 }

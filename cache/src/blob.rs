@@ -8,7 +8,7 @@ use host_fs::publish::FileDraft;
 
 use crate::error::{IoContext, io_within};
 use crate::reserve::Reserve;
-use crate::store::draft;
+use crate::store::{BLOB_MODE, draft};
 use crate::{Store, StoreError};
 use host_fs::FileError;
 
@@ -22,7 +22,7 @@ pub(crate) struct RawBlob<'store> {
 
 impl<'store> RawBlob<'store> {
     pub(crate) fn new(store: &'store Store) -> Result<Self, StoreError> {
-        Ok(Self { store, draft: draft(store.root(), 0o444)?, reserve: Reserve::default() })
+        Ok(Self { store, draft: draft(store.root(), BLOB_MODE)?, reserve: Reserve::default() })
     }
 
     /// Returns a further handle of the file.

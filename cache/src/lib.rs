@@ -21,8 +21,7 @@
 //! a process that still lives are never touched.
 //!
 //! **Trust.** A blob is right when it gets its name, but a disk or another program may damage it
-//! later, also through a hard link that [`Store::export`] made. So its name alone proves nothing:
-//! [`Store::read`], [`Store::verify`] and [`Store::put`] hash what is there. [`Store::size`],
+//! later. So its name alone proves nothing: [`Store::read`], [`Store::verify`] and [`Store::put`] hash what is there. [`Store::size`],
 //! [`Store::open_blob`] and [`Store::export`] do not; whoever calls them verifies the blob before,
 //! or what is read of it. Writing the right content again mends a damaged blob. An action's record
 //! that is damaged counts as absent.

@@ -1,8 +1,8 @@
 //! The store's directory.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use crate::blob::BlobWriter;
 use crate::error::IoContext;
 use crate::{ActionKey, StoreError};
 
+/// The permissions of a blob, here and in a box: nobody writes to it.
+pub(crate) const BLOB_MODE: u32 = 0o444;
 const VERSION: &str = "boxbuild store 1\n";
 /// The most bytes of a file `version`; those of other programs are shown in the error.
 const VERSION_BYTES_MAX: u64 = 4096;
@@ -167,36 +169,18 @@ impl Store {
         StoreError::from(FileError::of("write a blob in", &self.root)(error)).within(&self.root)
     }
 
-    /// Gives a blob's bytes another name: a hard link where possible, else a copy. Neither is
-    /// flushed to the disk.
+    /// Copies a blob to a file that is not there yet, with the permissions that it has here. btrfs and XFS copy no bytes: both
+    /// files have the same place on the disk until one is written to. Nothing is flushed to the disk.
     ///
-    /// A file that was made writable since the store wrote it, through its name here or in a box, is
-    /// replaced by a verified copy first. Its other names keep the file as it is.
+    /// It is never a hard link: whoever may write to the copy, such as a box to a shared directory, would change the store.
     ///
     /// # Errors
-    /// The operating system's, also where `to` exists; a [`StoreError`] in it where the blob cannot be
-    /// replaced.
+    /// The operating system's, also where `to` exists; a [`StoreError`] in it where there is no such blob.
     pub fn export(&self, blob: &Digest, to: &Path) -> io::Result<()> {
-        self.renew_if_writable(blob).map_err(io::Error::other)?;
-        let from = self.blob_path(blob);
-        fs::hard_link(&from, to).or_else(|_| fs::copy(&from, to).map(drop))
-    }
-
-    fn renew_if_writable(&self, blob: &Digest) -> Result<(), StoreError> {
-        let path = self.blob_path(blob);
-        let mut file = self.open_blob(blob)?;
-        let metadata = file.metadata().context("examine", &path)?;
-        if metadata.mode() & 0o222 == 0 && is_private(&file).context("examine", &path)? {
-            return Ok(());
-        }
-        let mut copy = self.writer()?;
-        io::copy(&mut file, &mut copy)
-            .context("copy", &path)
-            .map_err(|it| it.within(&self.root))?;
-        if copy.id() != *blob {
-            return Err(StoreError::Damaged { blob: *blob, path });
-        }
-        copy.commit().map(drop)
+        let mut from = self.open_blob(blob).map_err(io::Error::other)?;
+        let mut copy = File::create_new(to)?;
+        io::copy(&mut from, &mut copy)?;
+        copy.set_permissions(Permissions::from_mode(BLOB_MODE))
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -429,7 +413,7 @@ mod tests {
         let root = dir.path().join("a/store");
         drop(Store::open(&root).unwrap());
         for part in DIRECTORIES.map(|name| root.join(name)).into_iter().chain([root.clone()]) {
-            let set = |mode| fs::set_permissions(&part, fs::Permissions::from_mode(mode)).unwrap();
+            let set = |mode| fs::set_permissions(&part, Permissions::from_mode(mode)).unwrap();
             assert_eq!(fs::metadata(&part).unwrap().permissions().mode() & 0o777, 0o700);
             for mode in [0o720, 0o702, 0o777] {
                 set(mode);
@@ -466,35 +450,10 @@ mod tests {
         Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
     }
 
-    #[test]
-    fn a_blob_that_was_made_writable_is_replaced_before_it_gets_another_name() {
-        let (dir, store) = store();
-        let blob = store.put(b"content").unwrap();
-        let path = |name: &str| dir.path().join(name);
-        let inode = |name: &str| fs::metadata(path(name)).unwrap().ino();
-        let mode = |name: &str| fs::metadata(path(name)).unwrap().mode() & 0o777;
-        store.export(&blob, &path("a")).unwrap();
-        store.export(&blob, &path("b")).unwrap();
-        assert_eq!(inode("a"), inode("b"), "they share the file");
-        for writable in [0o644, 0o464, 0o446] {
-            fs::set_permissions(path("a"), fs::Permissions::from_mode(writable)).unwrap();
-            store.export(&blob, &path("c")).unwrap();
-            assert_eq!((mode("a"), mode("c")), (writable, 0o444));
-            assert_ne!(inode("a"), inode("c"));
-            fs::rename(path("c"), path("a")).unwrap();
-        }
-        fs::set_permissions(path("a"), fs::Permissions::from_mode(0o644)).unwrap();
-        fs::write(path("a"), "tampered").unwrap();
-        let error = store.export(&blob, &path("d")).unwrap_err();
-        let inner = error.get_ref().and_then(|it| it.downcast_ref());
-        assert!(matches!(inner, Some(StoreError::Damaged { .. })), "{error}");
-        assert!(!path("d").exists());
-    }
-
     /// Damages a blob but keeps its size.
     fn damage(store: &Store, blob: &Digest) {
         let path = store.blob_path(blob);
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
         fs::write(&path, b"c0ntent").unwrap();
     }
 
@@ -612,11 +571,18 @@ mod tests {
     }
 
     #[test]
-    fn an_exported_blob_has_the_same_bytes() {
+    fn an_exported_blob_is_a_file_of_its_own() {
         let (dir, store) = store();
         let blob = store.put(b"content").unwrap();
         let to = dir.path().join("exported");
         store.export(&blob, &to).unwrap();
         assert_eq!(fs::read(&to).unwrap(), b"content");
+        let metadata = fs::metadata(&to).unwrap();
+        assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o444, 1));
+        assert_eq!(store.export(&blob, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        // Who writes to the copy does not write to the store.
+        fs::set_permissions(&to, Permissions::from_mode(0o644)).unwrap();
+        fs::write(&to, "tampered").unwrap();
+        assert_eq!(store.read(&blob).unwrap(), b"content");
     }
 }

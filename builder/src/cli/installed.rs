@@ -18,7 +18,7 @@ use super::failure::{Failure, chain};
 use super::{search, terminal};
 
 const INIT: Companion = Companion {
-    name: "box-init",
+    name: own::BOX_INIT,
     code: ErrorCode::InitNotFound,
     help: "run `cargo xtask install` in the checkout of boxbuild, or `cargo xtask box-init` \
            there and name the file that it builds with --init PATH or BOXBUILD_INIT",
@@ -28,8 +28,6 @@ const LAUNCHER: Companion = Companion {
     code: ErrorCode::VirtualHostMissing,
     help: "run `cargo xtask install` in the checkout of boxbuild",
 };
-/// The file by which a directory is known as cargo's output.
-const CARGO_NOTES: &str = ".rustc_info.json";
 
 /// A static program that comes with boxbuild.
 struct Companion {
@@ -45,7 +43,7 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
         return Ok(named_file(path, "--init", own::INIT));
     }
     let program = env::current_exe().unwrap_or_default();
-    Ok(InputFile::found(first_static(&INIT, &init_places(&program), &trusted(&program))?))
+    Ok(InputFile::found(first_static(&INIT, &own::init_places(&program), &trusted(&program))?))
 }
 
 /// Returns the boxlaunch that is beside boxbuild, is one of cargo's output, or is in `PATH`; static,
@@ -53,7 +51,7 @@ pub(crate) fn init(named: Option<&Path>) -> Result<InputFile, Failure> {
 pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     let program = env::current_exe().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
-    let places = with_path(built_places(&program, LAUNCHER.name), &path, LAUNCHER.name);
+    let places = with_path(own::built_places(&program, LAUNCHER.name), &path, LAUNCHER.name);
     first_static(&LAUNCHER, &places, &trusted(&program))
 }
 
@@ -81,25 +79,6 @@ fn named_file(path: &Path, option: &'static str, variable: &'static str) -> Inpu
     let is_variable = env::var_os(variable).is_some_and(|value| Path::new(&value) == path);
     let named_by = if is_variable { NamedBy::Variable(variable) } else { NamedBy::Option(option) };
     InputFile { path: path.to_owned(), named_by }
-}
-
-/// Returns where box-init may be: as installed, or as for [`built_places`].
-fn init_places(program: &Path) -> Vec<PathBuf> {
-    let above = program.parent().and_then(Path::parent).unwrap_or(program);
-    let mut places = vec![above.join("lib/boxbuild").join(INIT.name)];
-    places.extend(built_places(program, INIT.name));
-    places
-}
-
-/// Returns where another program may be: beside this one, or where cargo leaves static ones.
-fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
-    let beside = program.parent().unwrap_or(program);
-    let above = beside.parent().unwrap_or(beside);
-    let mut places = vec![beside.join(name)];
-    if above.join(CARGO_NOTES).is_file() {
-        places.push(above.join("x86_64-unknown-linux-musl/release").join(name));
-    }
-    places
 }
 
 fn first_static(
@@ -226,7 +205,7 @@ mod tests {
     }
 
     fn found(program: &Path) -> Result<PathBuf, Failure> {
-        first_static(&INIT, &init_places(program), &Trusted::this_user())
+        first_static(&INIT, &own::init_places(program), &Trusted::this_user())
     }
 
     /// An empty directory, and where in it the program would be.

@@ -1,10 +1,10 @@
-//! What boxbuild has among a user's files, and which of the user's files decide what it builds. boxlaunch knows them, too: no
-//! box may write there.
+//! What boxbuild has among a user's files, which of the user's files decide what it builds, and where the programs are. boxlaunch
+//! knows them, too: no box may write there.
 //!
 //! Programs take the names of these variables from here.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{absolute_path, named_path, user_directory};
 
@@ -42,9 +42,18 @@ pub const VARIABLES: [&str; 12] = [
 /// The name of each directory of boxbuild's in the user's directory for such files.
 const NAME: &str = "boxbuild";
 
+/// The name of the init's program.
+pub const BOX_INIT: &str = "box-init";
+/// The programs that a user starts.
+const PROGRAMS: [&str; 2] = ["boxbuild", "boxlaunch"];
+/// The file by which a directory is known as cargo's output.
+const CARGO_NOTES: &str = ".rustc_info.json";
+
 /// The purpose of a user's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
+    /// It is boxbuild or boxlaunch.
+    Program,
     /// It is the first process of boxes.
     Init,
     /// It is the kernel of boxes, unless the path is a word for one.
@@ -87,6 +96,33 @@ pub fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
         named_by,
     });
     named.into_iter().filter_map(file).chain(credentials).collect()
+}
+
+/// Returns the programs that are installed together, and the init's places, by the path of one of them.
+pub fn installed(program: &Path) -> Vec<OwnFile> {
+    let file = |purpose| move |path| OwnFile { purpose, path, named_by: None };
+    let others = PROGRAMS.iter().flat_map(|name| built_places(program, name));
+    let programs = [program.to_owned()].into_iter().chain(others).map(file(Purpose::Program));
+    programs.chain(init_places(program).into_iter().map(file(Purpose::Init))).collect()
+}
+
+/// Returns where box-init may be, by the path of boxbuild: as installed, or as of [`built_places`].
+pub fn init_places(program: &Path) -> Vec<PathBuf> {
+    let above = program.parent().and_then(Path::parent).unwrap_or(program);
+    let mut places = vec![above.join("lib").join(NAME).join(BOX_INIT)];
+    places.extend(built_places(program, BOX_INIT));
+    places
+}
+
+/// Returns where another program may be: beside this one, or where cargo leaves static ones.
+pub fn built_places(program: &Path, name: &str) -> Vec<PathBuf> {
+    let beside = program.parent().unwrap_or(program);
+    let above = beside.parent().unwrap_or(beside);
+    let mut places = vec![beside.join(name)];
+    if above.join(CARGO_NOTES).is_file() {
+        places.push(above.join("x86_64-unknown-linux-musl/release").join(name));
+    }
+    places
 }
 
 /// Returns the files that may have credentials, in the order in which they are searched: podman's, then docker's; each with the

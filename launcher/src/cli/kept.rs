@@ -4,8 +4,8 @@
 //! count as verified, what another box finds on its volume. A box that reads in boxlaunch's state sees the logs and the volumes of
 //! others. The store, the configuration and the kernels have nothing that is secret.
 //!
-//! The same is true of single files that variables name, such as the init, and of the credentials of registries, which no box
-//! may read, either.
+//! The same is true of the installed programs, of single files that variables name, such as the init, and of the credentials of
+//! registries, which no box may read, either.
 
 use std::env;
 use std::ffi::OsString;
@@ -41,12 +41,14 @@ fn kept(state: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Kept> 
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
 }
 
-/// Returns the user's files that decide what boxbuild builds, by a function that returns a variable's value.
-fn files(variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
+/// Returns the programs, and the user's files that decide what boxbuild builds, by the path of this program and a function that returns
+/// a variable's value.
+fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<OwnFile> {
     let is_word = |it: &OwnFile| {
         it.purpose == Purpose::Kernel && it.path.to_str().and_then(KernelName::of).is_some()
     };
-    own::files(variable).into_iter().filter(|it| !is_word(it)).collect()
+    let installed = program.map(own::installed).unwrap_or_default();
+    installed.into_iter().chain(own::files(variable)).filter(|it| !is_word(it)).collect()
 }
 
 /// Checks that a box can write neither to itself nor to what the programs trust, and that it reads nothing that other boxes
@@ -60,7 +62,8 @@ pub(super) fn check(
     own: &Path,
     state: &Path,
 ) -> Result<(), CommandError> {
-    let (kept, files) = (kept(state, |name| env::var_os(name)), files(|name| env::var_os(name)));
+    let kept = kept(state, |name| env::var_os(name));
+    let files = files(env::current_exe().ok().as_deref(), |name| env::var_os(name));
     shares.iter().try_for_each(|share| {
         kept.iter().try_for_each(|it| check_kept(share, it))?;
         files.iter().try_for_each(|it| check_file(share, it))?;
@@ -91,6 +94,7 @@ fn check_file(share: &Share, file: &OwnFile) -> Result<(), CommandError> {
     }
     let (host, may) = (share.host().display(), if share.is_writable() { "change" } else { "read" });
     let what = match file.purpose {
+        Purpose::Program => "the programs of boxbuild",
         Purpose::Init => "the init that boxbuild puts into boxes",
         Purpose::Kernel => "the kernel that boxbuild puts into boxes",
         Purpose::Registries => "how boxbuild asks registries",
@@ -232,7 +236,7 @@ mod tests {
         };
         let named = |name: &'static str, path: &str| {
             let path = at(path);
-            files(move |it| (it == name).then(|| path.clone().into()))
+            files(None, move |it| (it == name).then(|| path.clone().into()))
         };
         for variable in [own::INIT, own::KERNEL, own::REGISTRIES, own::CERTIFICATES] {
             let file = named(variable, "work/target/file");
@@ -257,7 +261,31 @@ mod tests {
             assert_eq!(may("", &found), (false, false), "{variable}");
             assert_eq!(may("other", &found), (true, true), "{variable}");
         }
-        assert!(files(|it| (it == own::KERNEL).then(|| "lean".into())).is_empty());
+        assert!(files(None, |it| (it == own::KERNEL).then(|| "lean".into())).is_empty());
+    }
+
+    /// Shares the directories around the installed programs and the init, and around those that cargo has made.
+    #[test]
+    fn no_box_changes_the_programs_or_their_init() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |path: &str| home.path().join(path);
+        let may_write = |path: &str, program: &str| {
+            fs::create_dir_all(at(path)).unwrap();
+            let share = Share::new(&at(path), "/a", Access::ReadWrite, Scope::Both).unwrap();
+            let files = files(Some(&at(program)), |_| None);
+            files.iter().all(|it| check_file(&share, it).is_ok())
+        };
+        for path in ["", ".local", ".local/bin", ".local/lib", ".local/lib/boxbuild"] {
+            assert!(!may_write(path, ".local/bin/boxlaunch"), "{path}");
+        }
+        for path in [".local/share", ".local/lib/other", "project"] {
+            assert!(may_write(path, ".local/bin/boxlaunch"), "{path}");
+        }
+        let built = "src/target/x86_64-unknown-linux-musl/release";
+        assert!(may_write(built, "src/target/release/boxlaunch"));
+        fs::write(at("src/target/.rustc_info.json"), "").unwrap();
+        assert!(!may_write(built, "src/target/release/boxlaunch"));
+        assert!(may_write("src/docs", "src/target/release/boxlaunch"));
     }
 
     #[test]
@@ -269,7 +297,7 @@ mod tests {
         let real = home.path().canonicalize().unwrap();
         let refused = |variable: &'static str, value: &str, access| {
             let value = home.path().join(value);
-            let files = files(move |it| (it == variable).then(|| value.clone().into()));
+            let files = files(None, move |it| (it == variable).then(|| value.clone().into()));
             let share = Share::new(home.path(), "/a", access, Scope::Both).unwrap();
             let error = files.iter().find_map(|it| check_file(&share, it).err()).unwrap();
             error.text().replace(&real.display().to_string(), "HOME")
