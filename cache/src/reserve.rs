@@ -1,7 +1,7 @@
 //! Space that a store leaves to others: one large build must not fill the file system of a machine.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use rustix::fs::fstatvfs;
 
@@ -33,6 +33,18 @@ impl Reserve {
         }
         Ok(written)
     }
+}
+
+/// Copies what is in a file to another one, by the kernel and without its bytes where that can be, as long as enough space stays
+/// free.
+///
+/// # Errors
+/// Those of [`Reserve::write`].
+pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
+    while io::copy(&mut from.take(STEP), &mut to)? > 0 {
+        check(to)?;
+    }
+    Ok(())
 }
 
 /// Checks the free space of the file system that a file is on.

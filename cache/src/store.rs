@@ -15,7 +15,7 @@ use host_fs::read::{Links, is_private, open_regular, read_open};
 use crate::action::remove;
 use crate::blob::BlobWriter;
 use crate::error::IoContext;
-use crate::{ActionKey, StoreError};
+use crate::{ActionKey, StoreError, reserve};
 
 /// The permissions of a blob, here and in a box: nobody writes to it.
 pub(crate) const BLOB_MODE: u32 = 0o444;
@@ -175,11 +175,12 @@ impl Store {
     /// It is never a hard link: whoever may write to the copy, such as a box to a shared directory, would change the store.
     ///
     /// # Errors
-    /// The operating system's, also where `to` exists; a [`StoreError`] in it where there is no such blob.
+    /// The operating system's, also where `to` exists, and [`io::ErrorKind::StorageFull`] also where too little space would stay
+    /// free; a [`StoreError`] in it where there is no such blob.
     pub fn export(&self, blob: &Digest, to: &Path) -> io::Result<()> {
-        let mut from = self.open_blob(blob).map_err(io::Error::other)?;
-        let mut copy = File::create_new(to)?;
-        io::copy(&mut from, &mut copy)?;
+        let from = self.open_blob(blob).map_err(io::Error::other)?;
+        let copy = File::create_new(to)?;
+        reserve::copy(&from, &copy)?;
         copy.set_permissions(Permissions::from_mode(BLOB_MODE))
     }
 
@@ -535,6 +536,11 @@ mod tests {
         for error in errors {
             assert!(matches!(&error, StoreError::Full(root) if *root == disk), "{error}");
         }
+        // Of 64 KiB, a twentieth stays free.
+        let half = store.put(&large[..30 << 10]).unwrap();
+        let error = store.export(&half, &disk.join("copy")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        fs::remove_file(disk.join("copy")).unwrap();
         let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
         assert_eq!(StoreError::full(&data), Some(disk.as_path()));
         assert_eq!(leftovers(&store), 0);
