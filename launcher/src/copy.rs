@@ -1,12 +1,10 @@
 //! Copies between a box and this host: the connection carries an archive ([`box_copy`]), of which the box's end is init's
 //! own program. The pipe between the archive and the connection is filled or emptied by a thread of its own.
 
-use std::fs::symlink_metadata;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 use std::thread::{self, JoinHandle};
 
-use box_copy::{Author, LeftOut, pack, unpack};
+use box_copy::{Author, LeftOut, Place, pack, unpack};
 use box_image::ComponentName;
 use box_image::text::shown;
 use box_image::wire::{Exec, Own};
@@ -28,18 +26,18 @@ pub struct Inside<'a> {
     pub path: &'a str,
 }
 
-/// Copies a path of a box to one of this host, with all that is below it. Returns the notices of the program in the box.
+/// Copies a path of a box to a place of this host, with all that is below it. Returns the notices of the program in the box.
 ///
 /// # Errors
 /// The reason of whichever end fails first. What was copied before that stays.
 pub fn from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
-    to: &Path,
+    to: Place,
 ) -> Result<String, LaunchError> {
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
-    let (path, source) = (to.to_owned(), inside.path.to_owned());
-    let unpack = move || unpack(reader, &path, Author::Box(source.as_ref()));
+    let source = inside.path.to_owned();
+    let unpack = move || unpack(reader, to, Author::Box(source.as_ref()));
     let unpacking = thread::Builder::new().spawn(unpack);
     let unpacking = unpacking.map_err(LaunchError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
@@ -65,21 +63,19 @@ pub fn archive_from_box(
     run(client, inside, Own::Pack, None, archive)
 }
 
-/// Copies a path of this host to one of a box, with all that is below it. Returns notices.
+/// Copies what is at a place of this host to a path of a box, with all that is below it. Returns notices.
 ///
 /// # Errors
 /// As of [`from_box`].
 pub fn to_box(
     client: &mut Client<'_>,
-    from: &Path,
+    from: Place,
     inside: &Inside<'_>,
 ) -> Result<String, LaunchError> {
     // A path that is not there makes nothing in the box.
-    let failed = |error: io::Error| LaunchError::Copy(format!("{}: {error}", from.display()));
-    symlink_metadata(from).map_err(failed)?;
+    from.check().map_err(|error| LaunchError::Copy(error.to_string()))?;
     let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
-    let path = from.to_owned();
-    let packing = thread::Builder::new().spawn(move || pack(&path, writer));
+    let packing = thread::Builder::new().spawn(move || pack(&from, writer));
     let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
     let written = archive_to_box(client, Input::new(reader), inside);
     match joined(packing) {

@@ -7,6 +7,7 @@
 
 mod archive;
 mod pack;
+mod place;
 mod unpack;
 
 /// The size of a block of a tar archive, in bytes.
@@ -20,6 +21,7 @@ use std::path::Path;
 
 pub use archive::Archive;
 pub use pack::{LeftOut, pack};
+pub use place::{Place, by_path, named};
 pub use unpack::{Author, unpack};
 
 /// How many names a path of an archive has at most.

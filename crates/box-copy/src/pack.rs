@@ -12,14 +12,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use host_fs::publish::{open_directory, parent_of};
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat,
-};
+use host_fs::publish::open_directory;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use tar::EntryType;
 
+use crate::MAX_DEPTH;
 use crate::archive::{self, Head, pad, put_header};
-use crate::{MAX_DEPTH, name_of};
+use crate::place::Place;
 
 /// How much is written at a time, in bytes: a pipe holds as much.
 const BUFFER: usize = 64 << 10;
@@ -47,25 +46,18 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Writes an archive of a path, with all that is below it. Symbolic links are not followed but above the path's last
-/// name.
+/// Writes an archive of what is at a place, with all that is below it. No symbolic link is followed.
 ///
 /// # Errors
 /// Those of the files, which are named, and the writer's.
-pub fn pack(path: &Path, archive: impl Write) -> io::Result<LeftOut> {
-    let (parent, last) = match path.file_name() {
-        Some(last) if name_of(path) != "." => (parent_of(path), last),
-        _ => (path, OsStr::new(".")),
-    };
+pub fn pack(from: &Place, archive: impl Write) -> io::Result<LeftOut> {
     let mut packing = Packing {
         archive: BufWriter::with_capacity(BUFFER, archive),
-        base: parent.to_owned(),
+        base: from.path.clone(),
         left_out: LeftOut::default(),
     };
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-    let parent = openat(CWD, parent, flags, Mode::empty());
-    let parent = parent.map_err(|errno| packing.at(Path::new(""))(errno.into()))?;
-    packing.put(&parent, last, Path::new(name_of(path)), 1)?;
+    let name = from.name.as_deref().unwrap_or(OsStr::new("."));
+    packing.put(&from.directory, name, Path::new(name), 1)?;
     archive::end(&mut packing.archive)?;
     Ok(packing.left_out)
 }

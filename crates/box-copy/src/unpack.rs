@@ -11,7 +11,7 @@
 //! - Files get no more than the permissions that a new file of this user gets.
 //! - Paths are bounded in length and depth; of the extensions of tar only long names are understood.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -19,13 +19,12 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use box_image::rules::PATH_MAX;
-use host_fs::publish::{open_directory, parent_of};
-use rustix::fs::{
-    AtFlags, CWD, Mode, OFlags, linkat, mkdirat, openat, renameat, symlinkat, unlinkat,
-};
+use host_fs::publish::open_directory;
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
+use crate::place::Place;
 use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
 
 /// How many names are tried for a file while it is written.
@@ -45,14 +44,14 @@ pub enum Author<'a> {
     User,
 }
 
-/// Unpacks an archive into a directory that exists, or else as the path itself. An existing file of the same name is
-/// replaced; directories are merged. A symbolic link to a directory counts as one only with a slash at its end.
+/// Unpacks an archive at a place: into the directory that is there, or else under its name. An existing file of the same name is
+/// replaced; directories are merged. No symbolic link is followed.
 ///
 /// # Errors
 /// The archive's, and those of the files, which are named. What was unpacked before that stays.
-pub fn unpack(mut archive: impl Read, to: &Path, author: Author<'_>) -> io::Result<LeftOut> {
+pub fn unpack(mut archive: impl Read, to: Place, author: Author<'_>) -> io::Result<LeftOut> {
     let archive: &mut dyn Read = &mut archive;
-    let mut place = Place::of(to, author)?;
+    let mut unpacking = Unpacking::at(to.enter()?, author);
     let (mut path, mut target, mut is_empty) = (None, None, true);
     while let Some(header) = next_header(archive)? {
         let size = header.entry_size()?;
@@ -64,14 +63,14 @@ pub fn unpack(mut archive: impl Read, to: &Path, author: Author<'_>) -> io::Resu
                 let short = || header.link_name_bytes().map(|it| it.into_owned());
                 let target = target.take().or_else(short).unwrap_or_default();
                 let entry = Entry { kind, mode: header.mode()?, size, target };
-                place.make(&path, &entry, archive)?;
+                unpacking.make(&path, &entry, archive)?;
                 is_empty = false;
             }
         }
     }
     // A writer that still fills its last record would take its end for an error.
     io::copy(&mut archive.take(MAX_REST), &mut io::sink())?;
-    if is_empty { Err(odd("there is nothing in it")) } else { Ok(place.left_out) }
+    if is_empty { Err(odd("there is nothing in it")) } else { Ok(unpacking.left_out) }
 }
 
 /// Reads the next header; `None` at the end, which is a block of zeros.
@@ -131,7 +130,7 @@ fn odd(what: &str) -> Error {
 }
 
 /// Where an archive is unpacked.
-struct Place<'a> {
+struct Unpacking<'a> {
     /// The directory in which everything is made.
     base: OwnedFd,
     /// Its path, for people.
@@ -142,23 +141,11 @@ struct Place<'a> {
     left_out: LeftOut,
 }
 
-impl<'a> Place<'a> {
-    fn of(to: &Path, author: Author<'a>) -> io::Result<Self> {
-        let is_meant = to.as_os_str().as_bytes().ends_with(b"/") || to.file_name().is_none();
-        // A link may be the copy of one that a box has made.
-        let is_directory = || to.symlink_metadata().is_ok_and(|it| it.is_dir());
-        let (directory, renamed) = match to.file_name() {
-            Some(name) if !is_meant && !is_directory() => {
-                (parent_of(to), Some(name.as_bytes().to_vec()))
-            }
-            _ => (to, None),
-        };
-        // The rest of the path is the user's own: links in it are followed.
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
-        let base = openat(CWD, directory, flags, Mode::empty());
-        let base = base.map_err(at(directory.as_os_str().as_bytes()))?;
-        let directory = directory.to_owned();
-        Ok(Self { base, directory, renamed, author, left_out: LeftOut::default() })
+impl<'a> Unpacking<'a> {
+    fn at(place: Place, author: Author<'a>) -> Self {
+        let Place { directory: base, path: directory, name } = place;
+        let renamed = name.map(OsString::into_vec);
+        Self { base, directory, renamed, author, left_out: LeftOut::default() }
     }
 
     fn make(&mut self, path: &[u8], entry: &Entry, archive: &mut dyn Read) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Files that a user names, in directories to which somebody else may have written in the user's name.
+//! Files and directories that a user names, in directories to which somebody else may have written in the user's name.
 //!
 //! A program that has had a directory to write to, in a box for example, can leave a link in it: the next time that its user
 //! names a file there, that would be another one. So a link leads no further than to the checkout in which it lies. Those of the
@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fstat, openat, readlinkat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::checkout::is_repository;
@@ -50,6 +51,20 @@ pub fn open(path: &Path, search: &Search) -> Result<File, NamedError> {
     Ok(Place::of_file(path, search)?.open()?)
 }
 
+/// Finds the way to a directory that a user named. Links on the way to it are followed as of [`open`], and so is the directory, if
+/// it is one.
+///
+/// # Errors
+/// [`NamedError`].
+pub fn directory(path: &Path, search: &Search) -> Result<Way, NamedError> {
+    if path == Path::new("") {
+        return Err(io::Error::from(Errno::NOENT).into());
+    }
+    let (walk, _) = Walk::along(path, search, Goal::Directory)?;
+    walk.check(walk.way.path())?;
+    Ok(walk.way)
+}
+
 /// The place of a file that a user named: an open directory, and a name in it. Whoever exchanges something on the way to the
 /// directory does not change the place.
 #[derive(Debug)]
@@ -66,7 +81,7 @@ impl Place {
     /// # Errors
     /// [`NamedError`].
     pub fn of_file(path: &Path, search: &Search) -> Result<Self, NamedError> {
-        Walk::along(path, search, Links::Follow)
+        Self::found(path, search, Goal::File)
     }
 
     /// Finds the place of a file that is to be made or replaced. Links on the way to its directory are followed as of [`open`];
@@ -75,7 +90,13 @@ impl Place {
     /// # Errors
     /// [`NamedError`].
     pub fn of_new(path: &Path, search: &Search) -> Result<Self, NamedError> {
-        Walk::along(path, search, Links::Refuse)
+        Self::found(path, search, Goal::New)
+    }
+
+    fn found(path: &Path, search: &Search, goal: Goal) -> Result<Self, NamedError> {
+        let (walk, name) = Walk::along(path, search, goal)?;
+        let name = name.ok_or_else(|| io::Error::from(ReadError::NotRegular))?;
+        walk.end(name)
     }
 
     /// Returns the directory.
@@ -111,56 +132,69 @@ impl Place {
     }
 }
 
+/// What a way is to lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    /// A file that is there; a link in its place is followed.
+    File,
+    /// A name that is to be made or replaced.
+    New,
+    /// A directory; a link in its place is followed.
+    Directory,
+}
+
 /// A way that is being gone.
 struct Walk<'s> {
     way: Way,
     left: Steps,
+    goal: Goal,
     search: &'s Search,
     /// The first link on it that somebody else may have put there.
     first: Option<Link>,
 }
 
 impl<'s> Walk<'s> {
-    /// Goes to a file. `last` says whether a link in its place is followed.
-    fn along(path: &Path, search: &'s Search, last: Links) -> Result<Place, NamedError> {
+    /// Goes along a path. Returns the name of the file in the directory that was reached; `None` if the path ends there.
+    fn along(path: &Path, search: &'s Search, goal: Goal) -> io::Result<(Self, Option<OsString>)> {
         let way = if path.is_absolute() { Way::root()? } else { Way::of(Path::new("."))? };
-        let mut walk = Self { way, left: Steps::of(path), search, first: None };
-        let name = walk.go(last)?;
-        walk.end(name)
+        let mut walk = Self { way, left: Steps::of(path), goal, search, first: None };
+        let name = walk.go()?;
+        Ok((walk, name))
     }
 
-    /// Goes to the directory of the file, and returns the file's name there.
-    fn go(&mut self, last: Links) -> io::Result<OsString> {
+    /// Goes as far as there are directories and links, and returns the name of the file there.
+    fn go(&mut self) -> io::Result<Option<OsString>> {
         while let Some(step) = self.left.next() {
             match step {
                 Step::Root => self.way = Way::root()?,
                 Step::Up => self.way.up(),
-                Step::Name(name) if self.left.is_empty() && last == Links::Refuse => {
-                    return Ok(name);
+                Step::Name(name) if self.goal == Goal::New && self.left.is_empty() => {
+                    return Ok(Some(name));
                 }
                 Step::Name(name) => {
                     if self.pass(&name)? {
-                        return Ok(name);
+                        return Ok(Some(name));
                     }
                 }
             }
         }
-        Err(ReadError::NotRegular.into())
+        Ok(None)
     }
 
     /// Goes on by a name, through a directory or a link. Returns whether it is that of the file.
     fn pass(&mut self, name: &OsStr) -> io::Result<bool> {
+        let may_be_file = self.goal == Goal::File && self.left.is_empty();
         match self.way.look(name)? {
             Found::Directory(open) => self.way.enter(open, name),
             Found::Link(_) if kernel::around(self.way.path())?.is_some() => {
-                if self.left.is_empty() {
+                if may_be_file {
                     return Ok(true);
                 }
                 self.way = self.way.through(name)?;
             }
             Found::Link(link) => self.follow(name, &link)?,
-            Found::Other if self.left.is_empty() => return Ok(true),
-            Found::Other => return Err(io::ErrorKind::NotADirectory.into()),
+            Found::Other if may_be_file => return Ok(true),
+            Found::Other => return Err(Errno::NOTDIR.into()),
         }
         Ok(false)
     }
@@ -175,14 +209,21 @@ impl<'s> Walk<'s> {
         self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
     }
 
+    /// Checks that the links may have led to a path without links: that of the directory, or of a file in it.
+    fn check(&self, path: &Path) -> Result<(), NamedError> {
+        match &self.first {
+            Some(link) if !link.may_lead(&self.way, path) => {
+                let (target, tree) = (path.to_owned(), link.tree.clone());
+                Err(NamedError::Leads { link: link.at.clone(), target, tree })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks where the links have led, and returns the place.
     fn end(self, name: OsString) -> Result<Place, NamedError> {
         let path = self.way.path().join(&name);
-        if let Some(Link { at, tree, .. }) =
-            self.first.as_ref().filter(|it| !it.may_lead(&self.way, &name))
-        {
-            return Err(NamedError::Leads { link: at.clone(), target: path, tree: tree.clone() });
-        }
+        self.check(&path)?;
         let is_kernels = kernel::around(&path)?.is_some();
         Ok(Place { directory: self.way.into_open(), name, path, is_kernels })
     }
@@ -203,12 +244,11 @@ impl Link {
         Ok(Self { at, tree, identity })
     }
 
-    /// Returns whether a file is one that it may lead to.
-    fn may_lead(&self, way: &Way, name: &OsStr) -> bool {
-        let Ok(inner) = way.path().strip_prefix(&self.tree) else { return false };
+    /// Returns whether a path at the end of the way is one that it may lead to.
+    fn may_lead(&self, way: &Way, path: &Path) -> bool {
+        let Ok(inner) = path.strip_prefix(&self.tree) else { return false };
         // Keys to the repository can be there, which no file of it leads to.
-        way.identity_of(&self.tree) == Some(self.identity)
-            && !inner.iter().chain([name]).any(is_repository)
+        way.identity_of(&self.tree) == Some(self.identity) && !inner.iter().any(is_repository)
     }
 }
 
@@ -366,6 +406,54 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_is_found_in_the_same_tree_too() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        symlink("../elsewhere", at("plain/out")).unwrap();
+        symlink("inner", at("plain/in")).unwrap();
+        symlink(".", at("plain/here")).unwrap();
+        symlink(".git", at("repository/git")).unwrap();
+        let found = |path: &str| {
+            let way = directory(&at(path), &search).map_err(|error| error.to_string())?;
+            Ok(way.path().strip_prefix(&home).unwrap().display().to_string())
+        };
+        for (path, expected) in [
+            ("plain/in", "plain/inner"),
+            ("plain/in/.", "plain/inner"),
+            ("plain/in/..", "plain"),
+            ("plain/here/", "plain"),
+            // It is named itself.
+            ("repository/.git", "repository/.git"),
+        ] {
+            assert_eq!(found(path), Ok(expected.to_owned()), "{path}");
+        }
+        for path in ["plain/out", "plain/out/", "plain/out/.", "repository/git"] {
+            let error: String = found(path).unwrap_err();
+            assert!(error.contains(" is a link that leads to "), "{path}: {error}");
+        }
+        for (path, expected) in [
+            ("plain/file", "Not a directory (os error 20)"),
+            ("plain/file/inner", "Not a directory (os error 20)"),
+            ("plain/none", "No such file or directory (os error 2)"),
+        ] {
+            assert_eq!(found(path), Err(expected.to_owned()), "{path}");
+        }
+        directory(Path::new(""), &search).unwrap_err();
+    }
+
+    #[test]
+    fn a_directory_of_the_system_or_the_kernel_is_found_through_its_links() {
+        let (_root, home, search) = scene();
+        assert_eq!(directory(Path::new("/"), &search).unwrap().path(), Path::new("/"));
+        let run = Path::new("/var/run").canonicalize().unwrap();
+        assert_eq!(directory(Path::new("/var/run"), &search).unwrap().path(), run);
+        let open = File::open(home.join("plain")).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        let way = directory(Path::new(&format!("/proc/self/fd/{number}")), &search).unwrap();
+        assert_eq!(way.path(), home.join("plain"));
+    }
+
+    #[test]
     fn what_is_not_the_kernels_is_not_opened_as_it_is_through_it() {
         let (_root, home, search) = scene();
         symlink("../secret", home.join("plain/.env")).unwrap();
@@ -385,11 +473,12 @@ mod tests {
         let mut walk = Walk {
             way: Way::of(&at("plain/inner")).unwrap(),
             left: Steps::of(Path::new("../file")),
+            goal: Goal::File,
             search: &search,
             first: None,
         };
         fs::rename(at("plain/inner"), at("inner")).unwrap();
-        let name = walk.go(Links::Follow).unwrap();
+        let name = walk.go().unwrap().unwrap();
         assert_eq!(walk.end(name).unwrap().path(), at("plain/file"));
     }
 

@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use box_copy::{Author, LeftOut};
+use box_copy::{Author, LeftOut, Place, by_path};
 use box_image::wire::Own;
 use box_image::{ComponentPlan, Health};
 use nix::sys::prctl::set_dumpable;
@@ -32,10 +32,7 @@ pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
             None => Err("it declares no health check".to_owned()),
         },
         (Own::Pack, [path]) => pack(Path::new(path)),
-        (Own::Unpack, [path]) => {
-            let unpacked = box_copy::unpack(io::stdin().lock(), Path::new(path), Author::User);
-            unpacked.map(drop).map_err(|error| error.to_string())
-        }
+        (Own::Unpack, [path]) => unpack(Path::new(path)),
         (Own::Pack | Own::Unpack, _) => Err("it needs one path".to_owned()),
         (Own::Skills(_), _) => Err("skills are the host's to load".to_owned()),
     };
@@ -48,8 +45,18 @@ pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
     }
 }
 
+/// Unpacks to a path. Links on the way are followed, here and when a path is packed: whoever has put them there meant programs of
+/// the same component.
+fn unpack(path: &Path) -> Result<(), String> {
+    let unpack = |to| box_copy::unpack(io::stdin().lock(), to, Author::User);
+    let unpacked = Place::destination(path, by_path).and_then(unpack);
+    unpacked.map(drop).map_err(|error| error.to_string())
+}
+
 fn pack(path: &Path) -> Result<(), String> {
-    let left_out = box_copy::pack(path, io::stdout().lock()).map_err(|error| error.to_string())?;
+    let pack = |from| box_copy::pack(&from, io::stdout().lock());
+    let packed = Place::source(path, by_path).and_then(pack);
+    let left_out = packed.map_err(|error| error.to_string())?;
     if left_out != LeftOut::default() {
         drop(writeln!(io::stderr(), "{left_out}"));
     }

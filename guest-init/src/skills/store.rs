@@ -11,7 +11,7 @@ use std::fs::{self, create_dir, remove_dir_all, remove_file, rename};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use box_copy::{Author, unpack};
+use box_copy::{Author, Place, by_path, unpack};
 use box_image::SkillPlan;
 use box_image::rules::{MAX_LOADED_SKILLS, is_name};
 
@@ -81,7 +81,9 @@ impl<'a> Store<'a> {
             let text = error.to_string().replace(&format!("{}/", draft.display()), "");
             Error::new(error.kind(), text)
         };
-        unpack(archive, &draft, Author::User).map_err(said)?;
+        let unpacked =
+            Place::destination(&draft, by_path).and_then(|to| unpack(archive, to, Author::User));
+        unpacked.map_err(said)?;
         if !fs::symlink_metadata(draft.join(DEFINITION)).is_ok_and(|it| it.is_file()) {
             return Err(refused("the host has sent a skill without its definition"));
         }
@@ -192,9 +194,14 @@ mod tests {
     fn archive(name: &str, definition: &str) -> Vec<u8> {
         let directory = empty(&format!("{name}-archive"));
         write(directory.join(DEFINITION), definition).unwrap();
-        let mut archive = Vec::new();
-        box_copy::pack(&directory, &mut archive).unwrap();
+        let archive = packed(&directory);
         remove_dir_all(directory).unwrap();
+        archive
+    }
+
+    fn packed(path: &Path) -> Vec<u8> {
+        let mut archive = Vec::new();
+        box_copy::pack(&Place::source(path, by_path).unwrap(), &mut archive).unwrap();
         archive
     }
 
@@ -242,8 +249,7 @@ mod tests {
             );
             assert!(store.unload(name).is_err());
         }
-        let mut other = Vec::new();
-        box_copy::pack(&base.join("about"), &mut other).unwrap();
+        let other = packed(&base.join("about"));
         assert_eq!(refused("notes", &other), "the host has sent a skill without its definition");
         let whole = archive("refused", "text");
         assert!(

@@ -1,11 +1,14 @@
 //! `boxlaunch cp`: files between a box that runs and this host.
 
 use std::io::{IsTerminal as _, stdout};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
+use box_copy::Place;
 use box_image::wire::Follow;
 use box_image::{ComponentName, ErrorCode};
+use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;
 use boxlaunch::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
@@ -14,10 +17,10 @@ use boxlaunch::signals::StopSignals;
 
 use super::command::{component, own_input, user};
 use super::error::CommandError;
-use super::paths;
 use super::run::component_name;
 use super::screen::Screen;
 use super::terminal::is_quiet;
+use super::{given_file, paths};
 
 /// The path that stands for a stream.
 const STREAM: &str = "-";
@@ -76,17 +79,43 @@ fn copied(args: &CopyArgs, signals: &StopSignals, screen: &Screen) -> Result<Str
             "an archive is not for a terminal",
         ));
     }
+    let end = host_end(from, to)?;
     let record = Boxes::new(&paths::state()?).find(name)?;
     let component = component(args.component, |name| record.components.contains(&name))?;
     let mut client = Client::connect(&record, Follow::Nothing, signals)?;
     let inside = Inside { component, user: args.user.clone(), path };
-    let said = match (in_box(from).is_some(), from, to) {
-        (true, _, STREAM) => archive_from_box(&mut client, &inside, screen.program_stdout()),
-        (true, ..) => from_box(&mut client, &inside, Path::new(to)),
-        (false, STREAM, _) => archive_to_box(&mut client, Input::new(own_input()?), &inside),
-        (false, ..) => to_box(&mut client, Path::new(from), &inside),
+    let said = match end {
+        HostEnd::Output => archive_from_box(&mut client, &inside, screen.program_stdout()),
+        HostEnd::Input => archive_to_box(&mut client, Input::new(own_input()?), &inside),
+        HostEnd::To(place) => from_box(&mut client, &inside, place),
+        HostEnd::From(place) => to_box(&mut client, place, &inside),
     };
     said.map_err(CommandError::from)
+}
+
+/// The end of a copy that is on this host.
+#[derive(Debug)]
+enum HostEnd {
+    Input,
+    Output,
+    From(Place),
+    To(Place),
+}
+
+/// Finds the end of a copy on this host, once: a box that runs leads it nowhere else afterwards.
+fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
+    Ok(match (in_box(from).is_some(), from, to) {
+        (true, _, STREAM) => HostEnd::Output,
+        (true, ..) => HostEnd::To(Place::destination(Path::new(to), directory)?),
+        (false, STREAM, _) => HostEnd::Input,
+        (false, ..) => HostEnd::From(Place::source(Path::new(from), directory)?),
+    })
+}
+
+/// Opens a directory of this host.
+fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
+    let failed = |error| LaunchError::Copy(box_copy::named(path, error).to_string()).into();
+    given_file::directory(path, failed)
 }
 
 /// Returns the error of two paths of which not exactly one is in a box.
@@ -115,6 +144,11 @@ fn in_box(text: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use box_copy::{Author, pack, unpack};
+
     use super::*;
 
     #[test]
@@ -123,6 +157,81 @@ mod tests {
         assert_eq!(in_box("hello:out"), Some(("hello", "out")));
         for path in ["./a:b", "/a:b", "a", "hello:", ":a", "-"] {
             assert_eq!(in_box(path), None, "{path}");
+        }
+    }
+
+    /// A repository with links in it, as a box can leave them, and what is beside it.
+    fn scene() -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        for path in ["project/.git", "project/inner", "keys"] {
+            fs::create_dir_all(home.path().join(path)).unwrap();
+        }
+        fs::write(home.path().join("keys/key"), "canary").unwrap();
+        symlink("../keys", home.path().join("project/out")).unwrap();
+        symlink("inner", home.path().join("project/in")).unwrap();
+        home
+    }
+
+    fn refused(from: &str, to: &str, home: &Path) -> String {
+        let text = host_end(from, to).unwrap_err().text();
+        text.replace(&home.canonicalize().unwrap().display().to_string(), "HOME")
+    }
+
+    #[test]
+    fn no_link_that_a_box_left_leads_a_copy_elsewhere() {
+        let home = scene();
+        let at = |path: &str| format!("{}/{path}", home.path().display());
+        let expected = "error: HOME/project/out is a link that leads to HOME/keys, and not to a file of HOME/project\n  \
+                        = help: a box may have put it there; if you mean that directory, name it: HOME/keys";
+        for to in ["project/out/new", "project/out/", "project/out/.", "project/out/../keys/"] {
+            assert_eq!(refused("box:/x", &at(to), home.path()).trim_end(), expected, "{to}");
+        }
+        for from in ["project/out/key", "project/out/.", "project/inner/../out/key"] {
+            assert_eq!(refused(&at(from), "box:/x", home.path()).trim_end(), expected, "{from}");
+        }
+        for path in ["project/inner/a", "project/in/a", "project/in/", "project/in/.", "project"] {
+            assert!(matches!(host_end("box:/x", &at(path)), Ok(HostEnd::To(_))), "{path}");
+            assert!(matches!(host_end(&at(path), "box:/x"), Ok(HostEnd::From(_))), "{path}");
+        }
+        for path in ["/tmp", "/tmp/", "/var/run/none", "/var/run/", ".", "..", "/"] {
+            assert!(matches!(host_end("box:/x", path), Ok(HostEnd::To(_))), "{path}");
+            assert!(matches!(host_end(path, "box:/x"), Ok(HostEnd::From(_))), "{path}");
+        }
+    }
+
+    /// The box that is copied from runs, and has the directory to write to.
+    #[test]
+    fn a_copy_stays_where_its_place_was_found() {
+        let home = scene();
+        let at = |path: &str| home.path().join(path);
+        fs::write(at("project/inner/key"), "own").unwrap();
+        let inner = at("project/inner/key").display().to_string();
+        let HostEnd::From(from) = host_end(&inner, "box:/x").unwrap() else { panic!() };
+        let HostEnd::To(to) =
+            host_end("box:/key", &at("project/inner/").display().to_string()).unwrap()
+        else {
+            panic!()
+        };
+        fs::rename(at("project/inner"), at("project/moved")).unwrap();
+        symlink("../keys", at("project/inner")).unwrap();
+        let mut archive = Vec::new();
+        pack(&from, &mut archive).unwrap();
+        fs::remove_file(at("project/moved/key")).unwrap();
+        unpack(archive.as_slice(), to, Author::Box(Path::new("/key"))).unwrap();
+        assert_eq!(fs::read_to_string(at("project/moved/key")).unwrap(), "own");
+        assert_eq!(fs::read_to_string(at("keys/key")).unwrap(), "canary");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        for (path, place) in [("/none/x", "/none"), ("/dev/full/x", "/dev/full")] {
+            let error = host_end("box:/x", path).unwrap_err();
+            assert_eq!(error.exit, 1);
+            assert!(
+                error.text().starts_with(&format!("error: cannot copy: {place}: N")),
+                "{}",
+                error.text()
+            );
         }
     }
 }

@@ -1,14 +1,16 @@
-//! Files that options of the command line name, and whose content a box is given.
+//! Files and directories that the command line names, in which a box may have left links.
 
 use std::env;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use box_image::text::shell_word;
 use boxlaunch::LaunchError;
 use host_fs::named::{self, NamedError, Place};
 use host_fs::upward::Search;
+use host_fs::way::Way;
 
 use super::error::{CommandError, usage};
 
@@ -23,7 +25,22 @@ pub(super) fn open(
 ) -> Result<File, CommandError> {
     named::open(path, &search()).map_err(|error| match error {
         NamedError::Io(error) => failed(error),
-        error @ NamedError::Leads { .. } => leads(&error),
+        error @ NamedError::Leads { .. } => leads(&error, "file"),
+    })
+}
+
+/// Opens a directory in which something is read or written, to go on from there. Links on the way to it are treated as those of
+/// [`open`], and so is the directory, if it is one.
+///
+/// # Errors
+/// The link's, or what `failed` makes of the operating system's.
+pub(super) fn directory(
+    path: &Path,
+    failed: impl FnOnce(io::Error) -> CommandError,
+) -> Result<OwnedFd, CommandError> {
+    named::directory(path, &search()).map(Way::into_open).map_err(|error| match error {
+        NamedError::Io(error) => failed(error),
+        error @ NamedError::Leads { .. } => leads(&error, "directory"),
     })
 }
 
@@ -38,7 +55,7 @@ pub(super) fn place(path: &Path, action: &'static str) -> Result<Place, CommandE
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             LaunchError::file(action, path)(error).into()
         }
-        error @ NamedError::Leads { .. } => leads(&error),
+        error @ NamedError::Leads { .. } => leads(&error, "file"),
     })
 }
 
@@ -54,12 +71,12 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError
     usage(&format!("cannot read {what} from {}: {error}", path.display()), help)
 }
 
-/// Returns the error of a link, with what to type for the file that it leads to.
-fn leads(error: &NamedError) -> CommandError {
+/// Returns the error of a link, with what to type for the file or directory that it leads to.
+fn leads(error: &NamedError, what: &str) -> CommandError {
     let help = match error {
         NamedError::Leads { target, .. } => {
             let target = shell_word(target.as_os_str());
-            format!("a box may have put it there; if you mean that file, name it: {target}")
+            format!("a box may have put it there; if you mean that {what}, name it: {target}")
         }
         NamedError::Io(_) => String::new(),
     };

@@ -10,18 +10,22 @@ use tar::{Builder, Header};
 use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::{LeftOut, pack};
+use crate::{LeftOut, by_path, pack};
 
 /// Copies as from a box; returns what both ends have left out.
 fn copy(from: &Path, to: &Path) -> io::Result<LeftOut> {
     let mut archive = Vec::new();
-    let LeftOut { special, .. } = pack(from, &mut archive)?;
-    unpack(archive.as_slice(), to, Author::Box(from)).map(|it| LeftOut { special, ..it })
+    let LeftOut { special, .. } = pack(&Place::source(from, by_path)?, &mut archive)?;
+    unpack_to(to, &archive, Author::Box(from)).map(|it| LeftOut { special, ..it })
+}
+
+fn unpack_to(to: &Path, archive: &[u8], author: Author<'_>) -> io::Result<LeftOut> {
+    unpack(archive, Place::destination(to, by_path)?, author)
 }
 
 /// Unpacks into a directory what was asked for under a name.
 fn unpack_as(name: &str, archive: &[u8], to: &Path) -> io::Result<LeftOut> {
-    unpack(archive, to, Author::Box(Path::new(name)))
+    unpack_to(to, archive, Author::Box(Path::new(name)))
 }
 
 /// Returns a directory with what a directory can have in it.
@@ -194,10 +198,10 @@ fn a_users_own_archive_may_have_hard_links() {
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("own"), "own").unwrap();
     let linked = [(EntryType::Regular, &b"one"[..], "1"), (EntryType::Link, b"other", "one")];
-    unpack(archive(&linked).as_slice(), dir.path(), Author::User).unwrap();
+    unpack_to(dir.path(), &archive(&linked), Author::User).unwrap();
     assert_eq!(fs::read(dir.path().join("other")).unwrap(), b"1");
     let to_itself = archive(&[(EntryType::Link, b"own", "own")]);
-    unpack(to_itself.as_slice(), dir.path(), Author::User).unwrap();
+    unpack_to(dir.path(), &to_itself, Author::User).unwrap();
     assert_eq!(fs::read(dir.path().join("own")).unwrap(), b"own");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3);
 }
@@ -240,9 +244,9 @@ proptest! {
         let dir = tempdir().unwrap();
         let inside = dir.path().join("inside");
         fs::create_dir(&inside).unwrap();
-        drop(unpack(bytes.as_slice(), &inside, Author::User));
+        drop(unpack_to(&inside, &bytes, Author::User));
         let entry = archive(&[(EntryType::new(b'0' + kind), &name, "text")]);
-        drop(unpack(entry.as_slice(), &inside, Author::User));
+        drop(unpack_to(&inside, &entry, Author::User));
         drop(unpack_as(".", entry.as_slice(), &inside));
         prop_assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }

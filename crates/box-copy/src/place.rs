@@ -1,0 +1,189 @@
+//! The place of a copy: an open directory, and perhaps a name in it. Whoever exchanges something on the way to the directory does
+//! not change the place.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use host_fs::publish::{open_directory, parent_of};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use rustix::io::Errno;
+
+use crate::name_of;
+
+/// Where something is that is copied, or where a copy is to be.
+#[derive(Debug)]
+pub struct Place {
+    pub(crate) directory: OwnedFd,
+    /// The path of the directory, for people.
+    pub(crate) path: PathBuf,
+    /// The name in the directory; without one it is the directory that is meant.
+    pub(crate) name: Option<OsString>,
+}
+
+impl Place {
+    /// Finds what a path means that is to be packed: what has its last name, or if it ends with `/.` what is in the directory.
+    /// `find` opens a directory by its path, such as [`by_path`].
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn source<E>(
+        path: &Path,
+        find: impl FnOnce(&Path) -> Result<OwnedFd, E>,
+    ) -> Result<Self, E> {
+        match path.file_name().filter(|_| name_of(path) != ".") {
+            Some(name) => Self::of(parent_of(path), Some(name), find),
+            None => Self::of(path, None, find),
+        }
+    }
+
+    /// Finds where a path means that something is unpacked: in that directory, or else under its last name. A symbolic link to a
+    /// directory counts as one only with a slash at its end. `find` opens a directory by its path, such as [`by_path`].
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn destination<E>(
+        path: &Path,
+        find: impl Fn(&Path) -> Result<OwnedFd, E>,
+    ) -> Result<Self, E> {
+        let ends = |with: &[u8]| path.as_os_str().as_bytes().ends_with(with);
+        let Some(name) = path.file_name().filter(|_| !ends(b"/")) else {
+            return Self::of(path, None, find);
+        };
+        let place = Self::of(parent_of(path), Some(name), &find)?;
+        if ends(b"/.") && place.leads_to_directory() {
+            return Self::of(path, None, find);
+        }
+        Ok(place)
+    }
+
+    fn of<E>(
+        path: &Path,
+        name: Option<&OsStr>,
+        find: impl FnOnce(&Path) -> Result<OwnedFd, E>,
+    ) -> Result<Self, E> {
+        let directory = find(path)?;
+        Ok(Self { directory, path: path.to_owned(), name: name.map(OsStr::to_owned) })
+    }
+
+    /// Checks that something is there.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn check(&self) -> io::Result<()> {
+        let Some(name) = &self.name else { return Ok(()) };
+        let found = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        found.map(drop).map_err(|errno| named(&self.path.join(name), errno.into()))
+    }
+
+    /// Returns whether the name is that of a directory, or of a link to one.
+    fn leads_to_directory(&self) -> bool {
+        let Some(name) = &self.name else { return true };
+        statat(&self.directory, name, AtFlags::empty())
+            .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory)
+    }
+
+    /// Goes into the directory of the name, if there is one. A link is none: it may be the copy of one that a box has made.
+    pub(crate) fn enter(self) -> io::Result<Self> {
+        let Some(name) = &self.name else { return Ok(self) };
+        let path = self.path.join(name);
+        match open_directory(&self.directory, name) {
+            Ok(directory) => Ok(Self { directory, path, name: None }),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(self),
+            Err(errno) => Err(named(&path, errno.into())),
+        }
+    }
+}
+
+/// Opens a directory by its path, through all links on the way: for where nobody has put them there who has other rights than
+/// whoever copies.
+///
+/// # Errors
+/// The operating system's, with the path.
+pub fn by_path(path: &Path) -> io::Result<OwnedFd> {
+    // What is in it need not be readable.
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty()).map_err(|errno| named(path, errno.into()))
+}
+
+/// Says at which path something failed.
+pub fn named(path: &Path, error: io::Error) -> io::Error {
+    // A slash at the end of a path, or `/.`, is no part of its name.
+    let path: PathBuf = path.components().collect();
+    let path = path.into_os_string().into_vec().escape_ascii().to_string();
+    io::Error::new(error.kind(), format!("{path}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Returns which directory is asked for, and the name in it.
+    fn parts(place: &Place) -> (String, Option<&str>) {
+        let name = place.name.as_deref().and_then(OsStr::to_str);
+        (place.path.display().to_string(), name)
+    }
+
+    #[test]
+    fn a_path_is_a_name_in_a_directory_or_the_directory() {
+        let find = |_: &Path| by_path(Path::new("/"));
+        for (path, directory, name) in [
+            ("a/b", "a", Some("b")),
+            ("a", ".", Some("a")),
+            ("/a/b/", "/a", Some("b")),
+            ("a/b/.", "a/b/.", None),
+            ("..", "..", None),
+            ("/", "/", None),
+        ] {
+            let place = Place::source(Path::new(path), find).unwrap();
+            assert_eq!(parts(&place), (directory.to_owned(), name), "{path}");
+        }
+        for (path, directory, name) in [
+            ("a/b", "a", Some("b")),
+            ("a", ".", Some("a")),
+            ("/a/b/", "/a/b/", None),
+            // What is at `/` in these tests, and what is not.
+            ("/tmp/.", "/tmp/.", None),
+            ("/missing/.", "/", Some("missing")),
+            ("..", "..", None),
+        ] {
+            let place = Place::destination(Path::new(path), find).unwrap();
+            assert_eq!(parts(&place), (directory.to_owned(), name), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_directory_is_found_by_whoever_copies() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::create_dir(at("real")).unwrap();
+        symlink("real", at("link")).unwrap();
+        let refused = |_: &Path| Err("refused");
+        for path in ["link/a", "link/", "link/.", "real"] {
+            assert_eq!(Place::source(&at(path), refused).unwrap_err(), "refused", "{path}");
+            assert_eq!(Place::destination(&at(path), refused).unwrap_err(), "refused", "{path}");
+        }
+        // A link is no directory to go into, unless the path says so.
+        let enter = |path: &str| {
+            let place = Place::destination(&at(path), by_path).unwrap().enter().unwrap();
+            (place.path, place.name)
+        };
+        assert_eq!(enter("real"), (at("real"), None));
+        assert_eq!(enter("link"), (at(""), Some("link".into())));
+        assert_eq!(enter("link/."), (at("link/."), None));
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = by_path(Path::new("/none/.")).unwrap_err().to_string();
+        assert_eq!(error, "/none: No such file or directory (os error 2)");
+        let place = Place::source(Path::new("/none"), by_path).unwrap();
+        assert_eq!(place.check().unwrap_err().to_string(), error);
+        Place::source(Path::new("/tmp"), by_path).unwrap().check().unwrap();
+    }
+}
