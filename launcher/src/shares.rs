@@ -10,7 +10,7 @@ use box_image::{Access, NetworkMode, Scope};
 use host_fs::kernel;
 use host_fs::known::{Known, places};
 use host_fs::way::Way;
-use rustix::fs::fstat;
+use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
@@ -27,6 +27,8 @@ pub const SHARE: &str = "share";
 pub struct Share {
     pub(crate) directory: Shared,
     way: Arc<Way>,
+    /// The path by which it was found.
+    named: PathBuf,
     guest: String,
     scope: Scope,
 }
@@ -58,7 +60,8 @@ impl Share {
             Ok((way, shared))
         };
         let (way, directory) = find().map_err(LaunchError::file(SHARE, path))?;
-        Ok(Self { directory, way: Arc::new(way), guest: guest.to_owned(), scope })
+        let (way, named) = (Arc::new(way), path.to_owned());
+        Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
     }
 
     /// Returns whether the components may write to it.
@@ -69,6 +72,17 @@ impl Share {
     /// Returns where components see it.
     pub fn guest(&self) -> &str {
         &self.guest
+    }
+
+    /// Returns the path by which it was found, which may have links.
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
+    /// Returns whether there is a regular file of a name in it, and no link to one.
+    pub fn has_file(&self, name: &str) -> bool {
+        statat(self.way.open(), name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::RegularFile)
     }
 
     /// Returns where it is on the host.

@@ -20,7 +20,7 @@ pub use box_checkout::{FilesError, Together};
 pub use check::Findings;
 
 /// The file that makes a directory a skill, which is regular and not a link.
-const DEFINITION: &str = "SKILL.md";
+pub const DEFINITION: &str = "SKILL.md";
 
 /// The reason for refusing a directory that is not a skill.
 const NO_DEFINITION: &str = "has no regular file SKILL.md";

@@ -97,7 +97,7 @@ fn boot(
     let state = paths::state()?;
     boxes::check_owner(&state)?;
     args.check_scratch(opened.plan(), &state)?;
-    let notices = shares::linked(args).into_iter().chain(shares::movable(&shares));
+    let notices = shares::linked(args, &shares).chain(shares::movable(&shares));
     let larger = memory::larger_machine(opened.plan(), args.memory);
     let larger = larger.filter(|_| !args.json && !is_quiet());
     notices.chain(larger).for_each(|it| screen.notice(&it));

@@ -13,7 +13,7 @@ use box_image::plan::SKILLS_PATH;
 use box_image::text::{shell_word, shown};
 use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
-use box_skill::is_skill;
+use box_skill::DEFINITION;
 use boxlaunch::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes, places};
 
@@ -290,22 +290,28 @@ pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns a notice for each directory to which a link leads: it may be another one than yesterday.
-pub(super) fn linked(args: &RunArgs) -> Vec<String> {
-    let named = args.shares.iter().filter_map(|it| match it {
+/// Returns a notice for each directory to which a link leads that the command line names: it may be another one than yesterday.
+pub(super) fn linked(args: &RunArgs, shares: &[Share]) -> impl Iterator<Item = String> {
+    let is_named = |share: &&Share| named(args).any(|it| it == share.named());
+    shares.iter().filter(is_named).filter_map(link_notice)
+}
+
+/// Returns the directories that the command line names.
+fn named(args: &RunArgs) -> impl Iterator<Item = &Path> {
+    let shares = args.shares.iter().filter_map(|it| match it {
         GivenShare::Declared { host, .. } => host.as_deref(),
         GivenShare::Own { host, .. } => Some(host.as_path()),
     });
-    let linked =
-        named.chain(args.skills.iter().map(|(_, host)| host.as_path())).filter_map(|host| {
-            let (real, plain) = (host.canonicalize().ok()?, plain(host)?);
-            (real != plain).then(|| {
-                let (host, real) = (host.display(), real.display());
-                let text = format!("boxlaunch: a link leads from {host} to {real}, which is shown");
-                shown(&text) + "\n"
-            })
-        });
-    linked.collect()
+    shares.chain(args.skills.iter().map(|(_, host)| host.as_path()))
+}
+
+fn link_notice(share: &Share) -> Option<String> {
+    let (host, real) = (share.named(), share.host());
+    (real != plain(host)?).then(|| {
+        let (host, real) = (host.display(), real.display());
+        let text = format!("boxlaunch: a link leads from {host} to {real}, which is shown");
+        shown(&text) + "\n"
+    })
 }
 
 /// Returns a notice for each directory that is shown to read in one to write to, and that the box can move away.
@@ -333,17 +339,29 @@ fn plain(path: &Path) -> Option<PathBuf> {
     Some(plain)
 }
 
+/// Returns whether there is no such directory.
+fn is_absent(error: &LaunchError) -> bool {
+    let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    matches!(error, LaunchError::File { source, .. } if kinds.contains(&source.kind()))
+}
+
+/// Finds the directory of a skill. What was opened is what is looked at.
 fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
-    if !is_skill(host) {
+    let none = || {
         let message = format!("{} is not the directory of a skill", host.display());
-        return Err(usage(&message, "name a directory that has a file SKILL.md"));
-    }
+        usage(&message, "name a directory that has a file SKILL.md")
+    };
     let guest = format!("{SKILLS_PATH}/{name}");
-    Ok(Share::new(host, &guest, Access::ReadOnly, Scope::Both)?)
+    let share = Share::new(host, &guest, Access::ReadOnly, Scope::Both);
+    let share = share.map_err(|error| if is_absent(&error) { none() } else { error.into() })?;
+    if share.has_file(DEFINITION) { Ok(share) } else { Err(none()) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     fn own(host: &str, guest: &str, access: Access) -> GivenShare {
@@ -430,6 +448,33 @@ mod tests {
             assert!(error.contains("if you mean that directory: `--share input="), "{error}");
         }
         assert!(proposed("").is_err());
+    }
+
+    /// As a box can do that has the directory around it to write to.
+    #[test]
+    fn what_is_shown_as_a_skill_is_what_was_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let at = |path: &str| real.join(path);
+        for path in ["project/notes", "project/linked", "keys"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at("project/notes/SKILL.md"), "").unwrap();
+        symlink("../notes/SKILL.md", at("project/linked/SKILL.md")).unwrap();
+        let share = skill("notes", &at("project/notes")).unwrap();
+        fs::rename(at("project/notes"), at("project/moved")).unwrap();
+        symlink("../keys", at("project/notes")).unwrap();
+        assert!(share.has_file(DEFINITION) && share.is_in(&at("project/moved")));
+        assert_eq!(link_notice(&share), None, "no other one is looked at again");
+        for path in ["project/linked", "project/notes", "none", "project/moved/SKILL.md"] {
+            let error = skill("notes", &at(path)).unwrap_err().text();
+            assert!(error.contains(" is not the directory of a skill"), "{path}: {error}");
+        }
+        symlink("moved", at("project/other")).unwrap();
+        let linked = skill("notes", &at("project/other")).unwrap();
+        let said = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
+        let expected = "a link leads from HERE/project/other to HERE/project/moved, which is shown";
+        assert_eq!(said, format!("boxlaunch: {expected}\n"));
     }
 
     #[test]
