@@ -194,3 +194,43 @@ fn head_of(kind: EntryType, stat: &Stat, size: u64) -> Head {
     let mtime = u64::try_from(stat.st_mtime).unwrap_or(0);
     Head { kind, mode: stat.st_mode, size, mtime }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::by_path;
+
+    fn packed(path: &Path) -> String {
+        let mut archive = Vec::new();
+        pack(&Place::source(path, by_path).unwrap(), &mut archive).unwrap();
+        String::from_utf8(archive).unwrap()
+    }
+
+    #[test]
+    fn a_link_is_packed_and_not_what_it_leads_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        for path in ["project", "keys"] {
+            fs::create_dir(at(path)).unwrap();
+        }
+        fs::write(at("keys/key"), "canary").unwrap();
+        symlink("../keys", at("project/directory")).unwrap();
+        symlink("../keys/key", at("project/file")).unwrap();
+        for path in
+            ["project", "project/.", "project/directory", "project/directory/", "project/file"]
+        {
+            let archive = packed(&at(path));
+            assert!(archive.contains("../keys") && !archive.contains("canary"), "{path}");
+        }
+        let mut open = Place::source(&at("project/file"), by_path).unwrap();
+        open.name = Some("none".into());
+        let error = pack(&open, &mut Vec::new()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("{}: No such file or directory (os error 2)", at("project/none").display())
+        );
+    }
+}

@@ -6,7 +6,7 @@
 //! - [`publish`] puts files and directories in place, whole or not at all.
 //! - [`kernel`] knows the file systems of the kernel.
 //! - [`known`] recognizes directories, such as homes, whatever path leads to them.
-//! - [`named`] opens files that a user names, and follows no link that leads elsewhere.
+//! - [`named`] opens files and directories that a user names, and follows no link that leads elsewhere.
 //! - [`own`] says where boxbuild has its own files.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
 //! - [`trust`] finds who else could have put a file where it is.

@@ -1,7 +1,6 @@
 //! `boxlaunch run --emulated`: the same run on the virtual host, for machines without KVM.
 
 use std::env;
-use std::fs::File;
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     require_qemu()?;
     let named = args.host_kernel.as_deref();
     if let Some(path) = named {
-        File::open(path).map_err(|error| given_file::unread("the kernel", path, &error))?;
+        given_file::open(path, |error| given_file::unread("the kernel", path, &error))?;
     }
     let kernel = kernel::choose(named, &cache, |command| {
         notice(&format!("boxlaunch: fetching the virtual host's kernel: {command}\n"));

@@ -7,7 +7,7 @@ mod serve;
 mod volumes;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -90,6 +90,7 @@ fn boot(
     let task = task::given(args)?;
     let result = task::result_place(args, opened.plan())?;
     let console = console_place(args)?;
+    let agent_socket = agent_socket(args)?;
     let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
     let shares = shares::resolved(args, opened.plan())?;
     shares::look_for_large(&shares, terminal::notice);
@@ -114,6 +115,7 @@ fn boot(
         .map_err(|error| CommandError::of_kvm(&error, instead.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
     let mut record = record(args, &opened, &runtime, &shares)?;
+    record.agent_socket = agent_socket;
     record.network = given.plan(&opened.plan().network);
     record.network_local = given.local.iter().map(Local::plan).collect();
     record.env = variables.iter().cloned().map(GivenVariable::masked).collect();
@@ -174,13 +176,11 @@ fn record(
     runtime: &RuntimeDir,
     shares: &[Share],
 ) -> Result<Record, LaunchError> {
-    let agent_socket = args.agent_socket.as_deref().map(std::path::absolute).transpose();
-    let agent_socket = agent_socket.map_err(LaunchError::system("find the current directory"))?;
     let shares = shares.iter().map(Share::shown).collect();
     let volumes = args.volumes.clone();
     let record = Record::new(opened, args.size(opened.plan()), runtime.path());
     let network_given = args.network.into();
-    Ok(Record { remove: args.rm, agent_socket, shares, volumes, network_given, ..record })
+    Ok(Record { remove: args.rm, shares, volumes, network_given, ..record })
 }
 
 /// Notes the end of a box that has not started.
@@ -263,6 +263,13 @@ fn agent_route(args: &RunArgs, screen: &Screen) -> Route {
             Route::Prefix(Prefixed::new("agent | ", screen.program_stderr(), args.raw))
         }
     }
+}
+
+/// Returns where the agent's socket is to be made, by a path without links.
+fn agent_socket(args: &RunArgs) -> Result<Option<PathBuf>, CommandError> {
+    let place = |path| given_file::place(path, "make the agent's socket");
+    let place = args.agent_socket.as_deref().map(place).transpose()?;
+    Ok(place.map(|it| it.path().to_owned()))
 }
 
 /// The action of an error of the console's file.

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use box_image::{Scope, SecretDelivery, SecretPlan};
 use testkit::test_box::config;
 
-use crate::Scene;
+use crate::{Scene, boxlaunch, ended};
 
 #[test]
 fn no_link_of_a_box_leads_to_a_key_of_its_user() {
@@ -40,5 +40,42 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
     let expected = expected.replace("project/link is", "project/out is");
     assert_eq!(refused(&plain, &["--task", &task, "--result", &written]), expected);
     assert_eq!(refused(&plain, &["--console", &written]), expected);
+    assert_eq!(refused(&plain, &["--agent-socket", &written]), expected);
     assert_eq!(fs::read_to_string(home.path().join("key")).unwrap(), "canary");
+}
+
+/// Whether the box is there is asked later.
+#[test]
+fn no_link_of_a_box_leads_a_copy_out_of_its_repository() {
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().canonicalize().unwrap();
+    let at = |path: &str| real.join(path).display().to_string();
+    for path in ["project/.git", "project/inner", "keys"] {
+        fs::create_dir_all(at(path)).unwrap();
+    }
+    fs::write(at("keys/key"), "canary").unwrap();
+    symlink("../keys", at("project/out")).unwrap();
+    symlink("inner", at("project/in")).unwrap();
+    let copied = |from: &str, to: &str| {
+        let mut command = boxlaunch(&["cp", from, to]);
+        command.env("BOXLAUNCH_STATE", at("state")).current_dir(at("project"));
+        let ended = ended(command);
+        assert_eq!(ended.stdout, "");
+        (ended.code, ended.stderr.replace(&real.display().to_string(), "HOME"))
+    };
+    let expected = "error: HOME/project/out is a link that leads to HOME/keys, and not to a file of HOME/project\n  \
+                    = help: a box may have put it there; if you mean that directory, name it: HOME/keys\n";
+    for path in ["out/key", "out/", "out/.", "inner/../out/key", &at("project/out/none")] {
+        assert_eq!(copied("hello:/x", path), (Some(2), expected.to_owned()), "{path}");
+    }
+    for path in ["out/key", "out/.", &at("project/out/key")] {
+        assert_eq!(copied(path, "hello:/x"), (Some(2), expected.to_owned()), "{path}");
+    }
+    for path in ["in/new", "in/", "inner/.", "/var/run/", "/tmp/new", &at("keys/key")] {
+        let (code, said) = copied("hello:/x", path);
+        assert!(
+            code == Some(1) && said.starts_with("error: there is no box with the name"),
+            "{said}"
+        );
+    }
 }
