@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use box_image::SkillPlan;
-use box_tree::{MAX_DETOURS, Tree, entries, path};
+use box_tree::{InodeId, MAX_DETOURS, Tree, entries, path};
 use boxfile_spec::skill_md::{self, Parsed, SkillFile, SkillManifest};
-use boxfile_spec::{Diagnostic, Source, Span, Spanned};
+use boxfile_spec::{Diagnostic, MOST_KEPT, Source, Span, Spanned};
 
 use crate::{DEFINITION, NO_DEFINITION, Skill, SkillError};
 
@@ -17,9 +17,9 @@ const MOST_LINKS: usize = 20;
 pub struct Findings {
     /// The definition.
     pub source: Source,
-    /// Everything that is wrong. A skill with errors is not to be used.
+    /// Everything that is wrong, or the first [`MOST_KEPT`] of it. A skill with errors is not to be used.
     pub errors: Vec<Diagnostic>,
-    /// Everything that is only worth a look.
+    /// Everything that is only worth a look, or the first [`MOST_KEPT`] of it.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -45,48 +45,57 @@ impl Skill {
         let text = host_fs::read::text(&path, bytes.clone())?;
         let Parsed { manifest, mut errors, mut warnings } = skill_md::parse(&text, name);
         self.about = about(&manifest);
-        errors.extend(unavailable(&manifest.requires, tools));
-        warnings.extend(self.link_warnings(MAX_DETOURS, manifest.name));
-        for file in &manifest.files {
-            if self.leads_astray(&file.path) {
-                errors.push(lacking(file));
-            } else {
-                self.check_file(file, directory, &mut errors, &mut warnings);
-            }
-        }
+        keep(&mut errors, unavailable(&manifest.requires, tools));
+        let mut left = MAX_DETOURS;
+        let odd = self.check_files(&manifest.files, &mut left, &mut errors);
+        keep(&mut warnings, self.link_warnings(&mut left, manifest.name));
+        keep(&mut warnings, odd.into_iter().map(|file| not_executable(file, directory)));
         let source = Source::new(path.display().to_string(), text);
         Ok(Findings { source, errors, warnings })
     }
 
-    /// Checks that the skill has a file, which is made executable if it is run.
-    fn check_file(
+    /// Checks that the skill has the files of its definition, until too much is wrong, and makes those executable that are
+    /// run; returns the ones that were not. The links to them may lead through so many names as are `left`.
+    fn check_files<'m>(
         &mut self,
-        file: &SkillFile,
-        directory: &Path,
+        files: &'m [SkillFile],
+        left: &mut usize,
         errors: &mut Vec<Diagnostic>,
-        warnings: &mut Vec<Diagnostic>,
-    ) {
-        let Some(id) = self.file(&file.path) else { return errors.push(lacking(file)) };
+    ) -> Vec<&'m SkillFile> {
+        let mut odd = Vec::new();
+        for file in files {
+            match self.file(&file.path, left) {
+                _ if errors.len() >= MOST_KEPT => break,
+                End::At(id) if file.executable && self.make_executable(id) => odd.push(file),
+                End::At(_) => {}
+                End::Nowhere => errors.push(lacking(file)),
+                End::Unknown => {
+                    errors.push(unfollowed(file));
+                    break;
+                }
+            }
+        }
+        odd
+    }
+
+    /// Makes a file executable; returns whether it was not.
+    fn make_executable(&mut self, id: InodeId) -> bool {
         let mode = &mut self.files.tree.inode_mut(id).meta.mode;
-        if file.executable && *mode & 0o111 == 0 {
-            let message = format!("`{}` is not executable in the checkout", file.path);
-            let place = directory.join(&file.path);
-            let help =
-                format!("run `chmod +x {}`; in the box it is made executable", place.display());
-            let warning = Diagnostic::warning(message, file.span, "a tool runs it");
-            warnings.push(warning.with_help(help));
+        let is_odd = *mode & 0o111 == 0;
+        if is_odd {
             *mode |= 0o111;
         }
+        is_odd
     }
 
     /// Returns warnings about the links that lead to nothing in the skill, at the place where the skill is named. They may lead
     /// through so many names as are `left`.
-    fn link_warnings(&self, mut left: usize, name: Span) -> Vec<Diagnostic> {
-        let mut links = self.stray_links(&mut left);
+    fn link_warnings(&self, left: &mut usize, name: Span) -> Vec<Diagnostic> {
+        let mut links = self.stray_links(left);
         let mut warnings: Vec<Diagnostic> =
             links.by_ref().take(MOST_LINKS).map(|link| link.warning(name)).collect();
         let further = match links.count() {
-            _ if left == 0 => {
+            _ if *left == 0 => {
                 Some("the links lead through too many names to follow all of them".to_owned())
             }
             0 => None,
@@ -102,35 +111,68 @@ impl Skill {
         let links = entries(tree).filter_map(|(path, id)| Some((path, tree.inode(id).target()?)));
         links.filter_map(move |(path, target)| {
             let is_outside = climbs_out(&path, target);
-            let is_stray = is_outside || leads_nowhere(tree, &path, left);
+            let is_stray = is_outside || matches!(follow(tree, &path, left), End::Nowhere);
             is_stray.then_some(StrayLink { path, target, is_outside })
         })
     }
 
-    /// Returns whether a path leads through a link that leads to nothing in the skill. What comes after a link that leads
-    /// somewhere is not on this path.
-    fn leads_astray(&self, file: &str) -> bool {
+    /// Finds the file at a path, also through links. The first link on the way must lead to something in the skill itself;
+    /// what comes after it is not on this path.
+    fn file(&self, file: &str, left: &mut usize) -> End {
         let tree = &self.files.tree;
-        let (mut here, mut walked) = (Tree::ROOT, Vec::new());
-        for name in path::names(file.as_bytes()) {
-            let Some(child) = tree.child(here, name) else { return false };
-            (here, walked) = (child, path::join(&walked, name));
-            if let Some(target) = tree.inode(here).target() {
-                return climbs_out(&walked, target) || tree.lookup(&walked).is_none();
+        if let Some((link, target)) = first_link(tree, file.as_bytes()) {
+            match follow(tree, &link, left) {
+                End::At(_) if !climbs_out(&link, target) => {}
+                End::At(_) => return End::Nowhere,
+                end => return end,
             }
         }
-        false
+        match follow(tree, file.as_bytes(), left) {
+            End::At(id) if tree.inode(id).content().is_none() => End::Nowhere,
+            end => end,
+        }
     }
 }
 
-/// Returns whether a link leads to nothing, and takes the names that it leads through from those that are left. Of one that
-/// is not followed to its end, nothing is known.
-fn leads_nowhere(tree: &Tree, link: &[u8], left: &mut usize) -> bool {
+/// Where a path of a skill leads.
+enum End {
+    At(InodeId),
+    Nowhere,
+    /// It leads through more names than are left.
+    Unknown,
+}
+
+/// Follows a path in a skill, and takes its names, and those that its links lead through, from those that are left.
+fn follow(tree: &Tree, path: &[u8], left: &mut usize) -> End {
+    *left = left.saturating_sub(path::names(path).count());
     if *left == 0 {
-        return false;
+        return End::Unknown;
     }
-    let found = tree.lookup_in(Tree::ROOT, link, left);
-    found.is_none() && *left > 0
+    match tree.lookup_in(Tree::ROOT, path, left) {
+        Some(id) => End::At(id),
+        None if *left > 0 => End::Nowhere,
+        None => End::Unknown,
+    }
+}
+
+/// Returns the first link on a path, by its own path, and its target.
+fn first_link<'t>(tree: &'t Tree, file: &[u8]) -> Option<(Vec<u8>, &'t [u8])> {
+    let (mut here, mut walked) = (Tree::ROOT, Vec::new());
+    for name in path::names(file) {
+        here = tree.child(here, name)?;
+        walked.push(b'/');
+        walked.extend_from_slice(name);
+        if let Some(target) = tree.inode(here).target() {
+            return Some((walked, target));
+        }
+    }
+    None
+}
+
+/// Adds findings, until there are as many as are kept of a text.
+fn keep(found: &mut Vec<Diagnostic>, further: impl IntoIterator<Item = Diagnostic>) {
+    let left = MOST_KEPT.saturating_sub(found.len());
+    found.extend(further.into_iter().take(left));
 }
 
 /// A symbolic link that leads to nothing in its skill.
@@ -194,17 +236,33 @@ fn lacking(file: &SkillFile) -> Diagnostic {
         .with_help("add it to the skill's directory, or correct the path, which is relative to it")
 }
 
+fn unfollowed(file: &SkillFile) -> Diagnostic {
+    let message = format!("the links to `{}` lead through too many names", file.path);
+    Diagnostic::new(message, file.span, "named here, and no further file is looked for")
+        .with_help("name each file by a path without links, or remove links from the skill")
+}
+
+fn not_executable(file: &SkillFile, directory: &Path) -> Diagnostic {
+    let message = format!("`{}` is not executable in the checkout", file.path);
+    let place = directory.join(&file.path);
+    let help = format!("run `chmod +x {}`; in the box it is made executable", place.display());
+    Diagnostic::warning(message, file.span, "a tool runs it").with_help(help)
+}
+
 /// Returns the errors of tools that a skill requires and the agent may not see.
-fn unavailable(requires: &[Spanned<&'static str>], tools: Option<&[String]>) -> Vec<Diagnostic> {
-    let Some(tools) = tools else { return Vec::new() };
-    let hidden = |tool: &&Spanned<&'static str>| !tools.iter().any(|it| it == tool.value);
-    let error = |tool: &Spanned<&'static str>| {
+fn unavailable(
+    requires: &[Spanned<&'static str>],
+    tools: Option<&[String]>,
+) -> impl Iterator<Item = Diagnostic> {
+    let is_hidden = move |tool: &&Spanned<&'static str>| {
+        tools.is_some_and(|tools| !tools.iter().any(|it| it == tool.value))
+    };
+    requires.iter().filter(is_hidden).map(|tool| {
         let name = tool.value;
         let message = format!("the skill requires `{name}`, which the agent may not see");
         let help = format!("add \"{name}\" to the agent's `tools`, or remove it here");
         Diagnostic::new(message, tool.span, "required here").with_help(help)
-    };
-    requires.iter().filter(hidden).map(error).collect()
+    })
 }
 
 #[cfg(test)]
@@ -352,11 +410,69 @@ tools:
         assert_eq!(skill.stray_links(&mut left).count(), 1);
         let messages: Vec<_> = [0, MAX_DETOURS]
             .into_iter()
-            .map(|left| skill.link_warnings(left, Span::default()))
+            .map(|mut left| skill.link_warnings(&mut left, Span::default()))
             .collect();
         assert_eq!(messages[0].len(), 1);
         assert!(messages[0][0].message().contains("too many names"));
         assert!(messages[1][0].message().contains("`c`"));
+    }
+
+    #[test]
+    fn the_files_of_a_definition_are_found_through_so_many_names_and_no_more() {
+        let directory = skill("---\nname: greet\ndescription: Greets.\n---\n");
+        symlink("tools/../".repeat(400) + "tools", directory.path().join("a")).unwrap();
+        let mut skill =
+            crate::read(&directory.path().into(), directory.path(), &mut Together::default())
+                .unwrap();
+        let file = |path: &str| SkillFile {
+            path: path.to_owned(),
+            span: Span::default(),
+            executable: true,
+        };
+        let files = vec![file("a/run.sh"); 5];
+        let mut messages = |mut left: usize| {
+            let mut errors = Vec::new();
+            skill.check_files(&files, &mut left, &mut errors);
+            (errors.iter().map(|it| it.message().to_owned()).collect::<Vec<_>>(), left)
+        };
+        let (found, left) = messages(MAX_DETOURS);
+        // For each file the link by itself, and the path through it.
+        assert_eq!((found.len(), MAX_DETOURS - left), (0, 5 * (801 + 1 + 801 + 2)));
+        let (found, left) = messages(2 * (801 + 1 + 801 + 2));
+        assert_eq!(
+            (found, left),
+            (vec!["the links to `a/run.sh` lead through too many names".to_owned()], 0)
+        );
+    }
+
+    #[test]
+    fn of_very_many_errors_and_warnings_the_first_are_kept() {
+        let tools = |name: &str| format!("  - script: {name}\n").repeat(MOST_KEPT + 500);
+        let definition =
+            |tools: String| format!("---\nname: greet\ndescription: Greets.\ntools:\n{tools}---\n");
+        let directory = skill(&definition(tools("none")));
+        let check = || {
+            let mut skill =
+                crate::read(&directory.path().into(), directory.path(), &mut Together::default())
+                    .unwrap();
+            let findings = skill.check("greet", directory.path(), None).unwrap();
+            (findings.errors.len(), findings.warnings.len())
+        };
+        assert_eq!(check(), (MOST_KEPT, 0));
+        for number in 0..MOST_KEPT + 1 {
+            fs::write(directory.path().join(number.to_string()), "").unwrap();
+        }
+        let tools: String = (0..MOST_KEPT + 1).map(|it| format!("  - script: '{it}'\n")).collect();
+        fs::write(directory.path().join(DEFINITION), definition(tools)).unwrap();
+        assert_eq!(check(), (0, MOST_KEPT));
+        let requires = "bash, ".repeat(MOST_KEPT + 1);
+        let text = format!("---\nname: greet\ndescription: Greets.\nrequires: [{requires}]\n---\n");
+        fs::write(directory.path().join(DEFINITION), text).unwrap();
+        let mut skill =
+            crate::read(&directory.path().into(), directory.path(), &mut Together::default())
+                .unwrap();
+        let findings = skill.check("greet", directory.path(), Some(&[])).unwrap();
+        assert_eq!(findings.errors.len(), MOST_KEPT);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use box_checkout::{Files, check_directory};
 use box_image::SkillPlan;
 use box_image::rules::MOST_SKILLS;
-use box_tree::{InodeId, Tree};
+use box_tree::Tree;
 use boxfile_spec::NAME_FORM;
 use host_fs::FileError;
 use host_fs::checkout::Bounds;
@@ -119,12 +119,6 @@ impl Skill {
     fn definition(&self) -> Option<&Vec<u8>> {
         let id = self.files.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
         self.files.data.get(self.files.tree.inode(id).content()?)
-    }
-
-    /// Returns the file at a path, also through links within the skill.
-    fn file(&self, path: &str) -> Option<InodeId> {
-        let tree = &self.files.tree;
-        tree.lookup(path.as_bytes()).filter(|id| tree.inode(*id).content().is_some())
     }
 }
 
