@@ -51,9 +51,9 @@ fn place(span: Span, sources: &Sources) -> String {
 struct Mark<'d> {
     label: &'d Label,
     line: Line<'d>,
-    /// The first marked character of the line, from 0; for a label at the end of the line, the place
-    /// after its last character.
+    /// Where in the line the place begins, in bytes; for a label at the end of the line, the line's length.
     from: usize,
+    /// Where in the line it ends.
     to: usize,
     /// `^` for the primary place, `-` for the others.
     sign: &'static str,
@@ -77,9 +77,9 @@ impl<'d> Mark<'d> {
 
     fn new(label: &'d Label, sources: &'d Sources, sign: &'static str) -> Self {
         let line = sources.line(label.span);
-        let from = line.column(label.span.offset) - 1;
-        // A span of several lines is underlined to the end of its first.
-        let to = (line.column(label.span.end()) - 1).max(from + 1);
+        let from = line.within(label.span.offset);
+        // A span of several lines is underlined to the end of its first, and a point is as wide as its character.
+        let to = line.within(label.span.end()).max(ahead(line.text, from, 1));
         Self { label, line, from, to, sign }
     }
 
@@ -109,28 +109,26 @@ fn push_line(out: &mut String, line: &str) {
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// The part of a line that is shown, in characters.
-#[derive(PartialEq, Eq)]
+/// The part of a line that is shown, in bytes. However long the line is, only what is near the place is looked at: a line of a
+/// mebibyte can have thousands of errors.
+#[derive(Debug, PartialEq, Eq)]
 struct Window {
     start: usize,
     end: usize,
-    total: usize,
 }
 
 impl Window {
+    /// Returns the [`WIDEST`] characters around a place: [`LEAD`] in front of it, and more where fewer are after it.
     fn around(line: &str, from: usize) -> Self {
-        let total = line.chars().count();
-        if total <= WIDEST {
-            return Self { start: 0, end: total, total };
-        }
-        let start = from.saturating_sub(LEAD).min(total - WIDEST);
-        Self { start, end: start + WIDEST, total }
+        let lead = back(line, from, LEAD);
+        let end = ahead(line, lead, WIDEST);
+        Self { start: if end == line.len() { back(line, end, WIDEST) } else { lead }, end }
     }
 
     /// Returns the shown text, with an ellipsis on each side that is cut.
     fn text(&self, line: &str) -> String {
-        let shown = line.chars().skip(self.start).take(self.end - self.start).map(show);
-        let end = if self.end < self.total { "…" } else { "" };
+        let shown = line[self.start..self.end].chars().map(show);
+        let end = if self.end < line.len() { "…" } else { "" };
         format!("{}{}{end}", self.ellipsis(), shown.collect::<String>())
     }
 
@@ -138,14 +136,22 @@ impl Window {
         if self.start > 0 { "…" } else { "" }
     }
 
-    /// Returns how many terminal columns are before the characters `from..to` and under them.
+    /// Returns how many terminal columns are before a part of the line and under it.
     fn columns(&self, line: &str, from: usize, to: usize) -> (usize, usize) {
-        let width = |from: usize, to: usize| -> usize {
-            line.chars().skip(from).take(to.saturating_sub(from)).map(columns).sum()
-        };
-        let before = self.ellipsis().chars().count() + width(self.start, from);
-        (before, width(from, to.min(self.end.max(from))).max(1))
+        let width = |text: &str| -> usize { text.chars().map(columns).sum() };
+        let before = self.ellipsis().chars().count() + width(&line[self.start..from]);
+        (before, width(&line[from..to.min(self.end)]).max(1))
     }
+}
+
+/// Returns where the place is that is so many characters before another, or the start of the line.
+fn back(line: &str, from: usize, count: usize) -> usize {
+    line[..from].char_indices().rev().take(count).last().map_or(from, |(at, _)| at)
+}
+
+/// Returns where the place is that is so many characters after another, or the end of the line.
+fn ahead(line: &str, from: usize, count: usize) -> usize {
+    line[from..].char_indices().nth(count).map_or(line.len(), |(at, _)| from + at)
 }
 
 fn show(c: char) -> String {
@@ -287,6 +293,24 @@ mod tests {
          1 |
            | ^ here
         ");
+    }
+
+    #[test]
+    fn only_what_is_near_a_place_is_looked_at() {
+        let line = "é".repeat(500);
+        for (from, start, end) in [
+            (0, 0, 120),
+            (40, 0, 120),
+            (41, 1, 121),
+            (300, 260, 380),
+            (420, 380, 500),
+            (460, 380, 500),
+            (500, 380, 500),
+        ] {
+            assert_eq!(Window::around(&line, 2 * from), Window { start: 2 * start, end: 2 * end });
+        }
+        assert_eq!(Window::around("ab", 1), Window { start: 0, end: 2 });
+        assert_eq!(Window::around("", 0), Window { start: 0, end: 0 });
     }
 
     proptest! {

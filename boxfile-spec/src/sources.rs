@@ -56,10 +56,16 @@ struct Texts {
     shown: Vec<Shown>,
 }
 
+/// How many bytes of a text are counted at once where a column is looked up.
+const STRIDE: usize = 1 << 10;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
     /// The offsets at which its lines begin.
     lines: Vec<usize>,
+    /// How many characters begin before each [`STRIDE`] bytes, so that no column is counted from the start of its line: a line
+    /// of a mebibyte can have thousands of errors.
+    characters: Vec<usize>,
     /// The text with asterisks in place of secrets, so that every other place stays where it is.
     text: String,
     secrets: Secrets,
@@ -78,7 +84,8 @@ impl Sources {
         let newlines = source.text.match_indices('\n').map(|(offset, _)| offset + 1);
         let lines = std::iter::once(0).chain(newlines).collect();
         let (text, secrets) = (source.text.clone(), Secrets::default());
-        let mut shown = Shown { lines, text, secrets };
+        let characters = characters(&source.text);
+        let mut shown = Shown { lines, characters, text, secrets };
         for place in config_secrets(&source.text) {
             shown.secrets.add(&source.text[place.clone()]);
             shown.mask(place);
@@ -129,7 +136,21 @@ impl Sources {
     pub fn location(&self, span: Span) -> (usize, usize) {
         let texts = self.0.list.iter().map(|it| &*it.text);
         let line = self.line_of(texts, span);
-        (line.number, line.column(span.offset))
+        let end = line.start + line.within(span.offset);
+        (
+            line.number,
+            self.characters_before(span, end) - self.characters_before(span, line.start) + 1,
+        )
+    }
+
+    /// Returns how many characters of the text of a span begin before an offset.
+    fn characters_before(&self, span: Span, offset: usize) -> usize {
+        let index = usize::try_from(span.source).unwrap_or(usize::MAX);
+        let (Some(source), Some(shown)) = (self.0.list.get(index), self.0.shown.get(index)) else {
+            return 0;
+        };
+        let (strides, start) = (offset / STRIDE, offset / STRIDE * STRIDE);
+        shown.characters[strides] + begun(&source.text.as_bytes()[start..offset])
     }
 
     /// Returns the line at which a span begins, with asterisks in place of secrets.
@@ -172,11 +193,25 @@ pub(crate) struct Line<'s> {
 }
 
 impl Line<'_> {
-    /// Returns the column of an offset, from 1; of one past the line, the column past its end.
-    pub(crate) fn column(&self, offset: usize) -> usize {
-        let within = self.text.floor_char_boundary(offset.saturating_sub(self.start));
-        self.text[..within].chars().count() + 1
+    /// Returns where in the line an offset of its source is: of one past the line, its end; of one inside a character, that
+    /// character's start.
+    pub(crate) fn within(&self, offset: usize) -> usize {
+        self.text.floor_char_boundary(offset.saturating_sub(self.start))
     }
+}
+
+/// Counts the characters that begin before each [`STRIDE`] bytes of a text.
+fn characters(text: &str) -> Vec<usize> {
+    let counts = text.as_bytes().chunks(STRIDE).scan(0, |count, chunk| {
+        *count += begun(chunk);
+        Some(*count)
+    });
+    std::iter::once(0).chain(counts).collect()
+}
+
+/// Returns how many characters begin in bytes of a text: all but those that go on.
+fn begun(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 #[cfg(test)]
@@ -207,6 +242,19 @@ mod tests {
         ] {
             assert_eq!(location(source, offset), place, "offset {offset}");
         }
+    }
+
+    #[test]
+    fn a_column_of_a_long_line_is_counted_from_near_it() {
+        let text = format!("\n{}\nж", "aж".repeat(3 * STRIDE));
+        for offset in (0..text.len() + 2).step_by(7).chain([STRIDE, 3 * STRIDE, text.len()]) {
+            let before = &text[..text.floor_char_boundary(offset)];
+            let line = before.rsplit('\n').next().unwrap();
+            let place = (before.matches('\n').count() + 1, line.chars().count() + 1);
+            assert_eq!(location(&text, offset), place, "offset {offset}");
+        }
+        assert_eq!(characters(&text).len(), text.len().div_ceil(STRIDE) + 1);
+        assert_eq!(characters("жж")[..], [0, 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
 
-use super::{MAX_SKILL_MD, explain};
+use super::{MAX_FRONTMATTER, explain};
 use crate::{Diagnostic, Span, Spanned};
 
 /// How deep collections may be nested.
@@ -101,8 +101,8 @@ fn read_with(
             max_aliases: 0,
             max_depth: MAX_DEPTH,
             // The length of the text bounds these.
-            max_nodes: MAX_SKILL_MD,
-            max_events: 4 * MAX_SKILL_MD,
+            max_nodes: MAX_FRONTMATTER,
+            max_events: 4 * MAX_FRONTMATTER,
         },
         duplicate_keys: duplicate_keys,
         merge_keys: MergeKeyPolicy::Error,

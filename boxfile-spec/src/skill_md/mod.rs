@@ -21,9 +21,9 @@
 //! A byte order mark may precede the first line. Whatever else is odd is a warning: a key that no
 //! generation knows, in the frontmatter and in its tools, or an unknown `type`.
 //!
-//! The texts come from strangers: there are at most 1 MiB of them, collections are nested at most 16
-//! deep, and anchors, aliases and merge keys are refused, so that reading takes time and memory in
-//! proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
+//! The texts come from strangers: there are at most 1 MiB of them, of which the frontmatter has at most 64 KiB, as reading
+//! YAML takes a hundred times as long as reading Markdown; collections are nested at most 16 deep, and anchors, aliases and
+//! merge keys are refused, so that reading takes time and memory in proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
 //! meaning.
 
 mod about;
@@ -38,6 +38,8 @@ use box_image::text::hidden;
 
 use crate::diagnostic::named_invisible;
 use crate::edited::{hidden_characters, unmerged};
+use crate::errors::SKILL_MD;
+use crate::sink::MOST_KEPT;
 use crate::{Diagnostic, Span};
 
 pub use manifest::{SkillFile, SkillManifest};
@@ -45,13 +47,16 @@ pub use manifest::{SkillFile, SkillManifest};
 /// The greatest length of a `SKILL.md` in bytes: 1 MiB.
 pub const MAX_SKILL_MD: usize = 1 << 20;
 
+/// The greatest length in bytes of what is before the line that ends the frontmatter: 64 KiB.
+pub const MAX_FRONTMATTER: usize = 1 << 16;
+
 /// The result of reading a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parsed {
     /// The definition, as far as it could be read; without errors, all of it.
     pub manifest: SkillManifest,
-    /// Everything that is wrong with it, sorted by position. Of text that is not YAML, and of keys
-    /// that are given twice, only the first such error.
+    /// Everything that is wrong with it, sorted by position, or the first [`MOST_KEPT`](crate::MOST_KEPT) errors. Of text that
+    /// is not YAML, and of keys that are given twice, only the first such error.
     pub errors: Vec<Diagnostic>,
     /// Harmless oddities, such as unknown keys, sorted by position.
     pub warnings: Vec<Diagnostic>,
@@ -70,6 +75,7 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
         add_hidden(text, &mut parsed);
     }
     parsed.errors.sort_by_key(Diagnostic::span);
+    parsed.errors.truncate(MOST_KEPT);
     parsed
 }
 
@@ -77,7 +83,7 @@ pub fn parse(text: &str, directory_name: &str) -> Parsed {
 fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnostic>) {
     let help = "move what an agent need not read at once into further files of the skill";
     let checked = Diagnostic::check_length(text, MAX_SKILL_MD, help);
-    match checked.and_then(|()| frontmatter::end(text)) {
+    match checked.and_then(|()| frontmatter::end(text)).and_then(|end| within(text, end)) {
         Ok(end) => {
             let (frontmatter, error) = keys::read(&text[..end]);
             let unmerged = error.is_some().then(|| unmerged(&text[..end])).flatten();
@@ -85,6 +91,15 @@ fn read(text: &str) -> (Option<keys::Value<keys::Frontmatter>>, Option<Diagnosti
         }
         Err(error) => (None, Some(error)),
     }
+}
+
+/// Checks that the frontmatter is not too long to be read; returns its end.
+fn within(text: &str, end: usize) -> Result<usize, Diagnostic> {
+    if end <= MAX_FRONTMATTER {
+        return Ok(end);
+    }
+    let error = SKILL_MD.about("long", &MAX_FRONTMATTER.to_string(), frontmatter::start(text));
+    Err(error.with_label(Span { offset: end, ..frontmatter::start(text) }, "ends here"))
 }
 
 /// Adds the characters that hide something: in the frontmatter they are errors, and below it, where only agents read, the

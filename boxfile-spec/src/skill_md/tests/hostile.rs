@@ -6,7 +6,7 @@ use testkit::hostile::replace_each;
 
 use super::complete;
 use crate::MOST_KEPT;
-use crate::skill_md::parse;
+use crate::skill_md::{MAX_FRONTMATTER, MAX_SKILL_MD, parse};
 
 const VALID: &str = "---
 name: greet
@@ -114,7 +114,7 @@ fn no_repeated_piece_overflows_the_stack_or_hangs() {
 fn bombs() -> Vec<(String, &'static str)> {
     let doubled = (1..60).map(|i| format!("a{i}: &a{i} [*a{0}, *a{0}]\n", i - 1));
     let spaces = |depth: usize| format!("{}a:\n", " ".repeat(depth));
-    let mebibyte = |piece: &str| piece.repeat((1 << 20) / piece.len() - 32);
+    let whole = |piece: &str| piece.repeat(MAX_FRONTMATTER / piece.len() - 32);
     vec![
         (
             format!("a0: &a0 [x]\n{}", doubled.collect::<String>()),
@@ -122,14 +122,14 @@ fn bombs() -> Vec<(String, &'static str)> {
         ),
         (format!("a: {}1{}", "[".repeat(10_000), "]".repeat(10_000)), "more than 16 deep"),
         (format!("a:\n  {}x", "- ".repeat(10_000)), "more than 16 deep"),
-        ((0..1000).map(spaces).collect(), "more than 16 deep"),
-        (mebibyte("["), "more than 16 deep"),
-        (mebibyte("{a: "), "more than 16 deep"),
-        (mebibyte("- "), "more than 16 deep"),
-        (mebibyte("? "), "more than 16 deep"),
-        (mebibyte("&a "), "anchors, aliases and merge keys are not supported"),
-        (mebibyte("a: b\n"), "`a` is given twice"),
-        (format!("requires: [{}]", mebibyte("x,")), "is not a built-in tool"),
+        ((0..300).map(spaces).collect(), "more than 16 deep"),
+        (whole("["), "more than 16 deep"),
+        (whole("{a: "), "more than 16 deep"),
+        (whole("- "), "more than 16 deep"),
+        (whole("? "), "more than 16 deep"),
+        (whole("&a "), "anchors, aliases and merge keys are not supported"),
+        (whole("a: b\n"), "`a` is given twice"),
+        (format!("requires: [{}]", whole("x,")), "is not a built-in tool"),
     ]
 }
 
@@ -147,14 +147,43 @@ fn a_bomb_is_an_error_at_once() {
 }
 
 #[test]
-fn a_mebibyte_of_keys_is_read() {
-    let keys = |count: usize| (0..count).map(|i| format!("{i}: [a, b]\n")).collect::<String>();
-    let parsed = parse(&complete(&keys(60_000)), "greet");
+fn a_frontmatter_as_long_as_it_may_be_is_read() {
+    let keys = |count: usize| (0..count).map(|i| format!("{i}: [a]\n")).collect::<String>();
+    let parsed = parse(&complete(&keys(6000)), "greet");
     assert_eq!(parsed.errors, []);
     assert_eq!(parsed.warnings.len(), MOST_KEPT - 1);
-    let tools = "  - {script: a, x: y}\n".repeat(40_000);
+    let tools = "  - {script: a, x: y}\n".repeat(2900);
     let parsed = parse(&format!("---\ntools:\n{tools}---\n"), "greet");
-    assert_eq!(parsed.manifest.files.len(), 40_000);
+    assert_eq!(parsed.manifest.files.len(), 2900);
+}
+
+#[test]
+fn a_longer_frontmatter_is_not_read() {
+    let text = |length: usize| {
+        let keys = "---\nname: greet\ndescription: A.\n# ";
+        let comment = "x".repeat(length - keys.len() - 1);
+        let start = format!("{keys}{comment}\n---\n");
+        let body = "y".repeat(MAX_SKILL_MD - start.len());
+        start + &body
+    };
+    assert_eq!(parse(&text(MAX_FRONTMATTER), "greet").errors, []);
+    let long = text(MAX_FRONTMATTER + 1);
+    let errors = parse(&long, "greet").errors;
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!(error.message(), "the frontmatter has more than 65536 bytes");
+    let shown = error.render(&crate::Sources::single(crate::Source::new("SKILL.md", &*long)));
+    assert!(shown.contains("\n 1 | ---\n   | ^^^ begins here\n"), "{shown}");
+    assert!(shown.contains("\n 5 | ---\n   | --- ends here\n"), "{shown}");
+    assert!(shown.contains("= help: move what an agent need not know"), "{shown}");
+}
+
+#[test]
+fn of_errors_and_hidden_characters_the_first_are_kept() {
+    let requires = "  - nothing\n".repeat(700);
+    let hidden = "# \u{200b}\n".repeat(700);
+    let errors = parse(&complete(&format!("requires:\n{requires}{hidden}")), "greet").errors;
+    assert_eq!(errors.len(), MOST_KEPT);
+    assert!(errors.is_sorted_by_key(|error| error.span()));
 }
 
 fn fragments() -> impl Strategy<Value = String> {
