@@ -54,7 +54,7 @@ pub use model::{
     Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
     ImageRef, Kernel, Skill, SkillsDir,
 };
-pub use parse::{Document, MAX_SOURCE, Reach, parse, read, read_within};
+pub use parse::{Document, MAX_SOURCE, MOST_ADDED, Reach, parse, read, read_within};
 pub use platform::{Platform, UnknownPlatform};
 pub use recognize::{likely_syntax, looks_like_boxfile};
 pub use rules::{NAME_FORM, intended_name, is_name, reserved_place};

@@ -59,7 +59,7 @@ pub(super) fn files(
     mut load: impl FnMut(&str) -> Result<Source, String>,
 ) -> Files {
     let (syntax, mut chain) = (main.syntax, Chain { reach: reach.clone(), ..Chain::default() });
-    let mut next = chain.add(main, "");
+    let mut next = chain.add(main, None);
     while let Some(extends) = next {
         next = chain.extend(&extends, &mut load);
     }
@@ -80,12 +80,15 @@ struct Chain {
     unread: bool,
     /// The number of declarations that the remaining files may have.
     allowance: Allowance,
+    /// The number of bytes that their directories may add to their paths.
+    room: rebase::Room,
     reach: Reach,
 }
 
 impl Chain {
-    /// Reads a file of a directory, and returns what it extends, if it extends something.
-    fn add(&mut self, source: Source, directory: &str) -> Option<Spanned<String>> {
+    /// Reads a file, which is a base if it was named, and returns what it extends, if it extends something.
+    fn add(&mut self, source: Source, named: Option<&Spanned<String>>) -> Option<Spanned<String>> {
+        let directory = named.and_then(|it| it.value.rsplit_once('/')).map_or("", |it| it.0);
         let sink = Sink::default();
         let help = "a Boxfile holds declarations only; put files into images and skills";
         let readable = sink.check(Diagnostic::check_length(&source.text, MAX_SOURCE, help));
@@ -95,7 +98,12 @@ impl Chain {
         let extends = extended(&tree.nodes, &sink).filter(|_| !self.allowance.is_exceeded());
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
-        rebase::nodes(&mut tree.nodes, schema::TOP, directory);
+        rebase::nodes(&mut tree.nodes, schema::TOP, directory, &mut self.room);
+        if let Some(named) = named.filter(|_| self.room.is_exceeded()) {
+            self.found.push(too_long(named));
+            self.trees.push(Tree::default());
+            return None;
+        }
         tree.nodes.iter_mut().for_each(|node| node.set_source(index));
         self.found.extend(sink.into_found().into_iter().map(|it| it.in_source(index)));
         self.trees.push(tree);
@@ -109,9 +117,8 @@ impl Chain {
     fn extend(&mut self, path: &Spanned<String>, load: Load<'_>) -> Option<Spanned<String>> {
         match self.read(path, load) {
             Ok(source) => {
-                let directory = path.value.rsplit_once('/').map_or("", |(directory, _)| directory);
                 self.paths.push(path.value.clone());
-                self.add(source, directory)
+                self.add(source, Some(path))
             }
             Err(error) => {
                 self.unread = true;
@@ -162,6 +169,17 @@ impl Chain {
         let (sources, found, reach) = (self.sources, self.found, self.reach);
         Files { sources, syntax, nodes, bases, found, intact, complete, reach }
     }
+}
+
+/// The error of a base whose directory makes its paths too long. Nothing of such a base is read.
+fn too_long(named: &Spanned<String>) -> Diagnostic {
+    let message = format!(
+        "the directories of bases add more than {} bytes to the paths in them, with {}",
+        rebase::MOST_ADDED,
+        quote(&named.value)
+    );
+    Diagnostic::new(message, named.span, "its directory is put before each of its paths")
+        .with_help("move the base to a directory with a shorter path, or name fewer files in it")
 }
 
 fn is_extends(node: &Node) -> bool {

@@ -21,6 +21,7 @@ mod vm;
 
 pub use checkout::Reach;
 pub use load::MAX_SOURCE;
+pub use rebase::MOST_ADDED;
 
 use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 use load::Files;

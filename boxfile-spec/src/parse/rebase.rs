@@ -6,48 +6,91 @@ use crate::model::image::WITH_PATH;
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
 
-/// Rewrites every path of the nodes of a file that lies in `directory`.
+/// How many bytes the directories of bases may add to the paths in them, in all bases of a Boxfile together. A directory can
+/// be as long as a path may be, and a base can have as many paths as may be declared; each profile has all of them again.
+pub const MOST_ADDED: usize = 1 << 20;
+
+/// Counts the bytes that may still be added to paths; `None` once one was too many.
+#[derive(Debug)]
+pub(super) struct Room(Option<usize>);
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Some(MOST_ADDED))
+    }
+}
+
+impl Room {
+    /// Takes what a path is longer than the text that was there; returns the path, if there is room for it.
+    fn take(&mut self, path: String, before: &str) -> Option<String> {
+        let added = path.len().saturating_sub(before.len());
+        self.0 = self.0.and_then(|left| left.checked_sub(added));
+        self.0.map(|_| path)
+    }
+
+    /// Returns whether one byte was too many. Then not all paths are rewritten.
+    pub(super) const fn is_exceeded(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+/// Rewrites every path of the nodes of a file that lies in `directory`, as long as there is room.
 ///
 /// The main file's own directory is the empty one: there, the paths lose what says nothing.
-pub(super) fn nodes(nodes: &mut [Node], known: &[&'static Declaration], directory: &str) {
+pub(super) fn nodes(
+    nodes: &mut [Node],
+    known: &[&'static Declaration],
+    directory: &str,
+    room: &mut Room,
+) {
     for node in nodes {
+        if room.is_exceeded() {
+            return;
+        }
         let Some(declaration) = find(known, &node.name.value) else { continue };
         let kinds = declaration
             .first
             .iter()
             .chain(std::iter::repeat_n(declaration.rest.as_ref(), node.args.len()).flatten());
         for (value, argument) in node.args.iter_mut().zip(kinds) {
-            rewrite(value, argument.kind, directory);
+            rewrite(value, argument.kind, directory, room);
         }
         for prop in &mut node.props {
             if let Some(known) = declaration.prop(&prop.name.value) {
-                rewrite(&mut prop.value, known.kind, directory);
+                rewrite(&mut prop.value, known.kind, directory, room);
             }
         }
         if let Some(block) = &mut node.block {
-            self::nodes(&mut block.nodes, declaration.children, directory);
+            self::nodes(&mut block.nodes, declaration.children, directory, room);
         }
     }
 }
 
-fn rewrite(value: &mut Value, kind: Kind, directory: &str) {
+fn rewrite(value: &mut Value, kind: Kind, directory: &str, room: &mut Room) {
     let Data::Text(text) = &mut value.data else { return };
+    let path = rewritten(text, kind, directory).and_then(|path| room.take(path, text));
+    if let Some(path) = path {
+        *text = path;
+    }
+}
+
+/// Returns what a text becomes that is a path.
+fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
     match kind {
-        _ if text.is_empty() => {}
-        Kind::Path => *text = join(directory, text),
+        _ if text.is_empty() => None,
+        Kind::Path => Some(join(directory, text)),
         Kind::Kernel if KernelName::of(text).is_none() => {
-            *text = KernelName::as_path(join(directory, text));
+            Some(KernelName::as_path(join(directory, text)))
         }
         // Where a box is launched has nothing to do with where the file lies.
-        Kind::LaunchPath => *text = join("", text),
-        Kind::PathOrUrl if !text.contains("://") => *text = join(directory, text),
+        Kind::LaunchPath => Some(join("", text)),
+        Kind::PathOrUrl if !text.contains("://") => Some(join(directory, text)),
         Kind::Image => {
             let kinds = WITH_PATH.iter().find_map(|kind| Some((kind, text.strip_prefix(kind)?)));
-            if let Some((kind, path)) = kinds.filter(|(_, path)| !path.is_empty()) {
-                *text = format!("{kind}{}", join(directory, path));
-            }
+            let (kind, path) = kinds.filter(|(_, path)| !path.is_empty())?;
+            Some(format!("{kind}{}", join(directory, path)))
         }
-        _ => {}
+        _ => None,
     }
 }
 
@@ -101,7 +144,7 @@ mod tests {
             let data = Data::Text(text.to_owned());
             let syntax = crate::Syntax::Kdl;
             let mut value = Value { data, span: crate::Span::default(), syntax };
-            rewrite(&mut value, Kind::Kernel, directory);
+            rewrite(&mut value, Kind::Kernel, directory, &mut Room::default());
             let Data::Text(text) = value.data else { unreachable!() };
             text
         };

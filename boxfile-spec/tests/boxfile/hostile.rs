@@ -1,6 +1,6 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use boxfile_spec::{Document, MAX_SOURCE, MOST_DECLARED, Source, Sources, parse};
+use boxfile_spec::{Document, MAX_SOURCE, MOST_ADDED, MOST_DECLARED, Source, Sources, parse};
 use proptest::prelude::*;
 use proptest::sample::select;
 use testkit::hostile::replace_each;
@@ -206,6 +206,38 @@ fn what_is_declared_is_counted_over_all_files() {
     assert_one_too_many(&document, "x");
     assert_eq!(document.found[0].span().source, 1);
     assert_eq!(asked, ["a"], "no base is read that could declare nothing");
+}
+
+#[test]
+fn the_directories_of_bases_add_so_many_bytes_to_paths_and_no_more() {
+    let deep = ["d".repeat(255).as_str(); 16].join("/");
+    let each = deep.len() + 1;
+    // The base that a base extends is one of them.
+    let most = MOST_ADDED / each - 1;
+    let skills =
+        |count: usize, tag: &str| numbered(count, |it| format!("skill {tag}{it} path=p\n"));
+    let main = format!("box b\nextends \"{deep}/one\"\nagent {{ image \"oci:i\"; }}\n");
+    let document = |first: usize, second: usize| {
+        let (one, two) = (format!("extends two\n{}", skills(first, "a")), skills(second, "b"));
+        let paths = ["one", "two"].map(|it| format!("{deep}/{it}"));
+        read(&[("Boxfile", &main), (&paths[0], &one), (&paths[1], &two)], None)
+    };
+    let fits = document(most - 1, 1);
+    assert!(fits.boxfile.is_some(), "{:.2000}", shown(&fits));
+    let fits = fits.boxfile.unwrap();
+    let bytes: usize = fits.skills.iter().map(|it| it.path.value.len()).sum();
+    assert_eq!((fits.skills.len(), bytes), (most, most * (each + 1)));
+    for (first, second, source, name) in [(most - 1, 2, 1, "two"), (most + 2, 0, 0, "one")] {
+        let document = document(first, second);
+        let [error] = document.found.as_slice() else { panic!("{}", shown(&document)) };
+        assert!(
+            error.message().starts_with("the directories of bases add more than 1048576 bytes")
+        );
+        let place = document.sources.of(error.span()).text[error.span().offset..].to_owned();
+        assert_eq!(error.span().source, source);
+        assert!(place.trim_start_matches('"').split(['"', '\n']).next().unwrap().ends_with(name));
+        assert!(document.boxfile.is_none());
+    }
 }
 
 #[test]
