@@ -3,9 +3,10 @@
 use std::fs;
 
 use box_image::rules::MOST_SKILLS;
+use box_tree::MAX_DETOURS;
 use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
 use box_tree::memory::LAYERS_MAX;
-use boxfile_spec::{MOST_DECLARED, MOST_KEPT};
+use boxfile_spec::{MOST_ADDED, MOST_DECLARED, MOST_KEPT, dotenv, skill_md};
 use oci_layer::{ENTRIES_MAX, Limits, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MANIFEST_LIMIT;
 use testkit::Workspace;
@@ -49,7 +50,12 @@ fn the_limits_are_those_of_the_page() {
         ),
         format!("and the items of lists | {} |", grouped(MOST_DECLARED)),
         format!("| skills, those of its directory of skills included | {MOST_SKILLS} |"),
-        format!("warnings about all its skills | {MOST_KEPT} |"),
+        format!("add to the paths in them | {} MiB |", MOST_ADDED >> 20),
+        format!("| bytes of a `SKILL.md` | {} MiB, of which", skill_md::MAX_SKILL_MD >> 20),
+        format!("its frontmatter has at most {} KiB |", skill_md::MAX_FRONTMATTER >> 10),
+        format!("| bytes of an `env-file` | {} MiB |", dotenv::MAX_DOTENV >> 20),
+        format!("the links of a skill, and the paths to them | {} |", grouped(MAX_DETOURS)),
+        format!("of one `SKILL.md` or one `env-file`; warnings about all its skills | {MOST_KEPT} |"),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
         format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),
     ];

@@ -254,3 +254,14 @@ fn no_message_has_text_of_a_line() {
         assert!(!format!("{errors:?}").contains("ter2"), "{errors:?}");
     }
 }
+
+#[test]
+fn of_very_many_secrets_the_first_are_kept() {
+    let most = crate::MOST_KEPT;
+    let text: String = (0..most + 100).rev().map(|it| format!("TOKEN_{it}=x\n")).collect();
+    let boxfile = crate::parse("box b\nagent { image \"oci:i\"; }").unwrap();
+    let agent = box_image::ComponentName::Agent;
+    let found = super::secrets(&parse(&text).unwrap(), agent, &boxfile);
+    assert_eq!((found.len(), found[0].span().offset), (most, 0));
+    assert!(found.is_sorted_by_key(|it| it.span()));
+}

@@ -166,7 +166,7 @@ fn read_one(
     let Findings { source: text, errors, warnings: further } =
         skill.check(&place.name, &path, tools).map_err(failed)?;
     let refused = !errors.is_empty();
-    let found: Vec<Diagnostic> = errors.into_iter().chain(further).collect();
+    let found: Vec<Diagnostic> = errors.into_iter().chain(further).take(MOST_KEPT).collect();
     // Most have nothing to show, and no text need be prepared for it.
     if !found.is_empty() {
         let text = Sources::single(text);
