@@ -55,7 +55,9 @@ fn the_limits_are_those_of_the_page() {
         format!("its frontmatter has at most {} KiB |", skill_md::MAX_FRONTMATTER >> 10),
         format!("| bytes of an `env-file` | {} MiB |", dotenv::MAX_DOTENV >> 20),
         format!("the links of a skill, and the paths to them | {} |", grouped(MAX_DETOURS)),
-        format!("of one `SKILL.md` or one `env-file`; warnings about all its skills | {MOST_KEPT} |"),
+        format!(
+            "of one `SKILL.md` or one `env-file`; warnings about all its skills | {MOST_KEPT} |"
+        ),
         format!("Its listing may have {} MiB,", LISTING_BYTES >> 20),
         format!("and {} MiB of memory for all entries", LISTING_MEMORY >> 20),
     ];

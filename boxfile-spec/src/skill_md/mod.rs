@@ -21,8 +21,8 @@
 //! A byte order mark may precede the first line. Whatever else is odd is a warning: a key that no
 //! generation knows, in the frontmatter and in its tools, or an unknown `type`.
 //!
-//! The texts come from strangers: there are at most 1 MiB of them, of which the frontmatter has at most 64 KiB, as reading
-//! YAML takes a hundred times as long as reading Markdown; collections are nested at most 16 deep, and anchors, aliases and
+//! The texts come from strangers: there are at most 1 MiB of them, of which the frontmatter has at most 64 KiB, as a
+//! mebibyte of YAML takes many seconds to read; collections are nested at most 16 deep, and anchors, aliases and
 //! merge keys are refused, so that reading takes time and memory in proportion to the length. Tags other than YAML's own are refused, as nothing here gives them a
 //! meaning.
 
