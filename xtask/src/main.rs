@@ -2,22 +2,20 @@
 //!
 //! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs every
 //! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
-//! compares with other programs; `soak` starts a box hundreds of times; `lines` and `cycles` measure the code itself; `dependencies` checks that of others. One file per subcommand
-//! is in `commands/`; all output goes through [`say`].
+//! compares with other programs; `soak` starts a box hundreds of times; `dependencies` checks the code of others. One file per
+//! subcommand is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
 mod cargo;
 mod commands;
 mod progress;
 mod say;
-mod source;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use commands::{
-    bench, box_init, cycles, demo, dependencies, docs, fuzz, install, kernel, lines, setup, soak,
-    test, vmhost, words,
+    bench, box_init, demo, dependencies, docs, fuzz, install, kernel, setup, soak, test, vmhost,
 };
 
 /// The daily work on this repository.
@@ -38,15 +36,8 @@ enum Task {
     Docs,
     /// Run every check: formatting, lints, documentation, tests. With --quick, those that are fast.
     Test(test::Options),
-    /// Count the lines of code of each package: neither blank, comment nor test.
-    Lines(lines::Options),
-    /// List the files that import each other in a circle; fails if one has more than three files.
-    Cycles,
     /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories.
     Dependencies,
-    /// List the comments and documents with words that a reader has to translate; fails if there are too
-    /// many.
-    Words,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
     /// Build a box of two images of full size, or start one (--start), and let other programs do the
@@ -69,10 +60,7 @@ fn main() -> ExitCode {
         Task::BoxInit => box_init::run(),
         Task::Docs => docs::run(),
         Task::Test(options) => test::run(&options),
-        Task::Lines(options) => lines::run(&options),
-        Task::Cycles => cycles::run(),
         Task::Dependencies => dependencies::run(),
-        Task::Words => words::run(),
         Task::Fuzz(options) => fuzz::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Soak(options) => soak::run(&options),

@@ -2,19 +2,16 @@
 
 pub(crate) mod bench;
 pub(crate) mod box_init;
-pub(crate) mod cycles;
 pub(crate) mod demo;
 pub(crate) mod dependencies;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod install;
 pub(crate) mod kernel;
-pub(crate) mod lines;
 pub(crate) mod setup;
 pub(crate) mod soak;
 pub(crate) mod test;
 pub(crate) mod vmhost;
-pub(crate) mod words;
 
 use std::process::ExitCode;
 

@@ -18,13 +18,12 @@ use std::time::Instant;
 use testkit::{Result, Workspace};
 
 use self::scope::{Checked, Scope};
-use super::{Outcome, cycles, dependencies, fuzz, setup, words};
+use super::{Outcome, dependencies, fuzz, setup};
 use crate::{cargo, say};
 
 const HELP: &str = "\
-Without an option every check is done: cargo fmt, import cycles, dependencies, words of comments, cargo
-clippy, cargo doc, and all tests but those that are ignored. On two processors that takes about twenty minutes, and from
-a clean clone an hour. The last lines say which tests were left out.
+Without an option every check is done: cargo fmt, dependencies, cargo clippy, cargo doc, and all tests but those that are
+ignored. On two processors that takes about twenty minutes, and from a clean clone an hour. The last lines say which tests were left out.
 
 A test program is split where that ends the run sooner. The time of each test is kept in
 target/test-times.json, so that the next run starts with those that take longest. Where there is enough memory
@@ -76,9 +75,7 @@ fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
     let mut format = workspace.cargo();
     format.args(["fmt", "--all", "--check"]);
     say::step("cargo fmt --check", || cargo::run(&mut format))?;
-    say::step("import cycles", || cycles::check(workspace))?;
     say::step("dependencies", || dependencies::check(workspace))?;
-    say::step("words of comments", || words::check(workspace))?;
     say::step("prerequisites", || match scope {
         Scope::Quick => setup::for_quick_tests(workspace),
         Scope::Usual | Scope::All => setup::for_tests(workspace),
