@@ -20,7 +20,8 @@ use rayon::prelude::*;
 use crate::seal::Sealed;
 use crate::vouched::has_bytes_of;
 
-/// Writes a box's directory. A box that is there already is replaced; the same box is left alone.
+/// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box, if nobody has
+/// changed it, is left alone: then the answer is `None`.
 ///
 /// Blobs are copies of the store's, on btrfs and XFS with the same bytes on the disk. Everything is flushed to the disk before
 /// the directory gets its name.
@@ -28,7 +29,7 @@ use crate::vouched::has_bytes_of;
 /// # Errors
 /// [`PublishError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
 /// beside it.
-pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, PublishError> {
+pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Option<Swap>, PublishError> {
     let documents = documents(sealed).map_err(FileError::of("write", output))?;
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
@@ -40,13 +41,13 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Swap, Publ
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             flush_names(parent).map_err(FileError::of("flush", parent))?;
-            return Ok(Swap::Atomic);
+            return Ok(None);
         }
     }
     create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
     let draft = DirectoryDraft::beside(output, 0o777)?;
     fill(store, sealed, &documents, draft.path()).map_err(FileError::of("write", output))?;
-    draft.finish_over(check)
+    draft.finish_over(check).map(Some)
 }
 
 /// Checks that what is found at `output`, or was there before it was moved, may be replaced.

@@ -1,4 +1,5 @@
-//! Which large files were hashed before, so that a build that changes nothing need not hash them again.
+//! Whether a file has the bytes of a blob, and which large files were found to have them, so that a build that changes nothing need
+//! not hash them again.
 //!
 //! A blob's name does not prove its content: a disk may damage it, or a program that writes to a box. So each file is hashed
 //! before it is served again. For the rootfs of a large box this would take longer than all else, so a file above
@@ -25,8 +26,10 @@ const MAX_LINES: usize = 16;
 
 /// Returns whether an open file has the bytes of a blob.
 ///
+/// A note that cannot be written costs the time to hash the file again, and is no error.
+///
 /// # Errors
-/// What reading it met, and [`StoreError`] where the store does not take the note.
+/// What reading the file met.
 pub(crate) fn has_bytes_of(store: &Store, blob: &Digest, file: &File) -> io::Result<bool> {
     has_bytes(store, blob, file, ALWAYS_HASHED, SystemTime::now())
 }
@@ -44,7 +47,7 @@ fn has_bytes(
     if size <= always_hashed {
         return hash();
     }
-    let stamp = Stamp::of(file)?;
+    let Ok(stamp) = Stamp::of(file) else { return hash() };
     let key = key(blob);
     let lines = lines(store, &key);
     if lines.iter().any(|line| vouches(line, &stamp, now)) {
@@ -52,7 +55,7 @@ fn has_bytes(
     }
     let is_it = hash()?;
     if let Some(line) = stamp.record(file, now).filter(|_| is_it) {
-        note(store, &key, lines, &line, now).map_err(io::Error::other)?;
+        note(store, &key, lines, &line, now).ok();
     }
     Ok(is_it)
 }

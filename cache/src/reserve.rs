@@ -1,4 +1,4 @@
-//! Space that a store leaves to others: one large build must not fill the file system of a machine.
+//! Space that a store and its copies leave to others: one large build must not fill the file system of a machine.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

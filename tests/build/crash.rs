@@ -166,7 +166,7 @@ impl State {
     }
 }
 
-/// Copies what is in a directory, with times and hard links as they are.
+/// Copies what is in a directory, with times as they are.
 fn copy_all(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
     assert!(copied.success());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use box_digest::Digest;
 use box_image::ErrorCode;
 use box_image::text::readable;
 use box_layout::Documents;
@@ -99,9 +100,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let before = Documents::read(&directory).ok();
     let swap = output::write(&tools.store, &built.sealed, &directory)?;
     stages.end();
-    let before = before.filter(|before| before.digest != built.sealed.manifest);
-    before.iter().for_each(|before| note_replaced(before, args, &loaded, &directory));
-    warn_of_swap(swap, &directory, &mut warnings);
+    if let Some(swap) = swap {
+        let manifest = built.sealed.manifest;
+        before.iter().for_each(|it| note_replaced(it, &manifest, args, &loaded, &directory));
+        warn_of_swap(swap, &directory, &mut warnings);
+    }
     loaded.add_unused(&built.unused, &mut warnings);
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
@@ -110,11 +113,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Says that a box of another name was in the directory, or one of another profile: all profiles share
-/// the default one.
-fn note_replaced(before: &Documents, args: &Args, loaded: &Loaded, directory: &Path) {
+/// the default one; or the same box, if somebody had changed it.
+fn note_replaced(before: &Documents, now: &Digest, args: &Args, loaded: &Loaded, directory: &Path) {
     let (name, digest) = (&before.config.plan.name, before.digest);
     let replaced = format!("note: replaced {}, which was", directory.display());
-    if *name != loaded.boxfile().name {
+    if digest == *now {
+        let changed = "this box with files that were changed, damaged or linked elsewhere";
+        terminal::note(&format!("{replaced} {changed}"));
+    } else if *name != loaded.boxfile().name {
         terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
     } else if args.output.is_none() && !loaded.profile_names().is_empty() {
         terminal::note(&format!(

@@ -29,12 +29,12 @@ use crate::way::{Found, Way};
 /// The links that the Filesystem Hierarchy Standard has outside of `/`.
 const OF_SYSTEM: [&str; 2] = ["/var/run", "/var/lock"];
 
-/// Why a file that a user named is not opened.
+/// Why a file or directory that a user named is not opened.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum NamedError {
     /// A link leads elsewhere.
-    #[error("{} is a link that leads to {}, and not to a file of {}", link.display(), target.display(), tree.display())]
+    #[error("{} is a link: the path leads to {}, which is not among the files of {}", link.display(), target.display(), tree.display())]
     Leads { link: PathBuf, target: PathBuf, tree: PathBuf },
     /// The operating system failed.
     #[error(transparent)]
@@ -324,13 +324,19 @@ mod tests {
             ("elsewhere/.env", "../secret"),
         ] {
             let error = through(link, target).unwrap_err();
-            assert!(error.starts_with(&format!("/{link} is a link that leads to /")), "{error}");
+            assert!(
+                error.starts_with(&format!("/{link} is a link: the path leads to /")),
+                "{error}"
+            );
         }
         let out = through("plain/.env", "../secret").unwrap_err();
-        let expected = "/plain/.env is a link that leads to /secret, and not to a file of /plain";
+        let expected = "/plain/.env is a link: the path leads to /secret, which is not among the files of /plain";
         assert_eq!(out, expected);
         let git = through("repository/.env", ".git/config").unwrap_err();
-        assert!(git.contains("leads to /repository/.git/config, and not to a file of"), "{git}");
+        assert!(
+            git.contains("leads to /repository/.git/config, which is not among the files of"),
+            "{git}"
+        );
         through("plain/.env", "none").unwrap_err();
         through("plain/.env", ".env").unwrap_err();
     }
@@ -399,7 +405,7 @@ mod tests {
         assert_eq!(place("plain/in/new").unwrap().path(), at("plain/inner/new"));
         assert_eq!(place("plain/inner/link").unwrap().path(), at("plain/inner/link"));
         let error = place("plain/out/new").unwrap_err().to_string();
-        assert!(error.contains("plain/out is a link that leads to "), "{error}");
+        assert!(error.contains("plain/out is a link: the path leads to "), "{error}");
         place("plain/none/new").unwrap_err();
         place("plain/..").unwrap_err();
         assert!(Place::of_new(Path::new("/dev/stdout"), &search).unwrap().is_kernels());
@@ -429,7 +435,7 @@ mod tests {
         }
         for path in ["plain/out", "plain/out/", "plain/out/.", "repository/git"] {
             let error: String = found(path).unwrap_err();
-            assert!(error.contains(" is a link that leads to "), "{path}: {error}");
+            assert!(error.contains(" is a link: the path leads to "), "{path}: {error}");
         }
         for (path, expected) in [
             ("plain/file", "Not a directory (os error 20)"),
@@ -463,7 +469,7 @@ mod tests {
             |name: &str| read(Path::new(&format!("/proc/self/fd/{number}/{name}")), &search);
         assert_eq!(through("file"), Ok("plain/file".into()));
         let error = through(".env").unwrap_err();
-        assert!(error.contains("plain/.env is a link that leads to "), "{error}");
+        assert!(error.contains("plain/.env is a link: the path leads to "), "{error}");
     }
 
     #[test]

@@ -181,7 +181,7 @@ mod tests {
     fn no_link_that_a_box_left_leads_a_copy_elsewhere() {
         let home = scene();
         let at = |path: &str| format!("{}/{path}", home.path().display());
-        let expected = "error: HOME/project/out is a link that leads to HOME/keys, and not to a file of HOME/project\n  \
+        let expected = "error: HOME/project/out is a link: the path leads to HOME/keys, which is not among the files of HOME/project\n  \
                         = help: a box may have put it there; if you mean that directory, name it: HOME/keys";
         for to in ["project/out/new", "project/out/", "project/out/.", "project/out/../keys/"] {
             assert_eq!(refused("box:/x", &at(to), home.path()).trim_end(), expected, "{to}");

@@ -23,10 +23,7 @@ pub(super) fn open(
     path: &Path,
     failed: impl FnOnce(io::Error) -> CommandError,
 ) -> Result<File, CommandError> {
-    named::open(path, &search()).map_err(|error| match error {
-        NamedError::Io(error) => failed(error),
-        error @ NamedError::Leads { .. } => leads(&error, "file"),
-    })
+    named::open(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
 /// Opens a directory in which something is read or written, to go on from there. Links on the way to it are treated as those of
@@ -38,10 +35,8 @@ pub(super) fn directory(
     path: &Path,
     failed: impl FnOnce(io::Error) -> CommandError,
 ) -> Result<OwnedFd, CommandError> {
-    named::directory(path, &search()).map(Way::into_open).map_err(|error| match error {
-        NamedError::Io(error) => failed(error),
-        error @ NamedError::Leads { .. } => leads(&error, "directory"),
-    })
+    let found = named::directory(path, &search()).map(Way::into_open);
+    found.map_err(|error| refused(error, "directory", failed))
 }
 
 /// Finds the place of an option's file that is to be written: it stays there, whatever a box that runs exchanges on the way to it.
@@ -50,13 +45,11 @@ pub(super) fn directory(
 /// # Errors
 /// The link's, or the operating system's.
 pub(super) fn place(path: &Path, action: &'static str) -> Result<Place, CommandError> {
-    Place::of_new(path, &search()).map_err(|error| match error {
-        NamedError::Io(error) => {
-            let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-            LaunchError::file(action, path)(error).into()
-        }
-        error @ NamedError::Leads { .. } => leads(&error, "file"),
-    })
+    let failed = |error| {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        LaunchError::file(action, path)(error).into()
+    };
+    Place::of_new(path, &search()).map_err(|error| refused(error, "file", failed))
 }
 
 /// Returns the error of an option's file that cannot be read, with what was to come from it.
@@ -71,16 +64,23 @@ pub(super) fn unread(what: &str, path: &Path, error: &io::Error) -> CommandError
     usage(&format!("cannot read {what} from {}: {error}", path.display()), help)
 }
 
-/// Returns the error of a link, with what to type for the file or directory that it leads to.
-fn leads(error: &NamedError, what: &str) -> CommandError {
-    let help = match error {
+/// Returns the error of a link, with what to type for the file or directory that it leads to, or what `failed` makes of the
+/// operating system's.
+fn refused(
+    error: NamedError,
+    what: &str,
+    failed: impl FnOnce(io::Error) -> CommandError,
+) -> CommandError {
+    let message = error.to_string();
+    match error {
+        NamedError::Io(error) => failed(error),
         NamedError::Leads { target, .. } => {
             let target = shell_word(target.as_os_str());
-            format!("a box may have put it there; if you mean that {what}, name it: {target}")
+            let help =
+                format!("a box may have put it there; if you mean that {what}, name it: {target}");
+            usage(&message, &help)
         }
-        NamedError::Io(_) => String::new(),
-    };
-    usage(&error.to_string(), &help)
+    }
 }
 
 /// Returns how checkouts are found.

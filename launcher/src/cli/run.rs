@@ -332,7 +332,7 @@ mod tests {
         create_console(&place).unwrap();
         assert!(at("share/moved/file").exists());
         let error = given_file::place(&at("share/out/file"), WRITE_CONSOLE).unwrap_err().text();
-        assert!(error.contains("share/out is a link that leads to "), "{error}");
+        assert!(error.contains("share/out is a link: the path leads to "), "{error}");
         assert_eq!(fs::read_to_string(at("keys/file")).unwrap(), "key");
         // `/dev/stdout` is such a link.
         let open = File::create(at("keys/other")).unwrap();

@@ -27,7 +27,7 @@ fn no_link_of_a_box_leads_to_a_key_of_its_user() {
         assert!(ended.code == Some(2) && !ended.stderr.contains("canary"), "{ended:?}");
         ended.stderr.replace(&home.path().canonicalize().unwrap().display().to_string(), "HOME")
     };
-    let expected = "error: HOME/project/link is a link that leads to HOME/key, and not to a file of HOME/project\n  \
+    let expected = "error: HOME/project/link is a link: the path leads to HOME/key, which is not among the files of HOME/project\n  \
                     = help: a box may have put it there; if you mean that file, name it: HOME/key\n";
     assert_eq!(refused(&plain, &["--env-file", &link]), expected);
     assert_eq!(refused(&plain, &["--task", &link]), expected);
@@ -63,7 +63,7 @@ fn no_link_of_a_box_leads_a_copy_out_of_its_repository() {
         assert_eq!(ended.stdout, "");
         (ended.code, ended.stderr.replace(&real.display().to_string(), "HOME"))
     };
-    let expected = "error: HOME/project/out is a link that leads to HOME/keys, and not to a file of HOME/project\n  \
+    let expected = "error: HOME/project/out is a link: the path leads to HOME/keys, which is not among the files of HOME/project\n  \
                     = help: a box may have put it there; if you mean that directory, name it: HOME/keys\n";
     for path in ["out/key", "out/", "out/.", "inner/../out/key", &at("project/out/none")] {
         assert_eq!(copied("hello:/x", path), (Some(2), expected.to_owned()), "{path}");

@@ -1,6 +1,8 @@
 //! `cargo xtask dependencies`: the licences, sources, versions and advisories of every crate that is compiled.
 
 mod advisories;
+#[cfg(test)]
+mod ours;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
