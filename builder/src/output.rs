@@ -1,7 +1,8 @@
 //! Writes a sealed box to its output directory, an OCI image layout, atomically.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use box_image::{Index, OciLayout};
 use box_layout::{EntryKind, entry_kind, names_one_box};
 use host_fs::FileError;
 use host_fs::publish::{
-    DirectoryDraft, PublishError, Swap, create_directories, flush_names, parent_of, sweep,
+    DirectoryDraft, PublishError, Swap, create_directories, flush_names, new_directories, new_file,
+    parent_of, sweep,
 };
 use host_fs::read::{Links, is_private, open_regular, read_file};
 use rayon::prelude::*;
@@ -46,7 +48,7 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Option<Swa
     }
     create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
     let draft = DirectoryDraft::beside(output, 0o777)?;
-    fill(store, sealed, &documents, draft.path()).map_err(FileError::of("write", output))?;
+    fill(store, sealed, &documents, &draft).map_err(FileError::of("write", output))?;
     draft.finish_over(check).map(Some)
 }
 
@@ -70,14 +72,20 @@ fn documents(sealed: &Sealed) -> serde_json::Result<Documents> {
     ])
 }
 
-/// Puts the files of a box into an empty directory.
-fn fill(store: &Store, sealed: &Sealed, documents: &Documents, directory: &Path) -> io::Result<()> {
-    let blobs = directory.join(BLOBS);
-    fs::create_dir_all(&blobs)?;
+/// Puts the files of a box into an open directory that is empty.
+fn fill(
+    store: &Store,
+    sealed: &Sealed,
+    documents: &Documents,
+    directory: impl AsFd,
+) -> io::Result<()> {
+    let blobs = new_directories(&directory, BLOBS)?;
     for (digest, _) in &sealed.blobs {
-        store.export(digest, &blobs.join(digest.hex()))?;
+        store.export(digest, &new_file(&blobs, &digest.hex(), 0o666)?)?;
     }
-    documents.iter().try_for_each(|(name, bytes)| fs::write(directory.join(name), bytes))
+    let write =
+        |(name, bytes): &(&str, Vec<u8>)| new_file(&directory, name, 0o666)?.write_all(bytes);
+    documents.iter().try_for_each(write)
 }
 
 /// Says what is at a path that is not, or not only, a box: only a box may be replaced, because
@@ -137,4 +145,44 @@ fn is_blob(store: &Store, digest: &Digest, size: u64, path: &Path) -> io::Result
     // A file of another length is not read. No launcher starts a box that another user can change.
     let may_be = found.len() == size && found.nlink() == 1 && is_private(&file)?;
     Ok(may_be && has_bytes_of(store, digest, &file)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+
+    use box_digest::Blake3Digest;
+
+    use super::*;
+
+    /// A box that runs may write to the directory that a box is built in.
+    #[test]
+    fn what_somebody_else_puts_into_a_draft_is_not_written_through() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        let store = Store::open(&at("store")).unwrap();
+        let blob = store.put(b"content").unwrap();
+        let sealed = Sealed {
+            manifest: blob,
+            manifest_size: 7,
+            tree: Blake3Digest::from_bytes([0; 32]),
+            rootfs_size: 0,
+            blobs: vec![(blob, 7)],
+        };
+        let documents = documents(&sealed).unwrap();
+        fs::write(at("precious"), "precious").unwrap();
+        let filled = |planted: &str| {
+            let directory = at(&format!("draft of {planted}"));
+            fs::create_dir(&directory).unwrap();
+            symlink(at("precious"), directory.join(planted)).unwrap();
+            fill(&store, &sealed, &documents, File::open(&directory).unwrap())
+        };
+        for planted in ["index.json", "blobs", "oci-layout"] {
+            let error = filled(planted).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{planted}");
+        }
+        assert_eq!(fs::read_to_string(at("precious")).unwrap(), "precious");
+        filled("other").unwrap();
+    }
 }

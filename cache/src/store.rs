@@ -169,19 +169,18 @@ impl Store {
         StoreError::from(FileError::of("write a blob in", &self.root)(error)).within(&self.root)
     }
 
-    /// Copies a blob to a file that is not there yet, with the permissions that it has here. btrfs and XFS copy no bytes: both
-    /// files have the same place on the disk until one is written to. Nothing is flushed to the disk.
+    /// Copies a blob to a file that is empty, and makes it read-only, as it is here. btrfs and XFS copy no bytes: both files have the
+    /// same place on the disk until one is written to. Nothing is flushed to the disk.
     ///
     /// It is never a hard link: whoever may write to the copy, such as a box to a shared directory, would change the store.
     ///
     /// # Errors
-    /// The operating system's, also where `to` exists, and [`io::ErrorKind::StorageFull`] also where too little space would stay
-    /// free; a [`StoreError`] in it where there is no such blob.
-    pub fn export(&self, blob: &Digest, to: &Path) -> io::Result<()> {
+    /// The operating system's, and [`io::ErrorKind::StorageFull`] also where too little space would stay free; a [`StoreError`] in it
+    /// where there is no such blob.
+    pub fn export(&self, blob: &Digest, to: &File) -> io::Result<()> {
         let from = self.open_blob(blob).map_err(io::Error::other)?;
-        let copy = File::create_new(to)?;
-        reserve::copy(&from, &copy)?;
-        copy.set_permissions(Permissions::from_mode(BLOB_MODE))
+        reserve::copy(&from, to)?;
+        to.set_permissions(Permissions::from_mode(BLOB_MODE))
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -538,7 +537,7 @@ mod tests {
         }
         // Of 64 KiB, a twentieth stays free.
         let half = store.put(&large[..30 << 10]).unwrap();
-        let error = store.export(&half, &disk.join("copy")).unwrap_err();
+        let error = store.export(&half, &File::create(disk.join("copy")).unwrap()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         fs::remove_file(disk.join("copy")).unwrap();
         let data = store.data_writer().unwrap().write_all(&large).unwrap_err();
@@ -581,11 +580,10 @@ mod tests {
         let (dir, store) = store();
         let blob = store.put(b"content").unwrap();
         let to = dir.path().join("exported");
-        store.export(&blob, &to).unwrap();
+        store.export(&blob, &File::create(&to).unwrap()).unwrap();
         assert_eq!(fs::read(&to).unwrap(), b"content");
         let metadata = fs::metadata(&to).unwrap();
         assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o444, 1));
-        assert_eq!(store.export(&blob, &to).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         // Who writes to the copy does not write to the store.
         fs::set_permissions(&to, Permissions::from_mode(0o644)).unwrap();
         fs::write(&to, "tampered").unwrap();

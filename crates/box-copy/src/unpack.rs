@@ -157,6 +157,7 @@ impl<'a> Unpacking<'a> {
                 _ => Err(odd("it has an entry without a name")),
             };
         };
+        self.check_has_base()?;
         let parent = self.open(directories).map_err(at(path))?;
         match entry.kind {
             EntryType::Directory => make_directory(&parent, name, entry.mode).map_err(at(path)),
@@ -228,6 +229,16 @@ impl<'a> Unpacking<'a> {
             return Ok(());
         }
         make_symlink(parent, name, target)
+    }
+
+    /// Checks that the directory whose content a box was asked for is there before anything in it. Else what the box names first
+    /// would be made in its place, and links would be counted from there.
+    fn check_has_base(&self) -> io::Result<()> {
+        let is_content = matches!(self.author, Author::Box(_)) && !self.is_named();
+        match is_content && self.renamed.is_some() {
+            true => Err(odd("it does not begin with the directory that was asked for")),
+            false => Ok(()),
+        }
     }
 
     /// Makes the directory whose content the archive has, where it is not there.

@@ -15,6 +15,8 @@
 //!   this mount and this boot.
 //! - The bytes are flushed before they are vouched for: after a power failure a file can have its
 //!   times and not its data.
+//! - The time is that of the beginning of a write. One that the kernel slows down, because very much waits to be written to the disk,
+//!   can put its last bytes down after the file was taken for one that is left alone.
 //! - A page that is mapped for writing and dirty already can change without a trace, and so can a
 //!   disk that is written to past its file system, in another machine for example. Only the file's
 //!   owner, root and who can take the disk away can do so.

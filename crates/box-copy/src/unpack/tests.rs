@@ -251,3 +251,33 @@ proptest! {
         prop_assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }
+
+/// Without its first entry, what the box names first would be made in the place of the copy.
+#[test]
+fn the_content_of_a_directory_begins_with_the_directory() {
+    let dir = tempdir().unwrap();
+    let link = |builder: &mut Builder<Vec<u8>>, path: &str, target: &str| {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_mode(0o777);
+        header.set_size(0);
+        builder.append_link(&mut header, path, target).unwrap();
+    };
+    for (path, target) in [("x", ".ssh"), ("x/key", "../.ssh/id_rsa"), ("x/y", "z")] {
+        let mut builder = Builder::new(Vec::new());
+        if path != "x" {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            header.set_size(0);
+            builder.append_data(&mut header, "x/", &[][..]).unwrap();
+        }
+        link(&mut builder, path, target);
+        let archive = builder.into_inner().unwrap();
+        for source in ["/w/.", "/w/..", "/"] {
+            let error = unpack_as(source, &archive, &dir.path().join("new")).unwrap_err();
+            assert!(error.to_string().contains("does not begin with the directory"), "{error}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{path} {source}");
+        }
+    }
+}

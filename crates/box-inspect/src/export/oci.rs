@@ -4,7 +4,6 @@
 //! form. The config says how the component runs: program, environment, directory and user. It says
 //! neither who made the image nor when.
 
-use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use box_tree::path::lossy;
 use box_tree::{Meta, Tree, entries};
 use boxfile_spec::Platform;
 use host_fs::FileError;
+use host_fs::publish::{new_directories, new_file};
 use oci_spec::OciSpecError;
 use oci_spec::image::{
     ANNOTATION_REF_NAME, Arch, Config, Descriptor, ImageConfiguration, ImageIndex, ImageManifest,
@@ -75,12 +75,15 @@ impl<'a> OciImage<'a> {
     pub fn write_directory(&self, to: &Path) -> Result<(), ExportError> {
         let draft = place::directory(to, 0o777)?;
         let failed = || FileError::of("write", to);
-        fs::create_dir_all(draft.path().join(BLOBS)).map_err(failed())?;
+        let blobs = new_directories(&draft, BLOBS).map_err(failed())?;
+        let create = |name: &str| match name.rsplit_once('/') {
+            Some((_, blob)) => new_file(&blobs, blob, 0o666),
+            None => new_file(&draft, name, 0o666),
+        };
         for (name, bytes) in self.files()? {
-            fs::write(draft.path().join(name), bytes).map_err(failed())?;
+            create(&name).and_then(|mut file| file.write_all(&bytes)).map_err(failed())?;
         }
-        let layer = draft.path().join(BLOBS).join(self.layer.digest.hex());
-        let file = File::create_new(layer).map_err(failed())?;
+        let file = create(&blob_name(&self.layer.digest)).map_err(failed())?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
         self.write_layer(&mut out).map_err(|error| error.writing(failed()))?;
         out.flush().map_err(failed())?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 
@@ -73,6 +74,13 @@ pub struct DirectoryDraft {
     finished: bool,
 }
 
+/// The directory itself, to fill it by [`new_file`](super::new_file) and [`new_directories`](super::new_directories).
+impl AsFd for DirectoryDraft {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+}
+
 impl DirectoryDraft {
     /// Makes an empty directory beside its destination, with these permissions as far as the umask
     /// allows, and removes leftovers there. A slash at the end of the destination is ignored: it
@@ -91,7 +99,8 @@ impl DirectoryDraft {
         Ok(Self { parent, to, last, name, path, directory, replaced: None, finished: false })
     }
 
-    /// Returns the draft's own path.
+    /// Returns the draft's own path. Where somebody else may write to the directory that it is in, it may lead elsewhere: fill the draft
+    /// through its handle there.
     pub fn path(&self) -> &Path {
         &self.path
     }

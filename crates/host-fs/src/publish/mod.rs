@@ -25,11 +25,13 @@
 mod directory;
 mod file;
 mod flush;
+mod inside;
 mod parent;
 mod sweep;
 
 pub use directory::{DirectoryDraft, PublishError, Swap};
 pub use file::FileDraft;
 pub use flush::create_directories;
+pub use inside::{new_directories, new_file};
 pub use parent::{flush_names, open_directory, parent_of};
 pub use sweep::sweep;

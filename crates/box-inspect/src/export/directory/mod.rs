@@ -23,8 +23,8 @@ use box_tree::path::{lossy, names, split};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use host_fs::publish::open_directory;
 use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::ExportError;
 use super::contents::Contents;
@@ -47,7 +47,7 @@ pub(super) fn extract(
     ownership: Ownership,
 ) -> Result<LeftOut, ExportError> {
     let draft = place::directory(to, CLOSED.bits())?;
-    let root = open_directory(CWD, draft.path()).map_err(at("open", b"/"))?;
+    let root = fcntl_dupfd_cloexec(&draft, 0).map_err(at("open", b"/"))?;
     let first = HardLinks::of(|| entries(tree));
     let dresser = Dresser::new(ownership);
     let mut extraction = Extraction { tree, contents, first, root, dresser };
