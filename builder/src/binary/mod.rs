@@ -124,8 +124,8 @@ pub fn open(checkout: &Bounds, path: &Path) -> Result<File, BinaryError> {
     if path.is_absolute() {
         return Err(BinaryError::Absolute(path.to_owned()));
     }
-    let file = open_inside(checkout, &checkout.root().join(path));
-    let file = file.map_err(FileError::of("read", path))?;
+    let root = checkout.root().map_err(FileError::of("read", path))?.path();
+    let file = open_inside(checkout, &root.join(path)).map_err(FileError::of("read", path))?;
     let file = file.ok_or_else(|| BinaryError::Outside(path.to_owned()))?;
     if file.metadata().map_err(FileError::of("read", path))?.len() > BINARY_MAX {
         return Err(BinaryError::TooLarge { name: path.display().to_string() });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use box_image::text::shell_path;
 use boxfile_spec::Reach;
 use host_fs::FileError;
-use host_fs::checkout::real;
+use host_fs::checkout::{Bounds, Root};
 use host_fs::kernel;
 use host_fs::known::Known;
 use host_fs::upward::{REPOSITORIES, Repository, Search};
@@ -20,6 +20,10 @@ pub struct Checkout {
     pub homes: Known,
     /// The directory, as seen from the Boxfile.
     pub(super) reach: Reach,
+    /// The same directory, opened when it was found; `None` if there is none.
+    root: Option<Root>,
+    /// The directory of the Boxfile, opened when it was found; `None` if there is none.
+    base: Option<Root>,
 }
 
 /// Why a directory cannot be the checkout of a Boxfile.
@@ -36,7 +40,8 @@ pub enum CheckoutError {
 impl Checkout {
     /// Returns the directory of a Boxfile.
     pub fn own(base: &Path, homes: Known) -> Self {
-        Self { directory: Some(base.to_owned()), homes, reach: Reach::default() }
+        let (directory, base) = (Some(base.to_owned()), Root::of(base).ok());
+        Self { directory, homes, reach: Reach::default(), root: base.clone(), base }
     }
 
     /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`. It may be a home;
@@ -46,18 +51,17 @@ impl Checkout {
     /// [`CheckoutError`].
     pub fn named(directory: &Path, base: &Path, homes: Known) -> Result<Self, CheckoutError> {
         let failed = |error| FileError::of("open the checkout", directory)(error);
-        let (real, start) = (real(directory).map_err(failed)?, real(base).map_err(failed)?);
-        if !real.is_dir() {
-            return Err(failed(io::ErrorKind::NotADirectory.into()).into());
-        }
-        if let Some(place) = kernel::around(&real).map_err(failed)? {
+        let named = Root::of(directory).map_err(without_number).map_err(failed)?;
+        let start = Root::of(base).map_err(failed)?;
+        if let Some(place) = kernel::around(named.path()).map_err(failed)? {
             return Err(failed(kernel::no_files(&place)).into());
         }
-        let Some(up) = depth(&start, &real) else {
-            return Err(CheckoutError::Elsewhere(start, real));
+        let Some(root) = same_around(&start, &named).map_err(failed)? else {
+            let [start, named] = [start, named].map(|it| it.path().to_owned());
+            return Err(CheckoutError::Elsewhere(start, named));
         };
-        let why = format!("the checkout is {}, as `--checkout` says", real.display());
-        Ok(Self { directory: Some(real), homes, reach: Reach { up: Some(up), why } })
+        let why = format!("the checkout is {}, as `--checkout` says", root.path().display());
+        Ok(Self::around(start, root, homes, why))
     }
 
     /// Finds the checkout of a Boxfile, whose directory is `base`: the repository that it lies in, else that directory.
@@ -67,39 +71,83 @@ impl Checkout {
     /// The operating system's.
     pub fn find(base: &Path, search: &Search) -> Result<Self, CheckoutError> {
         let failed = |error| FileError::of("find the checkout of", base)(error);
-        let Ok(start) = real(base) else {
-            return Ok(Self::none(String::new()));
+        let Ok(base) = Root::of(base) else {
+            return Ok(Self::none(None, String::new()));
         };
-        let kernels = kernel::around(&start).map_err(failed)?.is_some();
-        if kernels || search.is_home(&start) {
-            let what = match &*start {
+        let start = base.path();
+        let kernels = kernel::around(start).map_err(failed)?.is_some();
+        if kernels || search.is_home(start) {
+            let what = match start {
                 _ if kernels => "is the kernel's",
                 root if root == Path::new("/") => "is no checkout",
                 _ => "is a home directory",
             };
-            let named = format!(", or name the checkout: `--checkout {}`", shell_path(&start));
+            let named = format!(", or name the checkout: `--checkout {}`", shell_path(start));
             let why = format!(
                 "the Boxfile lies in {}, which {what}: put it into a directory with what it names{}",
                 start.display(),
                 if kernels { "" } else { &named }
             );
-            return Ok(Self::none(why));
+            return Ok(Self::none(Some(base), why));
         }
-        let found = search.repository(&start);
+        let found = search.repository(start);
         let why = why(&found);
-        let directory = match found {
-            Repository::At(directory, _) => directory,
-            Repository::Unused(..) | Repository::None => start.clone(),
+        let root = match &found {
+            Repository::At(directory, _) => base.around(directory),
+            Repository::Unused(..) | Repository::None => None,
         };
-        let up = depth(&start, &directory);
-        let (directory, homes) = (Some(directory), search.homes.clone());
-        Ok(Self { directory, homes, reach: Reach { up, why } })
+        let root = root.unwrap_or_else(|| base.clone());
+        Ok(Self::around(base, root, search.homes.clone(), why))
+    }
+
+    /// Returns a checkout in which the directory of the Boxfile lies.
+    fn around(base: Root, root: Root, homes: Known, why: String) -> Self {
+        let reach = Reach { up: depth(base.path(), root.path()), why };
+        let directory = Some(root.path().to_owned());
+        Self { directory, homes, reach, root: Some(root), base: Some(base) }
     }
 
     /// Returns what a Boxfile has that may read nothing.
-    fn none(why: String) -> Self {
-        Self { directory: None, homes: Known::default(), reach: Reach { up: None, why } }
+    fn none(base: Option<Root>, why: String) -> Self {
+        let reach = Reach { up: None, why };
+        Self { directory: None, homes: Known::default(), reach, root: None, base }
     }
+
+    /// Returns the bounds of everything in it.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.within(self.root.as_ref().or(self.base.as_ref()))
+    }
+
+    /// Returns the bounds of what lies beside the Boxfile.
+    pub(super) fn beside(&self) -> Bounds {
+        self.within(self.base.as_ref())
+    }
+
+    /// Returns the directory of the Boxfile, as it was found.
+    pub(super) const fn base(&self) -> Option<&Root> {
+        self.base.as_ref()
+    }
+
+    fn within(&self, root: Option<&Root>) -> Bounds {
+        let bounds = root
+            .zip(self.base.as_ref())
+            .map(|(root, base)| Bounds::within(root.clone(), base.path(), self.homes.clone()));
+        bounds.unwrap_or_else(Bounds::none)
+    }
+}
+
+/// Returns the error of what is no directory in the words of this program.
+fn without_number(error: io::Error) -> io::Error {
+    match error.kind() {
+        kind @ io::ErrorKind::NotADirectory => kind.into(),
+        _ => error,
+    }
+}
+
+/// Returns a directory that somebody has named as the one through which the way to the Boxfile led, if it did.
+fn same_around(start: &Root, named: &Root) -> io::Result<Option<Root>> {
+    let Some(root) = start.around(named.path()) else { return Ok(None) };
+    Ok((root.identity()? == named.identity()?).then_some(root))
 }
 
 /// Says why the checkout reaches no farther, and what to do about it.

@@ -72,11 +72,22 @@ impl Project {
     /// # Errors
     /// [`ProjectError`] if the file itself cannot be read.
     pub fn read(&self, profile: Option<&str>) -> Result<Document, ProjectError> {
-        let main = open(&self.file, self.is_found.then(|| self.beside()).as_ref())
+        let main = self
+            .open()
             .map_err(|error| error.to_string())
             .and_then(|file| source(&self.file, &file))
             .map_err(|reason| ProjectError { path: self.file.clone(), reason })?;
         Ok(self.read_as(main, profile))
+    }
+
+    /// Opens the Boxfile in the directory that was found, whatever is at its path by now. Nothing else that is read could then be
+    /// what another Boxfile names.
+    fn open(&self) -> io::Result<File> {
+        match (self.checkout.base(), self.file.file_name()) {
+            _ if self.is_found => inside::open(&self.beside(), &self.file),
+            (Some(base), Some(name)) => Ok(base.open_named(Path::new(name))?),
+            _ => open(&self.file, None),
+        }
     }
 
     /// Reads a text as if it were the Boxfile, and the files that it extends.
@@ -110,13 +121,12 @@ impl Project {
     /// Returns what everything of the checkout lies in. If there is no such directory, the language refuses every path, so
     /// that nothing is read.
     pub fn checkout(&self) -> Bounds {
-        let root = self.checkout.directory.as_deref().unwrap_or(&self.base);
-        Bounds::new(root, &self.base, self.checkout.homes.clone())
+        self.checkout.bounds()
     }
 
     /// Returns what a Boxfile and a lock lie in that nobody named: the Boxfile's directory.
     pub fn beside(&self) -> Bounds {
-        Bounds::new(&self.base, &self.base, self.checkout.homes.clone())
+        self.checkout.beside()
     }
 
     /// Returns where the lock lies: `Boxfile.lock` beside the Boxfile that is found there by itself;
@@ -161,6 +171,9 @@ fn source(path: &Path, file: &File) -> Result<Source, String> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use host_fs::trust::Trusted;
+    use host_fs::upward::Search;
 
     use super::*;
 
@@ -240,6 +253,40 @@ mod tests {
                 fs::remove_file(at("checkout").join(name)).unwrap();
             }
         }
+    }
+
+    #[test]
+    fn what_is_put_in_the_place_of_a_directory_that_was_found_is_not_read() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |name: &str| outer.path().join(name);
+        for (place, file, text) in [
+            ("work/proj", "Boxfile", "extends \"base\"\n"),
+            ("work/proj", "base", "box \"own\"\n"),
+            ("foreign", "base", "box \"hunter2\"\n"),
+            ("foreign", "Boxfile.lock", "hunter2"),
+        ] {
+            fs::create_dir_all(at(place)).unwrap();
+            fs::write(at(place).join(file), text).unwrap();
+        }
+        let search = Search { homes: Known::default(), trusted: Trusted::this_user() };
+        let find = || {
+            let checkout = Checkout::find(&at("work/proj"), &search).unwrap();
+            Project::within(&at("work/proj/Boxfile"), checkout)
+        };
+        let own = find();
+        fs::rename(at("work/proj"), at("work/moved")).unwrap();
+        std::os::unix::fs::symlink(at("foreign"), at("work/proj")).unwrap();
+        let Document { sources, found, .. } = own.read(None).unwrap();
+        assert_eq!(sources.as_slice().len(), 1);
+        assert!(found[0].message().contains("leads out of the checkout"), "{found:?}");
+        let lock = LockFile::read(LockPlace::found(own.lock_path(), own.beside()));
+        assert!(matches!(lock, Err(LockFileError::File(_))));
+        // What was found is the foreign one, which has no Boxfile: that of the other one names nothing in it.
+        let foreign = find();
+        fs::remove_file(at("work/proj")).unwrap();
+        fs::rename(at("work/moved"), at("work/proj")).unwrap();
+        own.read(None).unwrap();
+        foreign.read(None).unwrap_err();
     }
 
     #[test]

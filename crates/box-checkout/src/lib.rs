@@ -113,15 +113,11 @@ pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<So
     Ok(Source { files: reader.files, named })
 }
 
-/// Checks that a path is a directory of the checkout, also when symbolic links are followed.
+/// Opens a directory of the checkout. Links on the way to it are followed, and may not lead out.
 ///
 /// # Errors
 /// [`FilesError`].
-pub fn check_directory(checkout: &Bounds, path: &Path) -> Result<(), FilesError> {
-    open_directory(checkout, path).map(drop)
-}
-
-fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> Result<Directory<'b>, FilesError> {
+pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> Result<Directory<'b>, FilesError> {
     if !path.is_dir() {
         return Err(FilesError::NotADirectory(path.to_owned()));
     }

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use box_checkout::{Files, check_directory};
+use box_checkout::{Files, open_directory};
 use box_image::SkillPlan;
 use box_image::rules::MOST_SKILLS;
 use box_tree::Tree;
@@ -66,12 +66,13 @@ pub fn is_skill(directory: &Path) -> bool {
 /// # Errors
 /// [`SkillError`], also where there is no skill at all.
 pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillError> {
-    check_directory(checkout, directory)?;
+    let open = open_directory(checkout, directory)?;
     let failed = |error| FileError::of("read", directory)(error);
     let mut names = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.join(DEFINITION).symlink_metadata().is_ok() {
+    for name in open.names().map_err(failed)? {
+        let name = name.map_err(failed)?;
+        if open.has(&Path::new(&name).join(DEFINITION)) {
+            let path = directory.join(name);
             names.push(name_of(&path).ok_or(SkillError::Name(path))?);
         }
         if names.len() > MOST_SKILLS {

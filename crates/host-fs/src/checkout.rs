@@ -2,6 +2,7 @@
 
 mod bounds;
 mod directory;
+mod root;
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 pub use bounds::{Bounds, InHome};
 pub use directory::{Directory, Entry};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+pub use root::Root;
+use rustix::fs::{Mode, OFlags, openat};
 
 use crate::kernel;
 use crate::publish::FileDraft;
@@ -67,31 +69,33 @@ pub fn check(checkout: &Path, path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Opens a regular file for reading, or returns `None` if its path leads out of the checkout: also if somebody
-/// changes the checkout meanwhile, as the file is reached name by name, through no link.
+/// changes the checkout or exchanges it meanwhile, as the file is reached name by name, through no link, from the
+/// directory that was found when the bounds were made.
 ///
 /// # Errors
 /// Those of [`inside`], [`InHome`], and that it is no regular file.
 pub fn open_inside(checkout: &Bounds, path: &Path) -> io::Result<Option<File>> {
-    let (root, path) = (real(checkout.root())?, real(path)?);
-    let Ok(inner) = path.strip_prefix(&root) else { return Ok(None) };
+    let (root, path) = (checkout.root()?, real(path)?);
+    let Ok(inner) = path.strip_prefix(root.path()) else { return Ok(None) };
     check_kept(&path, inner)?;
-    open_below(checkout, &root, inner).map(Some)
+    open_below(checkout, inner).map(Some)
 }
 
 /// Opens a regular file by the names on the way to it, of which none is a link: one that is there now was put there
 /// after the path was resolved.
-fn open_below(checkout: &Bounds, root: &Path, inner: &Path) -> io::Result<File> {
-    let directory = handle(checkout, root, inner.parent().unwrap_or(inner))?;
+fn open_below(checkout: &Bounds, inner: &Path) -> io::Result<File> {
+    let directory = handle(checkout, inner.parent().unwrap_or(inner))?;
     let name = inner.file_name().map_or(Path::new("."), Path::new);
     Ok(open_regular_at(&directory, name, Links::Refuse)?)
 }
 
 /// Returns a handle of a directory below the root of the checkout, which is reached as in [`open_below`]. None on the way
 /// is a home.
-fn handle(checkout: &Bounds, root: &Path, inner: &Path) -> io::Result<OwnedFd> {
+fn handle(checkout: &Bounds, inner: &Path) -> io::Result<OwnedFd> {
+    let root = checkout.root()?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let (mut at, wanted) = (root.to_owned(), root.join(inner));
-    let mut directory = openat(CWD, root, flags, Mode::empty())?;
+    let (mut at, wanted) = (root.path().to_owned(), root.path().join(inner));
+    let mut directory = openat(root.open()?, ".", flags, Mode::empty())?;
     for name in inner {
         directory = openat(&directory, name, flags, Mode::empty())?;
         at.push(name);
@@ -106,13 +110,13 @@ fn handle(checkout: &Bounds, root: &Path, inner: &Path) -> io::Result<OwnedFd> {
 /// # Errors
 /// Those of [`inside`], [`InHome`], that it is no directory, and that a file system of the kernel is mounted in it.
 pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> io::Result<Option<Directory<'b>>> {
-    let (root, path) = (real(checkout.root())?, real(path)?);
-    let Ok(inner) = path.strip_prefix(&root) else { return Ok(None) };
+    let (root, path) = (checkout.root()?, real(path)?);
+    let Ok(inner) = path.strip_prefix(root.path()) else { return Ok(None) };
     check_no_repository(inner)?;
     if let Some(place) = kernel::around_or_below(&path)? {
         return Err(kernel::no_files(&place));
     }
-    Directory::open(&handle(checkout, &root, inner)?, checkout, path.clone()).map(Some)
+    Directory::open(&handle(checkout, inner)?, checkout, path.clone()).map(Some)
 }
 
 /// Opens a regular file of the checkout for reading, as [`open_inside`] does.
@@ -309,11 +313,78 @@ mod tests {
         symlink(outer.path(), checkout.join("directory")).unwrap();
         symlink("../../file", checkout.join("a/link")).unwrap();
         let bounds = Bounds::from(&checkout);
-        open_below(&bounds, &checkout, Path::new("a/file")).unwrap();
+        open_below(&bounds, Path::new("a/file")).unwrap();
         for link in ["directory/file", "a/link"] {
-            open_below(&bounds, &checkout, Path::new(link)).unwrap_err();
+            open_below(&bounds, Path::new(link)).unwrap_err();
         }
-        handle(&bounds, &checkout, Path::new("directory")).unwrap_err();
+        handle(&bounds, Path::new("directory")).unwrap_err();
+    }
+
+    #[test]
+    fn what_is_put_in_the_place_of_the_checkout_is_not_read() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |path: &str| outer.path().join(path);
+        for (place, text) in [("work/proj", "own"), ("home/.ssh", "secret")] {
+            fs::create_dir_all(at(place).join("sub")).unwrap();
+            fs::write(at(place).join("key"), text).unwrap();
+            fs::write(at(place).join("sub/key"), text).unwrap();
+        }
+        let (proj, bounds) = (at("work/proj"), Bounds::from(&at("work/proj")));
+        let read = |path: &str| {
+            let file = open_inside(&bounds, &proj.join(path)).unwrap();
+            file.map(|file| io::read_to_string(file).unwrap())
+        };
+        assert_eq!((read("key"), read("sub/key")), (Some("own".into()), Some("own".into())));
+        fs::rename(&proj, at("work/moved")).unwrap();
+        symlink(at("home/.ssh"), &proj).unwrap();
+        assert_eq!((read("key"), read("sub/key")), (None, None));
+        assert!(open_directory(&bounds, &proj.join("sub")).unwrap().is_none());
+        // Another directory, too: what has its path is still below that of the root.
+        fs::remove_file(&proj).unwrap();
+        fs::rename(at("home/.ssh"), &proj).unwrap();
+        assert_eq!(read("key"), Some("own".into()), "it is reached from the open root");
+        let sub = open_directory(&bounds, &proj.join("sub")).unwrap().unwrap();
+        let Entry::File(file) = sub.entry("key".as_ref()).unwrap() else { panic!() };
+        assert_eq!(io::read_to_string(file).unwrap(), "own");
+        // Nor is what a link around it leads to.
+        fs::rename(at("work"), at("away")).unwrap();
+        fs::create_dir_all(at("foreign")).unwrap();
+        fs::rename(at("away/proj"), at("foreign/proj")).unwrap();
+        symlink(at("foreign"), at("work")).unwrap();
+        assert_eq!(read("key"), None);
+    }
+
+    #[test]
+    fn a_checkout_that_was_not_there_is_none_later_either() {
+        let outer = tempfile::tempdir().unwrap();
+        let proj = outer.path().join("proj");
+        let bounds = Bounds::from(&proj);
+        fs::create_dir(&proj).unwrap();
+        fs::write(proj.join("key"), "").unwrap();
+        for bounds in [bounds, Bounds::none()] {
+            let error = open_inside(&bounds, &proj.join("key")).unwrap_err();
+            assert_eq!(error.kind(), NotFound);
+            open_directory(&bounds, &proj).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_directory_around_the_checkout_is_the_one_that_the_way_led_through() {
+        let outer = tempfile::tempdir().unwrap();
+        let at = |path: &str| outer.path().canonicalize().unwrap().join(path);
+        fs::create_dir_all(at("work/proj")).unwrap();
+        fs::write(at("work/proj/Boxfile"), "own").unwrap();
+        let base = Root::of(&at("work/proj")).unwrap();
+        let around = base.around(&at("work")).unwrap();
+        let identity = around.identity().unwrap();
+        fs::rename(at("work"), at("moved")).unwrap();
+        fs::create_dir_all(at("work/proj")).unwrap();
+        fs::write(at("work/proj/Boxfile"), "other").unwrap();
+        assert_eq!(around.path(), at("work"));
+        assert_eq!(around.identity().unwrap(), identity);
+        assert!(base.around(&at("none")).is_none() && around.around(&at("moved")).is_none());
+        let file = base.open_named(Path::new("Boxfile")).unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "own");
     }
 
     #[test]

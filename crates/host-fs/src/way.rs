@@ -106,8 +106,12 @@ impl Way {
 
     /// Returns what the directory with this path is, which is the last of the way or above that.
     pub(crate) fn identity_of(&self, path: &Path) -> Option<Identity> {
-        let place = self.places().find(|it| it.path == path)?;
-        Identity::of_open(&place.open).ok()
+        Identity::of_open(self.open_of(path)?).ok()
+    }
+
+    /// Returns the directory with this path, which is the last of the way or above that.
+    pub(crate) fn open_of(&self, path: &Path) -> Option<BorrowedFd<'_>> {
+        self.places().find(|it| it.path == path).map(|it| it.open.as_fd())
     }
 
     /// Returns whether the directory is one of those that are known, or in one.

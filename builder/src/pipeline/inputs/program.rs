@@ -63,9 +63,9 @@ fn unusable(span: Span, error: BinaryError) -> BuildError {
 
 /// Returns a path of the Boxfile as one of the checkout.
 fn in_checkout(path: &str, request: &Request<'_>) -> Result<PathBuf, BinaryError> {
-    let base = checkout::relative(request.checkout.root(), request.base)
-        .map_err(FileError::of("read", request.base))?;
-    Ok(base.join(path))
+    let root = request.checkout.root();
+    let base = root.and_then(|root| checkout::relative(root.path(), request.base));
+    Ok(base.map_err(FileError::of("read", request.base))?.join(path))
 }
 
 fn check_digest(found: Digest, expected: Option<Digest>, span: Span) -> Result<(), BuildError> {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Mode, OFlags, openat, readlinkat, statat};
 
@@ -61,6 +61,11 @@ impl<'b> Directory<'b> {
             name.as_ref().is_ok_and(|name| name == "." || name == "..")
         };
         Ok(Dir::read_from(&self.handle)?.map(name).filter(move |it| !is_own(it)))
+    }
+
+    /// Returns whether something is at a path in it, be it a link.
+    pub fn has(&self, path: &Path) -> bool {
+        statat(&self.handle, path, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Returns what a name in it stands for.
