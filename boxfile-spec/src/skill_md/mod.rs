@@ -55,7 +55,7 @@ pub const MAX_FRONTMATTER: usize = 1 << 16;
 pub struct Parsed {
     /// The definition, as far as it could be read; without errors, all of it.
     pub manifest: SkillManifest,
-    /// Everything that is wrong with it, sorted by position, or the first [`MOST_KEPT`](crate::MOST_KEPT) errors. Of text that
+    /// Everything that is wrong with it, sorted by position, or the first [`MOST_KEPT`] errors. Of text that
     /// is not YAML, and of keys that are given twice, only the first such error.
     pub errors: Vec<Diagnostic>,
     /// Harmless oddities, such as unknown keys, sorted by position.

@@ -55,10 +55,11 @@ pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     first_static(&LAUNCHER, &places, &trusted(&program))
 }
 
-/// Adds the places of a program in `PATH`, each once.
+/// Adds the places of a program in `PATH`, each once. A relative one counts for nothing: it would be a directory of whoever has
+/// written to the current one.
 fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf> {
     for place in env::split_paths(path).map(|it| it.join(name)) {
-        if !places.contains(&place) {
+        if place.is_absolute() && !places.contains(&place) {
             places.push(place);
         }
     }

@@ -183,7 +183,9 @@ impl VirtualHost {
     /// Returns the words that start a program so that it ends with this process, however that ends.
     fn starter(&self) -> [OsString; 3] {
         let own = std::process::id().to_string();
-        [self.init.clone().into(), FOLLOW.into(), own.into()]
+        // The emulator is started in another directory.
+        let init = std::path::absolute(&self.init).unwrap_or_else(|_| self.init.clone());
+        [init.into(), FOLLOW.into(), own.into()]
     }
 
     fn mounts(&self) -> Vec<Mount> {

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::thread;
@@ -118,14 +118,17 @@ pub(crate) struct Start<'a> {
 
 /// Returns the command that emulates a machine. With instructions as the clock, a calendar that starts on a
 /// fixed day and a fixed seed, the same machine takes the same time in every run.
+///
+/// It runs in `/`: QEMU takes its firmware from the current directory, if a file there has that name, and a box may have put one there.
 pub(crate) fn command(starter: &[OsString], start: &Start<'_>) -> Command {
     let mut words = starter.iter().map(OsString::as_os_str).chain([OsStr::new(EMULATOR)]);
     let mut command = Command::new(words.next().unwrap_or_default());
-    command.args(words);
+    command.args(words).current_dir("/");
     command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     command.args(["-M", &format!("{MACHINE},accel=tcg,nvdimm=on"), "-bios", "qboot.rom"]);
     command.args(["-cpu", &format!("{CPU_MODEL}{NOT_EMULATED}"), "-smp", &CPUS.to_string()]);
-    command.arg("-kernel").arg(start.kernel).arg("-initrd").arg(start.initramfs);
+    command.arg("-kernel").arg(absolute(start.kernel));
+    command.arg("-initrd").arg(absolute(start.initramfs));
     command.args(["-icount", "shift=0,sleep=off", "-seed", "1"]);
     command.args(["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-append", CMDLINE]);
     command.arg("-serial").arg(with_path("file:", start.console));
@@ -153,8 +156,12 @@ fn add_memory(command: &mut Command, start: &Start<'_>) {
 
 /// Appends a path to an option. QEMU reads a doubled comma as a comma.
 fn with_path(option: &str, path: &Path) -> OsString {
-    let path = path.to_string_lossy().replace(',', ",,");
+    let path = absolute(path).to_string_lossy().replace(',', ",,");
     OsString::from(format!("{option}{path}"))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// How the emulator's process ended.
@@ -235,12 +242,16 @@ mod tests {
             memory_mib: 256,
             kernel: Path::new("k"),
             initramfs: Path::new("i"),
-            console: Path::new("c,d"),
+            console: Path::new("/c,d"),
             disks: &disks,
             live: false,
         };
-        let line = programs::shown(&command(&[], &start));
-        assert!(line.contains("-serial file:c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
+        let command = command(&[], &start);
+        assert_eq!(command.get_current_dir(), Some(Path::new("/")));
+        let line = programs::shown(&command);
+        let beside = std::env::current_dir().unwrap().join("k");
+        assert!(line.contains(&format!("-kernel {} ", beside.display())), "{line}");
+        assert!(line.contains("-serial file:/c,,d -m 256M,slots=2,maxmem=2312M "), "{line}");
         for (disk, options) in disks.iter().zip(["share=on,readonly=off", "share=off,readonly=on"])
         {
             let path = disk.content.path();

@@ -4,7 +4,9 @@ use std::os::fd::AsRawFd;
 
 use box_tree::{Inode, Kind, Leaf, Meta, Tree, entries};
 use rustix::fd::BorrowedFd;
-use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags, fstat, openat,
+};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -125,8 +127,8 @@ impl Dresser {
         rustix::fs::futimens(file, &times(meta))
     }
 
-    /// Dresses a link, device or pipe, which is not opened. It was made just now in a directory
-    /// that is closed to others, so that its name stands for it.
+    /// Dresses a link, device or pipe, whose content is not opened. Somebody else may exchange it meanwhile, such as a box that may write
+    /// to the directory around it: what its name stands for is looked up once, and has to be of its kind.
     pub(super) fn dress_name(
         &mut self,
         parent: BorrowedFd<'_>,
@@ -134,18 +136,22 @@ impl Dresser {
         inode: &Inode,
     ) -> Result<(), Errno> {
         let meta = &inode.meta;
-        let link = AtFlags::SYMLINK_NOFOLLOW;
-        self.own(meta, |uid, gid| rustix::fs::chownat(parent, name, uid, gid, link))?;
-        // There is no call that takes a directory's handle, a name and an attribute.
-        let directory = format!("/proc/self/fd/{}/", parent.as_raw_fd()).into_bytes();
-        let path = [directory.as_slice(), name].concat();
-        self.attributes(meta, |attribute, value| {
-            rustix::fs::lsetxattr(path.as_slice(), attribute, value, XattrFlags::CREATE)
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = openat(parent, name, flags, Mode::empty())?;
+        if kind_of(inode) != Some(FileType::from_raw_mode(fstat(&made)?.st_mode)) {
+            return Err(Errno::STALE);
+        }
+        // No call but those with a path takes such a handle. This path ends at what is open, be it a link.
+        let path = format!("/proc/self/fd/{}", made.as_raw_fd());
+        let path = path.as_str();
+        self.own(meta, |uid, gid| rustix::fs::chown(path, uid, gid))?;
+        self.attributes(meta, |name, value| {
+            rustix::fs::setxattr(path, name, value, XattrFlags::CREATE)
         })?;
         if !matches!(inode.kind, Kind::Leaf(Leaf::Symlink(_))) {
-            rustix::fs::chmodat(parent, name, self.mode(meta), AtFlags::empty())?;
+            rustix::fs::chmod(path, self.mode(meta))?;
         }
-        rustix::fs::utimensat(parent, name, &times(meta), link)
+        rustix::fs::utimensat(CWD, path, &times(meta), AtFlags::empty())
     }
 
     fn own(
@@ -196,4 +202,47 @@ impl Dresser {
 fn times(meta: &Meta) -> Timestamps {
     let time = Timespec { tv_sec: meta.mtime, tv_nsec: meta.mtime_nsec.into() };
     Timestamps { last_access: time, last_modification: time }
+}
+
+/// Returns the kind of file that a link, device or pipe is.
+const fn kind_of(inode: &Inode) -> Option<FileType> {
+    match &inode.kind {
+        Kind::Leaf(Leaf::Symlink(_)) => Some(FileType::Symlink),
+        Kind::Leaf(Leaf::CharDevice(..)) => Some(FileType::CharacterDevice),
+        Kind::Leaf(Leaf::BlockDevice(..)) => Some(FileType::BlockDevice),
+        Kind::Leaf(Leaf::Fifo) => Some(FileType::Fifo),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs::{self, File, Permissions};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A box may put a link or a file of its own in the place of what was made.
+    #[test]
+    fn what_took_the_place_of_a_pipe_is_left_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::write(at("key"), "key").unwrap();
+        fs::set_permissions(at("key"), Permissions::from_mode(0o600)).unwrap();
+        symlink("key", at("link")).unwrap();
+        fs::hard_link(at("key"), at("other")).unwrap();
+        let no_attributes = BTreeMap::new();
+        let meta =
+            Meta { mode: 0o777, uid: 0, gid: 0, mtime: 7, mtime_nsec: 0, xattrs: no_attributes };
+        let pipe = Inode::leaf(meta, Leaf::Fifo);
+        let directory = File::open(root.path()).unwrap();
+        for name in ["link", "key", "other"] {
+            let mut dresser = Dresser::new(Ownership::Caller);
+            let done = dresser.dress_name(directory.as_fd(), name.as_bytes(), &pipe);
+            assert_eq!(done, Err(Errno::STALE), "{name}");
+        }
+        assert_eq!(fs::metadata(at("key")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }
