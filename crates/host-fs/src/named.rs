@@ -149,15 +149,15 @@ struct Walk<'s> {
     left: Steps,
     goal: Goal,
     search: &'s Search,
-    /// The first link on it that somebody else may have put there.
-    first: Option<Link>,
+    /// The links on it that somebody else may have put there. Each is checked: one of the user's own may come before that of a box.
+    links: Vec<Link>,
 }
 
 impl<'s> Walk<'s> {
     /// Goes along a path. Returns the name of the file in the directory that was reached; `None` if the path ends there.
     fn along(path: &Path, search: &'s Search, goal: Goal) -> io::Result<(Self, Option<OsString>)> {
         let way = if path.is_absolute() { Way::root()? } else { Way::of(Path::new("."))? };
-        let mut walk = Self { way, left: Steps::of(path), goal, search, first: None };
+        let mut walk = Self { way, left: Steps::of(path), goal, search, links: Vec::new() };
         let name = walk.go()?;
         Ok((walk, name))
     }
@@ -199,11 +199,11 @@ impl<'s> Walk<'s> {
         Ok(false)
     }
 
-    /// Follows an open link, and remembers it if it is the first one that counts.
+    /// Follows an open link, and remembers it if it counts.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd) -> io::Result<()> {
         let at = self.way.path().join(name);
-        if self.first.is_none() && !is_of_system(&at, fstat(link)?.st_uid) {
-            self.first = Some(Link::new(at, &self.way, self.search)?);
+        if !is_of_system(&at, fstat(link)?.st_uid) {
+            self.links.push(Link::new(at, &self.way, self.search)?);
         }
         let target = readlinkat(link, c"", Vec::new())?;
         self.left.follow(Path::new(&OsString::from_vec(target.into_bytes())))
@@ -211,13 +211,11 @@ impl<'s> Walk<'s> {
 
     /// Checks that the links may have led to a path without links: that of the directory, or of a file in it.
     fn check(&self, path: &Path) -> Result<(), NamedError> {
-        match &self.first {
-            Some(link) if !link.may_lead(&self.way, path) => {
-                let (target, tree) = (path.to_owned(), link.tree.clone());
-                Err(NamedError::Leads { link: link.at.clone(), target, tree })
-            }
-            _ => Ok(()),
-        }
+        let astray = self.links.iter().find(|link| !link.may_lead(&self.way, path));
+        astray.map_or(Ok(()), |Link { at, tree, .. }| {
+            let (link, target, tree) = (at.clone(), path.to_owned(), tree.clone());
+            Err(NamedError::Leads { link, target, tree })
+        })
     }
 
     /// Checks where the links have led, and returns the place.
@@ -302,6 +300,34 @@ mod tests {
         let mut file = open(path, search).map_err(|error| error.to_string())?;
         file.read_to_string(&mut text).unwrap();
         Ok(text)
+    }
+
+    /// A link of the user's own may lead anywhere in his home, but not by way of one that a box has left.
+    #[test]
+    fn each_link_on_the_way_leads_no_further_than_its_own_tree() {
+        let (_root, home, search) = scene();
+        let at = |path: &str| home.join(path);
+        for (link, target) in [
+            ("mine", "repository"),
+            ("repository/.env", "../secret"),
+            ("repository/out", ".."),
+            ("repository/in", "inner/../file"),
+        ] {
+            symlink(target, at(link)).unwrap();
+        }
+        assert_eq!(read(&at("mine/file"), &search), Ok("repository/file".into()));
+        assert_eq!(read(&at("mine/in"), &search), Ok("repository/file".into()));
+        for path in ["mine/.env", "mine/out/secret", "mine/out/mine/out/secret"] {
+            let error = read(&at(path), &search).unwrap_err();
+            assert!(error.contains("is not among the files of"), "{path}: {error}");
+            assert!(error.contains("/repository/"), "it is the box's link: {error}");
+        }
+        // A link that leads back is no way around it.
+        assert_eq!(read(&at("mine/out/repository/file"), &search), Ok("repository/file".into()));
+        directory(&at("mine/out/"), &search).unwrap_err();
+        directory(&at("mine/inner/"), &search).unwrap();
+        Place::of_new(&at("mine/out/new"), &search).unwrap_err();
+        Place::of_new(&at("mine/new"), &search).unwrap();
     }
 
     #[test]
@@ -481,7 +507,7 @@ mod tests {
             left: Steps::of(Path::new("../file")),
             goal: Goal::File,
             search: &search,
-            first: None,
+            links: Vec::new(),
         };
         fs::rename(at("plain/inner"), at("inner")).unwrap();
         let name = walk.go().unwrap().unwrap();
