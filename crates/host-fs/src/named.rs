@@ -202,7 +202,8 @@ impl<'s> Walk<'s> {
     /// Follows an open link, and remembers it if it counts.
     fn follow(&mut self, name: &OsStr, link: &OwnedFd) -> io::Result<()> {
         let at = self.way.path().join(name);
-        if !is_of_system(&at, fstat(link)?.st_uid) {
+        let is_roots = fstat(link)?.st_uid == 0 && self.way.is_roots()?;
+        if !is_of_system(&at, is_roots) {
             self.links.push(Link::new(at, &self.way, self.search)?);
         }
         let target = readlinkat(link, c"", Vec::new())?;
@@ -250,11 +251,10 @@ impl Link {
     }
 }
 
-/// Returns whether nobody but root can have made a link. Where this is root, so can be whoever writes for root: only links
-/// that every system has count then.
-fn is_of_system(link: &Path, owner: u32) -> bool {
-    let is_roots = owner == 0 && !geteuid().is_root();
-    is_roots
+/// Returns whether nobody but root can have put a link there: `is_roots` says that it is root's, and so is every directory above
+/// it. Where this is root, so can be whoever writes for root: only links that every system has count then.
+fn is_of_system(link: &Path, is_roots: bool) -> bool {
+    (is_roots && !geteuid().is_root())
         || link.parent() == Some(Path::new("/"))
         || OF_SYSTEM.iter().any(|it| link.as_os_str() == OsStr::new(it))
 }
@@ -538,10 +538,18 @@ mod tests {
     #[test]
     fn links_of_the_system_are_known_by_their_place_or_their_owner() {
         for link in ["/home", "/var/run"] {
-            assert!(is_of_system(Path::new(link), 1000), "{link}");
+            assert!(is_of_system(Path::new(link), false), "{link}");
         }
-        assert!(!is_of_system(Path::new("/srv/project/.env"), 1000));
-        let is_roots = is_of_system(Path::new("/srv/project/.env"), 0);
+        assert!(!is_of_system(Path::new("/srv/project/.env"), false));
+        let is_roots = is_of_system(Path::new("/srv/project/.env"), true);
         assert_eq!(is_roots, !geteuid().is_root());
+    }
+
+    /// Root's link in a directory of somebody else was moved there, or made by a box that root has started.
+    #[test]
+    fn a_directory_is_roots_if_all_above_it_are() {
+        assert!(Way::of(Path::new("/etc")).unwrap().is_roots().unwrap());
+        let (_root, home, _) = scene();
+        assert!(!Way::of(&home).unwrap().is_roots().unwrap(), "others write to what is above");
     }
 }

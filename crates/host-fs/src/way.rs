@@ -120,6 +120,17 @@ impl Way {
         self.places().filter_map(identity).any(|it| known.find(it).is_some())
     }
 
+    /// Returns whether nobody but root can change what is in the directory, or put it elsewhere.
+    pub(crate) fn is_roots(&self) -> io::Result<bool> {
+        for place in self.places() {
+            let found = fstat(&place.open)?;
+            if found.st_uid != 0 || found.st_mode & 0o022 != 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn places(&self) -> impl Iterator<Item = &Opened> {
         std::iter::once(&self.root).chain(&self.below)
     }
