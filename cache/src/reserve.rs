@@ -41,10 +41,13 @@ impl Reserve {
 /// # Errors
 /// Those of [`Reserve::write`].
 pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
-    while io::copy(&mut from.take(STEP), &mut to)? > 0 {
+    loop {
+        let copied = io::copy(&mut from.take(STEP), &mut to)?;
         check(to)?;
+        if copied < STEP {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// Checks the free space of the file system that a file is on.
