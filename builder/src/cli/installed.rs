@@ -55,8 +55,8 @@ pub(crate) fn boxlaunch() -> Result<PathBuf, Failure> {
     first_static(&LAUNCHER, &places, &trusted(&program))
 }
 
-/// Adds the places of a program in `PATH`, each once. A relative one counts for nothing: it would be a directory of whoever has
-/// written to the current one.
+/// Adds the places of a program in `PATH`, each once. Relative entries are left out: a box may have written to the current
+/// directory.
 fn with_path(mut places: Vec<PathBuf>, path: &OsStr, name: &str) -> Vec<PathBuf> {
     for place in env::split_paths(path).map(|it| it.join(name)) {
         if place.is_absolute() && !places.contains(&place) {

@@ -40,8 +40,7 @@ pub(crate) fn project(named: Option<&Path>, checkout: Option<&Path>) -> Result<P
         None => Checkout::find(base, &search())
             .map_err(|error| Failure::new(ErrorCode::BoxfileNotFound, chain(&error)))?,
     };
-    let shown =
-        checkout.directory.as_ref().map_or("none".to_owned(), |it| it.display().to_string());
+    let shown = checkout.directory().map_or("none".to_owned(), |it| it.display().to_string());
     terminal::detail("checkout", shown);
     Ok(Project::within(&file, checkout).found(named.is_none()))
 }

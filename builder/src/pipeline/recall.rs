@@ -1,6 +1,6 @@
 //! Takes a box from the store, if all of it is there and undamaged.
 
-use box_cache::{ActionKey, Store, StoreError};
+use box_cache::{ActionKey, Store};
 use box_digest::Digest;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -34,11 +34,11 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());
     let Some(Record { sealed, unused }) = record else { return Ok(None) };
-    let is_whole = sealed.blobs.par_iter().all(|(blob, _)| is_whole(store, blob).unwrap_or(false));
+    let is_whole = sealed.blobs.par_iter().all(|(blob, _)| is_whole(store, blob));
     Ok(is_whole.then_some(Build { sealed, cached: true, unused }))
 }
 
-fn is_whole(store: &Store, blob: &Digest) -> Result<bool, StoreError> {
-    let file = store.open_blob(blob)?;
-    Ok(has_bytes_of(store, blob, &file).unwrap_or(false))
+/// Returns whether the store has a blob, undamaged.
+fn is_whole(store: &Store, blob: &Digest) -> bool {
+    store.open_blob(blob).is_ok_and(|file| has_bytes_of(store, blob, &file).unwrap_or(false))
 }

@@ -14,13 +14,11 @@ use host_fs::upward::{REPOSITORIES, Repository, Search};
 /// A checkout, and why it is this directory.
 #[derive(Debug, Clone)]
 pub struct Checkout {
-    /// The directory, without links; `None` if even the Boxfile's own directory is not a checkout.
-    pub directory: Option<PathBuf>,
     /// The homes of the users, which are no part of it where they lie below it.
     pub homes: Known,
     /// The directory, as seen from the Boxfile.
     pub(super) reach: Reach,
-    /// The same directory, opened when it was found; `None` if there is none.
+    /// The directory, opened when it was found; `None` if even the Boxfile's own directory is not a checkout.
     root: Option<Root>,
     /// The directory of the Boxfile, opened when it was found; `None` if there is none.
     base: Option<Root>,
@@ -40,8 +38,8 @@ pub enum CheckoutError {
 impl Checkout {
     /// Returns the directory of a Boxfile.
     pub fn own(base: &Path, homes: Known) -> Self {
-        let (directory, base) = (Some(base.to_owned()), Root::of(base).ok());
-        Self { directory, homes, reach: Reach::default(), root: base.clone(), base }
+        let base = Root::of(base).ok();
+        Self { homes, reach: Reach::default(), root: base.clone(), base }
     }
 
     /// Takes a directory that somebody has named for the checkout of a Boxfile, whose directory is `base`. It may be a home;
@@ -103,14 +101,18 @@ impl Checkout {
     /// Returns a checkout in which the directory of the Boxfile lies.
     fn around(base: Root, root: Root, homes: Known, why: String) -> Self {
         let reach = Reach { up: depth(base.path(), root.path()), why };
-        let directory = Some(root.path().to_owned());
-        Self { directory, homes, reach, root: Some(root), base: Some(base) }
+        Self { homes, reach, root: Some(root), base: Some(base) }
     }
 
     /// Returns what a Boxfile has that may read nothing.
     fn none(base: Option<Root>, why: String) -> Self {
         let reach = Reach { up: None, why };
-        Self { directory: None, homes: Known::default(), reach, root: None, base }
+        Self { homes: Known::default(), reach, root: None, base }
+    }
+
+    /// Returns the path of the directory, without links; `None` if even the Boxfile's own directory is not a checkout.
+    pub fn directory(&self) -> Option<&Path> {
+        self.root.as_ref().map(Root::path)
     }
 
     /// Returns the bounds of everything in it.

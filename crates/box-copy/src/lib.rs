@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub use archive::Archive;
 pub use pack::{LeftOut, pack};
-pub use place::{Place, by_path, named};
+pub use place::{Place, at_path, by_path};
 pub use unpack::{Author, unpack};
 
 /// How many names a path of an archive has at most.

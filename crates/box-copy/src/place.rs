@@ -1,5 +1,5 @@
-//! The place of a copy: an open directory, and perhaps a name in it. Whoever exchanges something on the way to the directory does
-//! not change the place.
+//! The place of a copy: an open directory, and perhaps a name in it. If another program exchanges a directory on the way, the place
+//! stays the same.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -75,7 +75,7 @@ impl Place {
     pub fn check(&self) -> io::Result<()> {
         let Some(name) = &self.name else { return Ok(()) };
         let found = statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        found.map(drop).map_err(|errno| named(&self.path.join(name), errno.into()))
+        found.map(drop).map_err(|errno| at_path(&self.path.join(name), errno.into()))
     }
 
     /// Returns whether the name is that of a directory, or of a link to one.
@@ -92,24 +92,24 @@ impl Place {
         match open_directory(&self.directory, name) {
             Ok(directory) => Ok(Self { directory, path, name: None }),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(self),
-            Err(errno) => Err(named(&path, errno.into())),
+            Err(errno) => Err(at_path(&path, errno.into())),
         }
     }
 }
 
-/// Opens a directory by its path, through all links on the way: for where nobody has put them there who has other rights than
-/// whoever copies.
+/// Opens a directory by its path, through all links on the way. This is right if the links are by users who could also do the copy
+/// themselves, as in the guest.
 ///
 /// # Errors
 /// The operating system's, with the path.
 pub fn by_path(path: &Path) -> io::Result<OwnedFd> {
     // What is in it need not be readable.
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-    openat(CWD, path, flags, Mode::empty()).map_err(|errno| named(path, errno.into()))
+    openat(CWD, path, flags, Mode::empty()).map_err(|errno| at_path(path, errno.into()))
 }
 
-/// Says at which path something failed.
-pub fn named(path: &Path, error: io::Error) -> io::Error {
+/// Returns an error with the path at which it happened, without bytes that move a terminal.
+pub fn at_path(path: &Path, error: io::Error) -> io::Error {
     // A slash at the end of a path, or `/.`, is no part of its name.
     let path: PathBuf = path.components().collect();
     let path = path.into_os_string().into_vec().escape_ascii().to_string();

@@ -24,7 +24,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, renameat, symli
 use rustix::io::Errno;
 use tar::{EntryType, Header};
 
-use crate::place::Place;
+use crate::place::{Place, at_path};
 use crate::{BLOCK, LeftOut, MAX_DEPTH, name_of, padding};
 
 /// How many names are tried for a file while it is written.
@@ -352,8 +352,7 @@ fn at(path: &[u8]) -> impl FnOnce(Errno) -> Error {
 }
 
 fn named(path: &[u8]) -> impl FnOnce(Error) -> Error {
-    let path = path.strip_suffix(b"/").unwrap_or(path).escape_ascii().to_string();
-    move |error| Error::new(error.kind(), format!("{path}: {error}"))
+    move |error| at_path(Path::new(OsStr::from_bytes(path)), error)
 }
 
 #[cfg(test)]

@@ -274,7 +274,7 @@ mod tests {
         symlink("home", at("link")).unwrap();
         let within = |root: &str, own: &str| {
             // The home became known by another path, as one that is mounted twice.
-            Bounds::new(&at(root), &at(own), Known::of([at("link")]))
+            Bounds::within(Root::of(&at(root)).unwrap(), &at(own), Known::of([at("link")]))
         };
         let bounds = within("", "");
         open(&bounds, &at("file")).unwrap();

@@ -44,12 +44,14 @@ const NAME: &str = "boxbuild";
 
 /// The name of the init's program.
 pub const BOX_INIT: &str = "box-init";
+/// Where `cargo xtask install` puts the init, below the directory that has `bin/boxbuild`.
+pub const INSTALLED_INIT: &str = "lib/boxbuild/box-init";
 /// The programs that a user starts.
 const PROGRAMS: [&str; 2] = ["boxbuild", "boxlaunch"];
 /// The file by which a directory is known as cargo's output.
 const CARGO_NOTES: &str = ".rustc_info.json";
 
-/// The purpose of a user's file.
+/// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// It is boxbuild or boxlaunch.
@@ -66,7 +68,7 @@ pub enum Purpose {
     Credentials,
 }
 
-/// A user's file that decides what boxbuild builds, or with which rights. It need not be there.
+/// A program of boxbuild, or a user's file that decides what boxbuild builds, or with which rights. It need not be there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnFile {
     /// The purpose of the file.
@@ -109,7 +111,7 @@ pub fn installed(program: &Path) -> Vec<OwnFile> {
 /// Returns where box-init may be, by the path of boxbuild: as installed, or as of [`built_places`].
 pub fn init_places(program: &Path) -> Vec<PathBuf> {
     let above = program.parent().and_then(Path::parent).unwrap_or(program);
-    let mut places = vec![above.join("lib").join(NAME).join(BOX_INIT)];
+    let mut places = vec![above.join(INSTALLED_INIT)];
     places.extend(built_places(program, BOX_INIT));
     places
 }

@@ -114,7 +114,7 @@ fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
 
 /// Opens a directory of this host.
 fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
-    let failed = |error| LaunchError::Copy(box_copy::named(path, error).to_string()).into();
+    let failed = |error| LaunchError::Copy(box_copy::at_path(path, error).to_string()).into();
     given_file::directory(path, failed)
 }
 

@@ -114,8 +114,7 @@ fn boot(
     let tried = host::ensure_kvm(Path::new(SELF), &state)
         .map_err(|error| CommandError::of_kvm(&error, instead.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
-    let mut record = record(args, &opened, &runtime, &shares)?;
-    record.agent_socket = agent_socket;
+    let mut record = record(args, &opened, &runtime, &shares, agent_socket)?;
     record.network = given.plan(&opened.plan().network);
     record.network_local = given.local.iter().map(Local::plan).collect();
     record.env = variables.iter().cloned().map(GivenVariable::masked).collect();
@@ -175,12 +174,13 @@ fn record(
     opened: &OpenBox,
     runtime: &RuntimeDir,
     shares: &[Share],
+    agent_socket: Option<PathBuf>,
 ) -> Result<Record, LaunchError> {
     let shares = shares.iter().map(Share::shown).collect();
     let volumes = args.volumes.clone();
     let record = Record::new(opened, args.size(opened.plan()), runtime.path());
     let network_given = args.network.into();
-    Ok(Record { remove: args.rm, shares, volumes, network_given, ..record })
+    Ok(Record { remove: args.rm, agent_socket, shares, volumes, network_given, ..record })
 }
 
 /// Notes the end of a box that has not started.

@@ -24,7 +24,7 @@ pub(super) const NAMES: &[&str] = &[
     "rmdir",
 ];
 
-/// The system calls that change a file's bytes; the file is the last one that they name.
+/// The system calls that change a file's bytes: of `sendfile` the first file that it names, of the others the last.
 pub(super) const WRITES: &[&str] = &[
     "write",
     "pwrite64",
@@ -97,12 +97,15 @@ impl Disk {
             ("syncfs", _) => {
                 self.states.values_mut().for_each(|it| *it = State { bytes: true, name: true });
             }
-            (name, [.., path]) if WRITES.contains(&name) => {
-                let known = State { bytes: true, name: true };
-                self.states.entry(path.clone()).or_insert(known).bytes = false;
-            }
+            ("sendfile", [path, ..]) => self.write(path),
+            (name, [.., path]) if WRITES.contains(&name) => self.write(path),
             _ => {}
         }
+    }
+
+    fn write(&mut self, path: &Path) {
+        let known = State { bytes: true, name: true };
+        self.states.entry(path.to_owned()).or_insert(known).bytes = false;
     }
 
     /// Returns the paths below the root that a call names: by a directory's handle and a name, by a

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use host_fs::own::INSTALLED_INIT;
 use tempfile::NamedTempFile;
 use testkit::prerequisites::{musl_target, pip};
 use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
@@ -69,7 +70,7 @@ fn compile(workspace: &Workspace) -> Result<()> {
 /// Puts the programs, their manual pages and completions below `root`.
 fn install(artefacts: &Artefacts, root: &Path) -> Result<()> {
     // First what boxbuild needs, so that a new boxbuild never finds an old box-init.
-    put_program(&artefacts.box_init, &root.join("lib/boxbuild/box-init"))?;
+    put_program(&artefacts.box_init, &root.join(INSTALLED_INIT))?;
     put_program(&artefacts.boxlaunch, &root.join("bin/boxlaunch"))?;
     put_program(&artefacts.boxbuild, &root.join("bin/boxbuild"))?;
     document(&artefacts.boxbuild, "boxbuild", root)?;
@@ -106,7 +107,7 @@ fn put(to: &Path, mode: u32, write: impl FnOnce(&mut File) -> io::Result<u64>) -
 }
 
 fn installed(root: &Path) -> String {
-    let lines = ["bin/boxbuild", "bin/boxlaunch", "lib/boxbuild/box-init"]
+    let lines = ["bin/boxbuild", "bin/boxlaunch", INSTALLED_INIT]
         .map(|it| format!("installed {}\n", root.join(it).display()));
     lines.concat()
 }

@@ -30,14 +30,8 @@ pub struct Bounds {
 pub struct InHome(pub PathBuf);
 
 impl Bounds {
-    /// Keeps a reader to a directory. `own` is the directory of the file that names what is read.
-    pub fn new(root: &Path, own: &Path, homes: Known) -> Self {
-        let own = super::real(own).unwrap_or_else(|_| own.to_owned());
-        Self { root: found(root), own, homes }
-    }
-
-    /// Keeps a reader to a directory that was found before. `own` is the directory, without links, of the file that names what is
-    /// read.
+    /// Keeps a reader to an open directory. `own` is the path without links of the directory that has the file whose author names
+    /// what is read.
     pub fn within(root: Root, own: &Path, homes: Known) -> Self {
         Self { root: Ok(root), own: own.to_owned(), homes }
     }
