@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use testkit::lean_kernel::HOST;
 use testkit::promises::{HELLO_TOTAL, START_SPREAD};
 
 use crate::scenario::{bake, hello_checkout, tools};
@@ -24,8 +23,7 @@ impl Scene {
         let cache = directory.path().join("cache/boxbuild");
         fs::create_dir_all(&cache).unwrap();
         // The tools have prepared it there.
-        let kernel = HOST.find(&tools().workspace).unwrap().unwrap();
-        let kernels = kernel.directory.join("virtual-host");
+        let kernels = tools().workspace.target("vmhost");
         std::os::unix::fs::symlink(kernels, cache.join("virtual-host")).unwrap();
         Self { directory, boxfile }
     }

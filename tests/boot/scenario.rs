@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::lean_kernel::GUEST;
+use testkit::lean_kernel;
 use testkit::prerequisites::{host_kernel, with_busybox};
 use testkit::{Artefacts, VirtualHost, Workspace};
 
@@ -27,7 +27,7 @@ pub(crate) fn tools() -> &'static Tools {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let say = &mut |line: &str| println!("{line}");
-        let kernel = GUEST.build(&workspace, say).unwrap().elf();
+        let kernel = lean_kernel::build(&workspace, say).unwrap().elf();
         let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch);
         let host = with_busybox(host, &workspace).unwrap();
         Tools { workspace, programs, kernel, host }

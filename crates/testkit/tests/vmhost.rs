@@ -6,9 +6,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use testkit::prerequisites::{
-        Package, packaged_host_kernel, packages, with_busybox, with_program,
-    };
+    use testkit::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
     use testkit::{Artefacts, VirtualHost, Workspace};
     use virtual_host::HostError;
 
@@ -17,7 +15,7 @@ mod tests {
         packages(&[Package::Qemu, Package::Busybox], &mut say).unwrap();
         let workspace = Workspace::find();
         let boxlaunch = Artefacts::build(&workspace).unwrap().boxlaunch;
-        let kernel = packaged_host_kernel(&workspace, &mut say).unwrap();
+        let kernel = host_kernel(&workspace, &mut say).unwrap();
         assert!(kernel.exits_where_needed(), "kvm_amd has unknown code: see kernel/kvm_amd.rs");
         with_busybox(VirtualHost::new(&kernel, boxlaunch), &workspace).unwrap()
     }

@@ -24,7 +24,6 @@ pub(crate) fn build(
     archive.symlink(PROGRAM, "/init");
     let plan = serde_json::to_vec(plan).map_err(|error| HostError::malformed("the plan", error))?;
     archive.file(PLAN, 0o644, &plan);
-    // A kernel that was compiled for the virtual host has none.
     archive.dir(MODULES);
     for module in kernel.modules()? {
         let name = module.file_name().unwrap_or_default().to_string_lossy();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use box_image::KernelName;
-use testkit::lean_kernel::GUEST;
+use testkit::lean_kernel;
 use testkit::prerequisites::{
-    Package, any_host_kernel, bare_target, docker_registry, host_kernel, kernel_bundle,
-    musl_target, packaged_host_kernel, packages, rust_components, spdx_validator,
+    Package, bare_target, docker_registry, host_kernel, kernel_bundle, musl_target, packages,
+    rust_components, spdx_validator,
 };
 use testkit::{HostKernel, Result, Workspace};
 
@@ -35,10 +35,10 @@ pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
         let named = own.as_deref().and_then(OsStr::to_str).and_then(KernelName::of);
         match (own, named) {
             (None, _) => {
-                let lean = GUEST.find(workspace)?.map(|lean| lean.elf());
+                let lean = lean_kernel::find(workspace)?.map(|lean| lean.elf());
                 lean.map_or_else(|| kernel_bundle(workspace, None, &mut say::note), Ok)
             }
-            (_, Some(KernelName::Lean)) => Ok(GUEST.build(workspace, &mut say::note)?.elf()),
+            (_, Some(KernelName::Lean)) => Ok(lean_kernel::build(workspace, &mut say::note)?.elf()),
             (_, Some(KernelName::Krunfw)) => kernel_bundle(workspace, None, &mut say::note),
             (Some(own), None) => kernel_bundle(workspace, Some(Path::new(&own)), &mut say::note),
         }
@@ -49,7 +49,7 @@ pub(super) fn for_demo(workspace: &Workspace) -> Result<PathBuf> {
 pub(super) fn for_virtual_host(workspace: &Workspace) -> Result<HostKernel> {
     say::watch(|| {
         packages(&[Package::Qemu, Package::Busybox], &mut say::note)?;
-        any_host_kernel(workspace, &mut say::note)
+        host_kernel(workspace, &mut say::note)
     })
 }
 
@@ -59,9 +59,7 @@ pub(super) fn for_tests(workspace: &Workspace) -> Result<()> {
     for_virtual_host(workspace)?;
     say::watch(|| {
         packages(&[Package::Mmdebstrap, Package::Curl], &mut say::note)?;
-        packaged_host_kernel(workspace, &mut say::note)?;
-        GUEST.build(workspace, &mut say::note)?;
-        host_kernel(workspace, &mut say::note).map(drop)
+        lean_kernel::build(workspace, &mut say::note).map(drop)
     })
 }
 

@@ -44,8 +44,8 @@ impl Jobs {
 /// The inputs of one compilation.
 pub(super) struct Compilation<'a> {
     pub(super) source: &'a Source,
-    /// The text of all fragments of the configuration.
-    pub(super) fragments: String,
+    /// The text of the configuration.
+    pub(super) configuration: String,
     pub(super) patches: Vec<PathBuf>,
     pub(super) jobs: Jobs,
 }
@@ -74,11 +74,11 @@ impl Compilation<'_> {
     /// Configures the source: the fragments, and no to everything else.
     fn configure(&self, tree: &Path, finished: &Path) -> Result<()> {
         let preset = tree.join("preset.config");
-        fs::write(&preset, &self.fragments).map_err(KitError::file("write", &preset))?;
+        fs::write(&preset, &self.configuration).map_err(KitError::file("write", &preset))?;
         program::run(make(tree).arg("allnoconfig").env("KCONFIG_ALLCONFIG", &preset))?;
         let made = tree.join(".config");
         let text = fs::read_to_string(&made).map_err(KitError::file("read", &made))?;
-        let broken = config::broken(&self.fragments, &text);
+        let broken = config::broken(&self.configuration, &text);
         if !broken.is_empty() {
             let why = format!("in the finished one, {}", broken.join("; "));
             return Err(KitError::malformed("the kernel's configuration", why));

@@ -1,4 +1,4 @@
-//! Compiles the kernels of `kernel/` from Debian's source package: with the same bytes in every directory,
+//! Compiles the lean kernel of `kernel/` from Debian's source package: with the same bytes in every directory,
 //! as long as source, configuration and compiler are the same.
 
 mod compile;
@@ -23,29 +23,12 @@ const ABOUT: &str = "about.json";
 /// How the names of directories begin in which a kernel is being compiled.
 const DRAFT: &str = "draft-";
 
-/// The inputs of one of the two kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recipe {
-    /// Its name, below `target/kernel`.
-    pub name: &'static str,
-    /// The parts of its configuration, below `kernel`; a later one wins.
-    fragments: &'static [&'static str],
-    /// The changes of the source, below `kernel`.
-    patches: &'static [&'static str],
-}
-
-/// The kernel of a box.
-pub const GUEST: Recipe = Recipe {
-    name: "lean",
-    fragments: &["guest.config"],
-    patches: &["ask-again.patch", "owners-below-mounts.patch"],
-};
-/// The kernel of the virtual host: the same, with KVM and what the emulated machine has.
-pub const HOST: Recipe = Recipe {
-    name: "host",
-    fragments: &["guest.config", "host.config"],
-    patches: &["exit-after-injection.patch", "exit-at-pause.patch"],
-};
+/// The name of its directories below `target/kernel`, before the digest of its inputs.
+const NAME: &str = "lean";
+/// Its configuration, below `kernel`.
+const CONFIGURATION: &str = "guest.config";
+/// The changes of the source, below `kernel`.
+const PATCHES: [&str; 2] = ["ask-again.patch", "owners-below-mounts.patch"];
 
 /// A kernel that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,107 +67,103 @@ impl LeanKernel {
     }
 }
 
-impl Recipe {
-    /// Returns the kernel if it was compiled already, from the present configuration and by the present
-    /// compiler.
-    ///
-    /// # Errors
-    /// A part of the configuration cannot be read.
-    pub fn find(&self, workspace: &Workspace) -> Result<Option<LeanKernel>> {
-        let Ok(compiler) = compiler() else { return Ok(None) };
-        let source = Source::known(&folder(workspace));
-        Ok(LeanKernel::open(self.place(workspace, &source, &compiler)?))
-    }
+/// Returns the kernel if it was compiled already, from the present configuration and by the present
+/// compiler.
+///
+/// # Errors
+/// A part of the configuration cannot be read.
+pub fn find(workspace: &Workspace) -> Result<Option<LeanKernel>> {
+    let Ok(compiler) = compiler() else { return Ok(None) };
+    let source = Source::known(&folder(workspace));
+    Ok(LeanKernel::open(kept(workspace, &source, &compiler)?))
+}
 
-    /// Returns the kernel, after it was compiled where it was missing; that takes some six minutes on two
-    /// processors.
-    ///
-    /// # Errors
-    /// A tool or the source is missing and cannot be had, or the kernel does not compile.
-    pub fn build(&self, workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
-        if let Some(kernel) = self.find(workspace)? {
-            return Ok(kernel);
-        }
-        let folder = folder(workspace);
-        let _lock = lock(&folder)?;
-        remove_drafts(&folder)?;
-        packages(&Package::TO_COMPILE_KERNELS, say)?;
-        let source = Source::get(&folder, say)?;
-        let place = self.place(workspace, &source, &compiler()?)?;
-        // Another process may have compiled it meanwhile.
-        if let Some(kernel) = LeanKernel::open(place.clone()) {
-            return Ok(kernel);
-        }
-        let draft = self.compile(workspace, &source, Jobs::of_machine(), say)?;
-        if place.exists() {
-            fs::remove_dir_all(&place).map_err(KitError::file("remove", &place))?;
-        }
-        let draft = draft.keep();
-        fs::rename(&draft, &place).map_err(KitError::file("rename", &draft))?;
-        LeanKernel::open(place).ok_or_else(|| KitError::malformed(ABOUT, "it is incomplete"))
+/// Returns the kernel, after it was compiled where it was missing; that takes some six minutes on two
+/// processors.
+///
+/// # Errors
+/// A tool or the source is missing and cannot be had, or the kernel does not compile.
+pub fn build(workspace: &Workspace, say: Say<'_>) -> Result<LeanKernel> {
+    if let Some(kernel) = find(workspace)? {
+        return Ok(kernel);
     }
+    let folder = folder(workspace);
+    let _lock = lock(&folder)?;
+    remove_drafts(&folder)?;
+    packages(&Package::TO_COMPILE_KERNELS, say)?;
+    let source = Source::get(&folder, say)?;
+    let place = kept(workspace, &source, &compiler()?)?;
+    // Another process may have compiled it meanwhile.
+    if let Some(kernel) = LeanKernel::open(place.clone()) {
+        return Ok(kernel);
+    }
+    let draft = compile(workspace, &source, Jobs::of_machine(), say)?;
+    if place.exists() {
+        fs::remove_dir_all(&place).map_err(KitError::file("remove", &place))?;
+    }
+    let draft = draft.keep();
+    fs::rename(&draft, &place).map_err(KitError::file("rename", &draft))?;
+    LeanKernel::open(place).ok_or_else(|| KitError::malformed(ABOUT, "it is incomplete"))
+}
 
-    /// Compiles the kernel twice, in two directories and with different numbers of processes at a time, and
-    /// returns the sha256 of both.
-    ///
-    /// # Errors
-    /// As for [`Self::build`].
-    pub fn build_twice(&self, workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
-        let _lock = lock(&folder(workspace))?;
-        remove_drafts(&folder(workspace))?;
-        packages(&Package::TO_COMPILE_KERNELS, say)?;
-        let source = Source::get(&folder(workspace), say)?;
-        let mut once = |jobs| -> Result<String> {
-            let draft = self.compile(workspace, &source, jobs, say)?;
-            Ok(digest::of_file(&draft.path().join("vmlinux"))?.hex())
-        };
-        Ok([once(Jobs::of_machine())?, once(Jobs::other())?])
-    }
+/// Compiles the kernel twice, in two directories and with different numbers of processes at a time, and
+/// returns the sha256 of both.
+///
+/// # Errors
+/// As for [`build`].
+pub fn build_twice(workspace: &Workspace, say: Say<'_>) -> Result<[String; 2]> {
+    let _lock = lock(&folder(workspace))?;
+    remove_drafts(&folder(workspace))?;
+    packages(&Package::TO_COMPILE_KERNELS, say)?;
+    let source = Source::get(&folder(workspace), say)?;
+    let mut once = |jobs| -> Result<String> {
+        let draft = compile(workspace, &source, jobs, say)?;
+        Ok(digest::of_file(&draft.path().join("vmlinux"))?.hex())
+    };
+    Ok([once(Jobs::of_machine())?, once(Jobs::other())?])
+}
 
-    /// Compiles the kernel into a directory of its own.
-    fn compile(
-        &self,
-        workspace: &Workspace,
-        source: &Source,
-        jobs: Jobs,
-        say: Say<'_>,
-    ) -> Result<tempfile::TempDir> {
-        let folder = folder(workspace);
-        let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(&folder);
-        let draft = draft.map_err(KitError::file("make", &folder))?;
-        let patches = self.patches.iter().map(|name| input(workspace, name)).collect();
-        let fragments = self.configuration(workspace)?;
-        let compilation = Compilation { source, fragments, patches, jobs };
-        compilation.run(draft.path(), say)?;
-        let elf = draft.path().join("vmlinux");
-        let about = About {
-            source: source.name(),
-            source_sha256: source.sha256.clone(),
-            compiler: compiler()?,
-            sha256: digest::of_file(&elf)?.hex(),
-        };
-        let path = draft.path().join(ABOUT);
-        let about =
-            serde_json::to_vec_pretty(&about).map_err(|error| KitError::malformed(ABOUT, error))?;
-        fs::write(&path, about).map_err(KitError::file("write", &path))?;
-        Ok(draft)
-    }
+/// Compiles the kernel into a directory of its own.
+fn compile(
+    workspace: &Workspace,
+    source: &Source,
+    jobs: Jobs,
+    say: Say<'_>,
+) -> Result<tempfile::TempDir> {
+    let folder = folder(workspace);
+    let draft = tempfile::Builder::new().prefix(DRAFT).tempdir_in(&folder);
+    let draft = draft.map_err(KitError::file("make", &folder))?;
+    let patches = PATCHES.iter().map(|name| input(workspace, name)).collect();
+    let configuration = configuration(workspace)?;
+    let compilation = Compilation { source, configuration, patches, jobs };
+    compilation.run(draft.path(), say)?;
+    let elf = draft.path().join("vmlinux");
+    let about = About {
+        source: source.name(),
+        source_sha256: source.sha256.clone(),
+        compiler: compiler()?,
+        sha256: digest::of_file(&elf)?.hex(),
+    };
+    let path = draft.path().join(ABOUT);
+    let about =
+        serde_json::to_vec_pretty(&about).map_err(|error| KitError::malformed(ABOUT, error))?;
+    fs::write(&path, about).map_err(KitError::file("write", &path))?;
+    Ok(draft)
+}
 
-    /// Returns the text of all fragments.
-    fn configuration(&self, workspace: &Workspace) -> Result<String> {
-        self.fragments.iter().map(|name| read(&input(workspace, name))).collect()
-    }
+fn configuration(workspace: &Workspace) -> Result<String> {
+    read(&input(workspace, CONFIGURATION))
+}
 
-    /// Returns where the kernel is kept. Its name has a digest of everything that decides its bytes.
-    fn place(&self, workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBuf> {
-        let mut key = [FORM, &source.sha256, compiler].join("\n");
-        key.push_str(&self.configuration(workspace)?);
-        for patch in self.patches {
-            key.push_str(&read(&input(workspace, patch))?);
-        }
-        let key = digest::of_bytes(key.as_bytes()).hex();
-        Ok(folder(workspace).join(format!("{}-{}", self.name, &key[..16])))
+/// Returns where the kernel is kept. Its name has a digest of everything that decides its bytes.
+fn kept(workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBuf> {
+    let mut key = [FORM, &source.sha256, compiler].join("\n");
+    key.push_str(&configuration(workspace)?);
+    for patch in PATCHES {
+        key.push_str(&read(&input(workspace, patch))?);
     }
+    let key = digest::of_bytes(key.as_bytes()).hex();
+    Ok(folder(workspace).join(format!("{NAME}-{}", &key[..16])))
 }
 
 /// Removes what interrupted compilations have left. The caller has the lock.

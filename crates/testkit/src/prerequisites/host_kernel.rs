@@ -9,44 +9,13 @@ use virtual_host::{HostKernel, VirtualHost, kernel, needs_loader};
 
 use super::apt::with_fresh_lists;
 use super::{Package, Say, lock};
-use crate::lean_kernel::{HOST, LeanKernel};
 use crate::{KitError, Result, Workspace, elf, program};
 
-/// Returns the virtual host's kernel, after it was compiled where it was missing.
+/// Returns the virtual host's kernel, Debian's, after it was downloaded into the build output if it was missing.
 ///
 /// # Errors
-/// It cannot be compiled or prepared.
+/// It cannot be downloaded or prepared.
 pub fn host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
-    prepared(&HOST.build(workspace, say)?)
-}
-
-/// Returns the virtual host's kernel that is here: the compiled one, or else Debian's, after it was downloaded
-/// where that was missing, too.
-///
-/// # Errors
-/// It cannot be downloaded or prepared.
-pub fn any_host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
-    match HOST.find(workspace)? {
-        Some(lean) => prepared(&lean),
-        None => packaged_host_kernel(workspace, say),
-    }
-}
-
-fn prepared(lean: &LeanKernel) -> Result<HostKernel> {
-    let cache = lean.directory.join("virtual-host");
-    let _lock = lock(&cache)?;
-    match HostKernel::find(&cache)? {
-        Some(kernel) => Ok(kernel),
-        None => Ok(kernel::prepare_file(&lean.elf(), &cache)?),
-    }
-}
-
-/// Returns the virtual host's kernel as those have it who compile none: Debian's, after it was downloaded into
-/// the build output where it was missing.
-///
-/// # Errors
-/// It cannot be downloaded or prepared.
-pub fn packaged_host_kernel(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
     let cache = workspace.target("vmhost");
     let _lock = lock(&cache)?;
     if let Some(kernel) = HostKernel::find(&cache)? {

@@ -20,9 +20,7 @@ pub use apt::{Package, packages};
 pub use bundle::{kernel_bundle, microsandbox, pip};
 pub use docker_registry::docker_registry;
 pub(crate) use download::download;
-pub use host_kernel::{
-    any_host_kernel, host_kernel, packaged_host_kernel, with_busybox, with_program,
-};
+pub use host_kernel::{host_kernel, with_busybox, with_program};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 

@@ -60,10 +60,6 @@ const PAUSE: [&str; 2] = [
 ];
 /// Where the value of `pause_in_guest` is, from the end of each of [`PAUSE`].
 const IN_GUEST: usize = 3;
-/// The end of a signed module (kernel documentation: admin-guide/module-signing.rst).
-const SIGNED: &[u8] = b"~Module signature appended~\n";
-/// The length of `struct module_signature`, whose last four bytes are the signature's length.
-const SIGNATURE_INFO: usize = 12;
 
 /// Which of the two exits a kernel has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,19 +74,13 @@ impl Exits {
     pub(crate) const BOTH: Self = Self { after_injection: true, at_pause: true };
 }
 
-/// Changes the module so that it has the exits, and removes the signature that then no longer fits it. Where its
-/// code is not the known one, it stays as it is, and the exit is missing in the result.
-pub(crate) fn add_exits(module: &mut Vec<u8>) -> Exits {
-    let mut changed = module.clone();
-    let exits = Exits {
-        after_injection: exit_after_injection(&mut changed).is_some(),
-        at_pause: exit_at_pause(&mut changed).is_some(),
-    };
-    if exits == Exits::default() || remove_signature(&mut changed).is_none() {
-        return Exits::default();
+/// Changes the module so that it has the exits; it must have no signature, which would no longer fit it. If its code is not
+/// the known one, it stays as it is, and the exit is missing in the result.
+pub(crate) fn add_exits(module: &mut [u8]) -> Exits {
+    Exits {
+        after_injection: exit_after_injection(module).is_some(),
+        at_pause: exit_at_pause(module).is_some(),
     }
-    *module = changed;
-    exits
 }
 
 fn exit_at_pause(module: &mut [u8]) -> Option<()> {
@@ -133,39 +123,22 @@ fn position(module: &[u8], code: &[Option<u8>]) -> Option<usize> {
     found.all(|(_, window)| !matches(window)).then_some(at)
 }
 
-fn remove_signature(module: &mut Vec<u8>) -> Option<()> {
-    if !module.ends_with(SIGNED) {
-        return Some(());
-    }
-    let info = module.len() - SIGNED.len();
-    let size = u32::from_be_bytes(*module.get(..info)?.last_chunk()?) as usize;
-    module.truncate(info.checked_sub(SIGNATURE_INFO)?.checked_sub(size)?);
-    Some(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Makes a module: the two places, some code, and the code to which the first one jumps.
-    fn module(stop: &[u8], signature: &[u8]) -> Vec<u8> {
-        module_with(PAUSE[0], stop, signature)
+    fn module(stop: &[u8]) -> Vec<u8> {
+        module_with(PAUSE[0], stop)
     }
 
-    fn module_with(pause: &str, stop: &[u8], signature: &[u8]) -> Vec<u8> {
+    fn module_with(pause: &str, stop: &[u8]) -> Vec<u8> {
         let code = |text| -> Vec<u8> {
             pattern(text).into_iter().map(|byte| byte.unwrap_or(0x11)).collect()
         };
         let mut injection = code(INJECTION);
         injection[DISTANCE..].copy_from_slice(&5_i32.to_le_bytes());
-        let mut file = [b"ELF", &*injection, b"other", stop, b"more", &*code(pause)].concat();
-        if !signature.is_empty() {
-            file.extend_from_slice(signature);
-            file.extend_from_slice(&[0; SIGNATURE_INFO - 4]);
-            file.extend_from_slice(&u32::try_from(signature.len()).unwrap().to_be_bytes());
-            file.extend_from_slice(SIGNED);
-        }
-        file
+        [b"ELF", &*injection, b"other", stop, b"more", &*code(pause)].concat()
     }
 
     fn changed(module: &[u8]) -> (Exits, Vec<u8>) {
@@ -176,7 +149,7 @@ mod tests {
     #[test]
     fn the_two_places_are_changed_and_nothing_else() {
         for pause in PAUSE {
-            let plain = module_with(pause, &STOP_STEPPING, b"");
+            let plain = module_with(pause, &STOP_STEPPING);
             let (exits, with_exits) = changed(&plain);
             assert_eq!(exits, Exits::BOTH);
             let differs = |at: &usize| plain[*at] != with_exits[*at];
@@ -185,8 +158,6 @@ mod tests {
             assert_eq!(differences, [3 + SKIP, 3 + SKIP + 1, 3 + DISTANCE, last]);
             let bytes: Vec<_> = differences.iter().map(|&at| with_exits[at]).collect();
             assert_eq!(bytes, [NOP, NOP, 13, 0]);
-            let signed = module_with(pause, &STOP_STEPPING, b"signed");
-            assert_eq!(changed(&signed), (Exits::BOTH, with_exits));
         }
     }
 
@@ -194,13 +165,9 @@ mod tests {
     fn other_code_is_left_alone() {
         let none = |module: &[u8]| assert_eq!(changed(module), (Exits::default(), module.to_vec()));
         none(b"ELF");
-        let known = module(&STOP_STEPPING, b"");
+        let known = module(&STOP_STEPPING);
         none(&known.repeat(2));
-        let mut bad = module(&STOP_STEPPING, b"signed");
-        let size = bad.len() - SIGNED.len() - 4;
-        bad[size] = 0xff;
-        none(&bad); // A signature longer than the file.
-        let (exits, _) = changed(&module(b"\xc3\xc3\xc3\xc3", b""));
+        let (exits, _) = changed(&module(b"\xc3\xc3\xc3\xc3"));
         assert_eq!(exits, Exits { after_injection: false, at_pause: true });
         let (exits, _) = changed(&known[..known.len() - 1]);
         assert_eq!(exits, Exits { after_injection: true, at_pause: false });

@@ -1,15 +1,15 @@
-//! The emulated machine's kernel, made ready once: Debian's cloud kernel, or one that was compiled for it.
+//! The emulated machine's kernel, made ready once: Debian's cloud kernel.
 //!
 //! ```text
-//! CACHE/3-6.1.0-56-cloud-amd64/
+//! CACHE/4-6.12.117+deb12-cloud-amd64/
 //!     about.json            the version, and whether KVM leaves the guest where it must
 //!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
 
 mod choice;
-mod compiled;
 mod kvm_amd;
+mod lighten;
 mod package;
 mod vmlinux;
 
@@ -27,8 +27,7 @@ use serde::{Deserialize, Serialize};
 use self::kvm_amd::Exits;
 use crate::{HostError, Result};
 pub use choice::choose;
-pub use compiled::{COMPILED_RELEASE, prepare_file};
-pub use package::{fetch, newest_package};
+pub use package::{fetch, newest_package, prepare_package};
 
 /// The kernel modules that the machine needs: hardware virtualization, memory-backed disks, and EROFS.
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
@@ -37,7 +36,7 @@ const CHANGED: &str = "kvm_amd";
 /// No module is larger than this, in bytes.
 const MODULE_LIMIT: u64 = 1 << 26;
 /// The form of a prepared kernel. A directory of another form is not looked at.
-const FORM: &str = "3-";
+const FORM: &str = "4-";
 const ABOUT: &str = "about.json";
 /// Where prepared kernels are kept, below the user's cache directory.
 const CACHE: &str = "boxbuild/virtual-host";
@@ -95,7 +94,7 @@ impl HostKernel {
         Ok(())
     }
 
-    /// Returns the version, such as `6.1.0-56-cloud-amd64`.
+    /// Returns the version, such as `6.12.117+deb12-cloud-amd64`.
     pub fn version(&self) -> &str {
         &self.about.version
     }
@@ -155,12 +154,15 @@ fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
     let tree = package::modules(package).join(version).join("kernel");
     let mut exits = Exits::default();
     for (number, (name, mut bytes)) in load_order(&index(&tree)?)?.into_iter().enumerate() {
+        lighten::lighten(&mut bytes);
         if name == CHANGED {
             exits = kvm_amd::add_exits(&mut bytes);
         }
         write(&folder.join(format!("{number:02}-{name}.ko")), &bytes)?;
     }
-    write_about(draft, &About { version: version.to_owned(), exits })
+    let about = About { version: version.to_owned(), exits };
+    let about = serde_json::to_vec(&about).map_err(|error| HostError::malformed(ABOUT, error))?;
+    write(&draft.join(ABOUT), &about)
 }
 
 /// Puts a prepared kernel in its place in a cache directory; what was there goes into `scratch`.
@@ -184,11 +186,6 @@ fn publish(
     }
     HostKernel::open(into)
         .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))
-}
-
-fn write_about(draft: &Path, about: &About) -> Result<()> {
-    let about = serde_json::to_vec(about).map_err(|error| HostError::malformed(ABOUT, error))?;
-    write(&draft.join(ABOUT), &about)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

@@ -7,8 +7,9 @@ use std::process::Command;
 use super::{HostKernel, prepare, publish};
 use crate::{HostError, Result, programs};
 
-/// The package that depends on the newest kernel package.
-const METAPACKAGE: &str = "linux-image-cloud-amd64";
+/// The packages that depend on the newest kernel package of a series, in the order in which they are looked for: Debian 12 has
+/// Linux 6.12 beside its own 6.1, and a start takes a tenth fewer instructions with it. Debian 13's own is 6.12.
+const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
 /// How the names of kernel packages start.
 const IMAGE: &str = "linux-image-";
 
@@ -17,9 +18,15 @@ const IMAGE: &str = "linux-image-";
 /// # Errors
 /// There is no apt, or its lists know of no such package: `apt-get update` makes them.
 pub fn newest_package() -> Result<String> {
-    let text = programs::run(Command::new("apt-cache").args(["depends", METAPACKAGE]))?;
+    let [first, other] = METAPACKAGES;
+    dependency_of(first).or_else(|_| dependency_of(other))
+}
+
+/// Returns the kernel package that a metapackage depends on.
+fn dependency_of(metapackage: &str) -> Result<String> {
+    let text = programs::run(Command::new("apt-cache").args(["depends", metapackage]))?;
     parse_depends(&String::from_utf8_lossy(&text))
-        .ok_or_else(|| HostError::malformed(METAPACKAGE, "it depends on no kernel package"))
+        .ok_or_else(|| HostError::malformed(metapackage, "it depends on no kernel package"))
 }
 
 /// Returns the kernel package from what `apt-cache depends` prints.
@@ -53,7 +60,7 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// It cannot be unpacked, or has no kernel of the expected form.
-pub(super) fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
+pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
     prepared(file, cache, true)
 }
 

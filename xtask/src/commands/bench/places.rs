@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use testkit::lean_kernel::GUEST;
+use testkit::lean_kernel;
 use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
 
@@ -63,7 +63,7 @@ impl Contest<'_> {
         let wanted = [&[Package::Qemu, Package::Busybox], self.packages].concat();
         say::watch(|| packages(&wanted, &mut say::note))?;
         let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
-        let kernel = say::watch(|| GUEST.build(workspace, &mut say::note))?;
+        let kernel = say::watch(|| lean_kernel::build(workspace, &mut say::note))?;
         let programs = cargo::build_programs(workspace)?;
         hello::write_images(&programs.hello_agent, &room.join("images"))?;
         let work = self.amounts.iter().fold(self.work.to_owned(), |text, (name, amount)| {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use testkit::lean_kernel::GUEST;
+use testkit::lean_kernel;
 use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use super::{Outcome, setup};
@@ -99,7 +99,7 @@ impl Demo {
     /// Prints the end of the demo, and returns its exit code.
     fn conclude(&self, text: &str, is_good: bool) -> Outcome {
         say::result(text);
-        let lean = GUEST.find(&self.workspace)?.map(|lean| lean.elf());
+        let lean = lean_kernel::find(&self.workspace)?.map(|lean| lean.elf());
         if lean.as_ref() != Some(&self.kernel) {
             say::note(SLOWER);
         }

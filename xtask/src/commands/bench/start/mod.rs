@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::lean_kernel::GUEST;
+use testkit::lean_kernel;
 use testkit::prerequisites::{
     Package, host_kernel, kernel_bundle, microsandbox, packages, with_busybox, with_program,
 };
@@ -43,7 +43,7 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     setup::for_demo(workspace)?;
     say::watch(|| packages(&[Package::Qemu, Package::Busybox, Package::E2fs], &mut say::note))?;
     let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
-    let lean = say::watch(|| GUEST.build(workspace, &mut say::note))?;
+    let lean = say::watch(|| lean_kernel::build(workspace, &mut say::note))?;
     let kernel = say::watch(|| kernel_bundle(workspace, None, &mut say::note))?;
     let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
     let images = say::watch(|| testkit::debian::DebianImages::make(workspace, &mut say::note))?;
