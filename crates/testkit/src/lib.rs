@@ -15,7 +15,7 @@
 //! - [`registry`] runs a registry on the loopback device;
 //! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization.
 //!
-//! Nothing here prints: what people should know goes to a callback.
+//! Nothing here prints but what a promise measured: what people should know goes to a callback.
 #![forbid(unsafe_code)]
 
 pub mod artefacts;

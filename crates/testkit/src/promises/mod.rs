@@ -65,15 +65,17 @@ impl Promise {
         }
     }
 
-    /// Checks a measured value, in the promise's unit.
+    /// Checks a measured value, in the promise's unit, and prints it: a test shows it with `--nocapture`.
     ///
     /// # Panics
     /// The value breaks the promise.
     #[track_caller]
+    #[allow(clippy::print_stdout, reason = "only tests and benchmarks call it")]
     pub fn check(&self, value: f64) {
         let (what, limit) = (self.what, self.limit());
         let measured = format!("{value} {}", self.unit);
         let measured = measured.trim_end();
+        println!("{what}: {measured} measured, {limit} promised");
         assert!(self.is_kept_by(value), "{what}: {measured} measured, {limit} promised");
     }
 }

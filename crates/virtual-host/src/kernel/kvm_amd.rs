@@ -27,12 +27,12 @@ use serde::{Deserialize, Serialize};
 /// 80 bb .. .. .. .. 00    cmpb  $0, nmi_singlestep(%rbx)
 /// 74 15                   je    after
 /// 48 8b 83 .. .. .. ..    mov   vmcb(%rbx), %rax
-/// 8b 88 a8 00 00 00       mov   control.event_inj(%rax), %ecx
-/// 85 c9                   test  %ecx, %ecx
+/// 8b .. a8 00 00 00       mov   control.event_inj(%rax), %ecx (or %edx)
+/// 85 ..                   test  %ecx, %ecx
 /// 0f 85 .. .. .. ..       jne   stop_stepping
 /// ```
 const INJECTION: &str =
-    "80 bb .. .. .. .. 00 74 15 48 8b 83 .. .. .. .. 8b 88 a8 00 00 00 85 c9 0f 85 .. .. .. ..";
+    "80 bb .. .. .. .. 00 74 15 48 8b 83 .. .. .. .. 8b .. a8 00 00 00 85 .. 0f 85 .. .. .. ..";
 /// Where `je after` is in [`INJECTION`].
 const SKIP: usize = 7;
 /// Where the distance of `jne stop_stepping` is.
