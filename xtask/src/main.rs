@@ -6,10 +6,7 @@
 //! subcommand is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
-mod cargo;
 mod commands;
-mod progress;
-mod say;
 
 use std::process::ExitCode;
 
@@ -17,6 +14,7 @@ use clap::Parser;
 use commands::{
     bench, box_init, demo, dependencies, docs, fuzz, install, kernel, setup, soak, test, vmhost,
 };
+use tool_output::say;
 
 /// The daily work on this repository.
 #[derive(Debug, Parser)]
@@ -67,8 +65,5 @@ fn main() -> ExitCode {
         Task::Kernel(options) => kernel::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };
-    outcome.unwrap_or_else(|error| {
-        say::error(&error);
-        ExitCode::FAILURE
-    })
+    say::exit_code(outcome)
 }

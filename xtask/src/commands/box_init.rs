@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use testkit::prerequisites::musl_target;
 use testkit::{Artefacts, Profile, Workspace, digest};
+use tool_output::{cargo, say};
 
 use super::Outcome;
-use crate::{cargo, say};
 
 pub(crate) fn run() -> Outcome {
     let workspace = Workspace::find();

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use serde::Deserialize;
 use spdx::{Expression, ParseMode};
 use testkit::{KitError, Result, Workspace, program};
+use tool_output::say;
 
 use super::Outcome;
-use crate::say;
 
 /// The licences under which a dependency may be used, by their SPDX names. All of them let the programs be passed on
 /// under the project's own.

@@ -7,9 +7,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use testkit::{KitError, Result, Workspace, program};
+use tool_output::say;
 
 use super::Outcome;
-use crate::say;
 
 #[cfg(test)]
 mod links;

@@ -10,9 +10,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 use testkit::prerequisites::{Package, packages};
 use testkit::{KitError, Result, Workspace, program};
+use tool_output::{cargo, say};
 
 use super::Outcome;
-use crate::{cargo, say};
 
 /// The targets, programs of fuzz/Cargo.toml, each with the file of words that it tries.
 const TARGETS: [(&str, &str); 9] = [

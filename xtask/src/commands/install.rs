@@ -11,9 +11,9 @@ use host_fs::own::INSTALLED_INIT;
 use tempfile::NamedTempFile;
 use testkit::prerequisites::{musl_target, pip};
 use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
+use tool_output::{cargo, say};
 
 use super::Outcome;
-use crate::{cargo, say};
 
 /// The directory below a prefix, such as /usr or ~/.local, in which a shell looks for completions, and
 /// what comes before and after a program's name there.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use testkit::{KitError, Result, Workspace, lean_kernel};
 
 use super::Outcome;
-use crate::say;
+use tool_output::say;
 
 /// How often to compile the kernel.
 #[derive(Debug, clap::Args)]

@@ -11,9 +11,9 @@ use testkit::prerequisites::{
     rust_components, spdx_validator,
 };
 use testkit::{HostKernel, Result, Workspace};
+use tool_output::say;
 
 use super::Outcome;
-use crate::say;
 
 /// Names the user's own kernel, or one of the two by its name, as for `boxbuild build`.
 const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";

@@ -12,9 +12,9 @@ use box_budget::Measurement;
 use box_image::Phase;
 use testkit::prerequisites::bare_target;
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
+use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
-use crate::{cargo, say};
 
 /// The box in the virtual host.
 const BOX: &str = "/deaf";

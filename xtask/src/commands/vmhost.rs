@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use testkit::prerequisites::{with_busybox, with_program};
 use testkit::{VirtualHost, Workspace};
+use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
-use crate::{cargo, say};
 
 /// The command to run on the virtual host, and its files.
 #[derive(Debug, clap::Args)]

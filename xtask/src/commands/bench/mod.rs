@@ -17,9 +17,9 @@ use std::path::Path;
 use testkit::debian::BenchImages;
 use testkit::prerequisites::{Package, microsandbox, packages, with_program};
 use testkit::{KitError, Result, VirtualHost, Workspace};
+use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
-use crate::{cargo, say};
 use measure::{Sample, measure};
 use peers::{Contest, Peer};
 

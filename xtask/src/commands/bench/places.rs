@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use testkit::lean_kernel;
 use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
+use tool_output::{cargo, say};
 
 use super::report::median;
 use super::scripted;
 use crate::commands::{Outcome, setup};
-use crate::{cargo, say};
 
 /// A work as the scripts name it, and for people.
 pub(super) type Work = (&'static str, &'static str);

@@ -6,10 +6,10 @@ use serde_json::Value;
 use testkit::Promise;
 use testkit::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
 use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
+use tool_output::say;
 
 use super::peers::Peer;
 use super::start::Starter;
-use crate::say;
 
 /// A promise, and what was measured.
 pub(super) type Measured = (Promise, f64);

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use testkit::{KitError, Result, VirtualHost, program};
+use tool_output::say;
 
 use super::Demo;
-use crate::say;
 
 /// How an example runs its box at each place. Both return the launcher's report, with whatever else the example shows.
 pub(super) trait Places {

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use serde_json::Value;
 use testkit::lean_kernel;
 use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
+use tool_output::{cargo, say};
 
 use super::{Outcome, setup};
-use crate::{cargo, say};
 
 /// What those read whose box had another kernel than the lean one.
 const SLOWER: &str = "the box had another kernel than the lean one; after `cargo xtask kernel`, which takes minutes, the demo takes that \

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use testkit::prerequisites::with_busybox;
 use testkit::{KitError, VirtualHost, Workspace};
+use tool_output::say;
 
 use super::{BOX, deaf_box};
 use crate::commands::{Outcome, setup};
-use crate::say;
 
 /// How many files a directory has.
 const EACH: u32 = 1000;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use testkit::deaf::{self, Stop};
 use testkit::prerequisites::with_busybox;
 use testkit::{KitError, VirtualHost, Workspace};
+use tool_output::say;
 
 use super::{AT_ONCE, BOX, deaf_box, shifted};
 use crate::commands::{Outcome, setup};
-use crate::say;
 
 /// The real time that one start of the virtual host may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use testkit::{Artefacts, KitError, Result, Workspace};
+use tool_output::{cargo, say};
 
 use super::again::{Failure, Flaky, may_be_chance};
 use super::programs::{self, TestProgram, check_table};
@@ -16,7 +17,6 @@ use super::split::{NEEDING_PROGRAMS, Piece, SHARING, needs_programs, split};
 use super::tally::{Sum, Tally};
 use super::temporary::{MAKING_FILES, Temporary};
 use super::times::Times;
-use crate::{cargo, say};
 
 /// The tables whose lines are names of programs.
 const TABLES: [(&str, &[&str]); 3] = [

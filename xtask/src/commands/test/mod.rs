@@ -16,10 +16,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use testkit::{Result, Workspace};
+use tool_output::{cargo, say};
 
 use self::scope::{Checked, Scope};
 use super::{Outcome, dependencies, fuzz, setup};
-use crate::{cargo, say};
 
 const HELP: &str = "\
 Without an option every check is done: cargo fmt, dependencies, cargo clippy, cargo doc, and all tests but those that are

@@ -16,11 +16,11 @@ use testkit::prerequisites::{
     Package, host_kernel, kernel_bundle, microsandbox, packages, with_busybox, with_program,
 };
 use testkit::{KitError, Result, VirtualHost, Workspace};
+use tool_output::{cargo, say};
 
 use self::prepare::Parts;
 use super::{promised, scripted};
 use crate::commands::{Outcome, setup};
-use crate::{cargo, say};
 
 /// The virtual host's memory in MiB: the guest's, microsandbox's 75 MiB, the kernel and the host itself.
 const MEMORY_MIB: u32 = 2048;

@@ -12,11 +12,11 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::prerequisites::{Package, packages, with_busybox};
 use testkit::{KitError, Result, VirtualHost, Workspace, assistant, program};
+use tool_output::say;
 
 use super::boot::{self, Places};
 use super::{Demo, write_report};
 use crate::commands::{Outcome, setup};
-use crate::say;
 
 const SCRIPT: &str = include_str!("script.sh");
 /// Runs the words after the first one where the first one is `/etc/hosts`.

@@ -7,11 +7,11 @@ use std::process::Command;
 
 use serde_json::Value;
 use testkit::{Result, VirtualHost, hello, program};
+use tool_output::say;
 
 use super::boot::{self, Places};
 use super::{Demo, write_report};
 use crate::commands::{Outcome, setup};
-use crate::say;
 
 /// The time limit of a start on the machine's own KVM, in seconds.
 const PATIENCE: &str = "20";

@@ -16,7 +16,7 @@ const SHOWN: &str = "its messages are above";
 ///
 /// # Errors
 /// It does not start or fails. The error has all that it wrote, unless that is on the terminal.
-pub(crate) fn run(cargo: &mut Command) -> Result<()> {
+pub fn run(cargo: &mut Command) -> Result<()> {
     if say::on_terminal() {
         cargo.stdin(Stdio::null()).env_remove(QUIET);
         let status = say::lend(|| cargo.status());
@@ -30,7 +30,7 @@ pub(crate) fn run(cargo: &mut Command) -> Result<()> {
 ///
 /// # Errors
 /// It does not start or fails. The error has all that it wrote.
-pub(crate) fn captured(cargo: &mut Command) -> Result<()> {
+pub fn captured(cargo: &mut Command) -> Result<()> {
     let output = program::finish(cargo.env(QUIET, "true"))?;
     let written = [output.stdout, output.stderr].concat();
     let status = output.status;
@@ -42,7 +42,7 @@ pub(crate) fn captured(cargo: &mut Command) -> Result<()> {
 ///
 /// # Errors
 /// One does not compile.
-pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
+pub fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
     let build = || Artefacts::builds(workspace, Profile::Release).iter_mut().try_for_each(run);
     say::step("compiling the programs", build)?;
     Ok(Artefacts::locate(workspace, Profile::Release))
@@ -52,7 +52,7 @@ pub(crate) fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
 ///
 /// # Errors
 /// It does not compile.
-pub(crate) fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
+pub fn build_boxlaunch(workspace: &Workspace) -> Result<PathBuf> {
     run(&mut Artefacts::static_build(workspace, &["boxlaunch"]))?;
     Ok(Artefacts::locate(workspace, Profile::Release).boxlaunch)
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // this module is what prints
 
 use std::io::{self, IsTerminal, Stderr};
+use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -18,12 +19,12 @@ static PROGRESS: LazyLock<Progress<Stderr>> =
     LazyLock::new(|| Progress::new(io::stderr(), INTERVAL));
 
 /// Prints a line of progress.
-pub(crate) fn note(line: &str) {
+pub fn note(line: &str) {
     PROGRESS.line(line);
 }
 
 /// Prints a result to standard output.
-pub(crate) fn result(text: &str) {
+pub fn result(text: &str) {
     println!("{text}");
 }
 
@@ -32,7 +33,7 @@ pub(crate) fn result(text: &str) {
 ///
 /// # Errors
 /// As `work`.
-pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     PROGRESS.begin(name);
     let started = Instant::now();
     let outcome = watch(work);
@@ -41,41 +42,49 @@ pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T>
 }
 
 /// Does a part of the work, and prints signs of life while it is silent.
-pub(crate) fn watch<T>(work: impl FnOnce() -> T) -> T {
+pub fn watch<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.watch(work)
 }
 
 /// Does a part of the work, and prints signs of life until it sends something for the first time.
-pub(crate) fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
+pub fn watch_until<T: Send>(work: impl FnOnce(Sender<()>) -> T + Send) -> T {
     PROGRESS.watch_until(work)
 }
 
 /// Sets what is being done, as signs of life show it; nothing with an empty text.
-pub(crate) fn doing(what: &str) {
+pub fn doing(what: &str) {
     PROGRESS.doing(what);
 }
 
 /// Prints that a part of the work has ended and how long it took.
-pub(crate) fn ended(name: &str, verdict: &str, taken: Duration) {
+pub fn ended(name: &str, verdict: &str, taken: Duration) {
     PROGRESS.end(name, verdict, taken);
 }
 
 /// Returns whether people see progress on a terminal.
-pub(crate) fn on_terminal() -> bool {
+pub fn on_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
 /// Runs a child process that shows its own progress on this terminal.
-pub(crate) fn lend<T>(work: impl FnOnce() -> T) -> T {
+pub fn lend<T>(work: impl FnOnce() -> T) -> T {
     PROGRESS.lend(work)
 }
 
 /// Passes on what a child process wrote.
-pub(crate) fn relay(bytes: &[u8]) {
+pub fn relay(bytes: &[u8]) {
     PROGRESS.relay(bytes);
 }
 
-/// Prints why the task has failed.
-pub(crate) fn error(error: &KitError) {
+/// Prints why something has failed.
+pub fn error(error: &KitError) {
     note(&format!("error: {error}"));
+}
+
+/// Returns the exit code of a tool, and prints why the tool has failed if it has.
+pub fn exit_code(outcome: Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|why| {
+        error(&why);
+        ExitCode::FAILURE
+    })
 }
