@@ -1,0 +1,72 @@
+//! What belongs together: all that the demo, the virtual host or the tests need.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use box_image::KernelName;
+use virtual_host::HostKernel;
+
+use super::{
+    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, musl_target, packages,
+    rust_components, spdx_validator,
+};
+use crate::{Result, Workspace, lean_kernel};
+
+/// Names the user's own kernel, or one of the two by its name, as for `boxbuild build`.
+const KERNEL_VARIABLE: &str = "BOXBUILD_KERNEL";
+
+/// Makes sure of what the demo needs, and returns the guest's kernel: the one that the user names, or the lean one if
+/// it was compiled, or else libkrunfw.
+///
+/// # Errors
+/// Something is missing and cannot be had.
+pub fn for_demo(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    musl_target(say)?;
+    packages(&[Package::Busybox], say)?;
+    let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
+    let named = own.as_deref().and_then(OsStr::to_str).and_then(KernelName::of);
+    match (own, named) {
+        (None, _) => {
+            let lean = lean_kernel::find(workspace)?.map(|lean| lean.elf());
+            lean.map_or_else(|| kernel_bundle(workspace, None, say), Ok)
+        }
+        (_, Some(KernelName::Lean)) => Ok(lean_kernel::build(workspace, say)?.elf()),
+        (_, Some(KernelName::Krunfw)) => kernel_bundle(workspace, None, say),
+        (Some(own), None) => kernel_bundle(workspace, Some(Path::new(&own)), say),
+    }
+}
+
+/// Makes sure of what the virtual host needs, and returns its kernel.
+///
+/// # Errors
+/// Something is missing and cannot be had.
+pub fn for_virtual_host(workspace: &Workspace, say: Say<'_>) -> Result<HostKernel> {
+    packages(&[Package::Qemu, Package::Busybox], say)?;
+    host_kernel(workspace, say)
+}
+
+/// Makes sure of what `cargo xtask test` needs.
+///
+/// # Errors
+/// Something is missing and cannot be had.
+pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
+    rust_components(say)?;
+    for_demo(workspace, say)?;
+    kernel_bundle(workspace, None, say)?;
+    bare_target(say)?;
+    let judges = [Package::Umoci, Package::Skopeo, Package::Erofs, Package::E2fs];
+    packages(&judges, say)?;
+    docker_registry(workspace, say)?;
+    spdx_validator(workspace, say)?;
+    packages(&[Package::Mmdebstrap, Package::Curl], say)?;
+    for_virtual_host(workspace, say).map(drop)
+}
+
+/// Makes sure of what `cargo xtask test --all` needs: the lean kernel, too, which takes minutes to compile.
+///
+/// # Errors
+/// Something is missing and cannot be had.
+pub fn for_all_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
+    for_tests(workspace, say)?;
+    lean_kernel::build(workspace, say).map(drop)
+}
