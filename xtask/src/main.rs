@@ -1,8 +1,8 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
 //! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs every
-//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `bench`
-//! compares with other programs; `soak` starts a box hundreds of times; `dependencies` checks the code of others. One file per
+//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `soak`
+//! starts a box hundreds of times; `dependencies` checks the code of others. One file per
 //! subcommand is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use commands::{
-    bench, box_init, demo, dependencies, docs, fuzz, install, kernel, setup, soak, test, vmhost,
+    box_init, demo, dependencies, docs, fuzz, install, kernel, setup, soak, test, vmhost,
 };
 use tool_output::say;
 
@@ -38,9 +38,6 @@ enum Task {
     Dependencies,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
-    /// Build a box of two images of full size, or start one (--start), and let other programs do the
-    /// like; leaves target/bench/report.json, start.json or files.json.
-    Bench(bench::Options),
     /// Start a box hundreds of times on the virtual host; fails if one start does not succeed.
     Soak(soak::Options),
     /// Compile the lean guest kernel from Debian's source, with the same bytes in every directory; prints
@@ -60,7 +57,6 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Dependencies => dependencies::run(),
         Task::Fuzz(options) => fuzz::run(&options),
-        Task::Bench(options) => bench::run(&options),
         Task::Soak(options) => soak::run(&options),
         Task::Kernel(options) => kernel::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),

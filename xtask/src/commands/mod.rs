@@ -1,6 +1,5 @@
 //! The subcommands.
 
-pub(crate) mod bench;
 pub(crate) mod box_init;
 pub(crate) mod demo;
 pub(crate) mod dependencies;

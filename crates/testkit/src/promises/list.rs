@@ -89,11 +89,11 @@ promises! {
         "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before and the lean kernel, until it exits";
     /// The same, over what a bare libkrun takes.
     RUN_OVER_FLOOR = AtMost 1.25 "",
-        "cargo xtask bench --start",
+        "cargo run -p boxbuild-bench -- --start",
         "such a run with libkrunfw's kernel, as a multiple of the floor with it";
     /// The same, over what microsandbox takes.
     RUN_OVER_MICROSANDBOX = AtMost 0.6 "",
-        "cargo xtask bench --start",
+        "cargo run -p boxbuild-bench -- --start",
         "the same, as a multiple of `msb run` of the same image, which has that kernel, too";
     /// From the end of a command to that of the launcher.
     RUN_END = AtMost 15.0 "ms",
@@ -102,11 +102,11 @@ promises! {
 
     /// The time of a build over that of reading its layers.
     BUILD_OVER_FLOOR = AtMost 3.0 "",
-        "cargo xtask bench",
+        "cargo run -p boxbuild-bench",
         "a box of two full-size Debian images from an empty store, as a multiple of inflating and hashing their layers once";
     /// The time of a build over that of the peer.
     BUILD_OVER_MICROSANDBOX = AtMost 1.0 "",
-        "cargo xtask bench",
+        "cargo run -p boxbuild-bench",
         "the same, as a multiple of `msb load` of both images";
 
     /// The host's memory that an idle box takes beyond its workload.
@@ -115,7 +115,7 @@ promises! {
         "memory of the host for examples/hello while its agent waits, all processes together, beyond that of its components";
     /// The peak memory of a build.
     BUILD_MEMORY = AtMost 160.0 "MiB",
-        "cargo xtask bench",
+        "cargo run -p boxbuild-bench",
         "peak memory of a build of these two images";
     /// The address space of an export, which does not grow with the box.
     EXPORT_MEMORY = AtMost 96.0 "MiB",
@@ -148,7 +148,7 @@ promises! {
         "boxlaunch, libkrun included";
     /// The size of the builder.
     BOXBUILD_SIZE = AtMost 16.0 "MiB",
-        "cargo xtask bench",
+        "cargo run -p boxbuild-bench",
         "boxbuild";
     /// The size of a box without its rootfs and its kernel.
     BOX_OVERHEAD = AtMost 1552.0 "KiB",

@@ -141,7 +141,7 @@ mod tests {
         for (name, promise) in ALL {
             let (file, test) = match promise.held_by.split_once("::") {
                 Some((file, test)) => (file, format!("fn {test}()")),
-                None => ("xtask/src/commands/bench/promised.rs", String::new()),
+                None => ("tests/bench/src/promised.rs", String::new()),
             };
             let source = read(file);
             assert!(source.contains(&test), "{file} has no {test}");

@@ -9,7 +9,7 @@ use box_image::manifest::KERNEL_TYPE;
 use box_image::{Descriptor, Index, Manifest};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
 
-use crate::commands::bench::with_mke2fs;
+use crate::with_mke2fs;
 
 /// Where microsandbox expects the certificates of authorities; it does not start without.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --start`: how long a command in a Debian image takes from the start of the program
+//! `boxbuild-bench --start`: how long a command in a Debian image takes from the start of the program
 //! to its end, beside a bare libkrun and microsandbox, all in one run of the virtual host.
 
 mod prepare;
@@ -13,14 +13,15 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::lean_kernel;
 use testkit::prerequisites::{
-    Package, host_kernel, kernel_bundle, microsandbox, packages, with_busybox, with_program,
+    Package, for_demo, host_kernel, kernel_bundle, microsandbox, packages, with_busybox,
+    with_program,
 };
 use testkit::{KitError, Result, VirtualHost, Workspace};
 use tool_output::{cargo, say};
 
 use self::prepare::Parts;
 use super::{promised, scripted};
-use crate::commands::{Outcome, setup};
+use crate::Outcome;
 
 /// The virtual host's memory in MiB: the guest's, microsandbox's 75 MiB, the kernel and the host itself.
 const MEMORY_MIB: u32 = 2048;
@@ -40,7 +41,7 @@ pub(super) fn run(runs: u32) -> Outcome {
 }
 
 fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
-    setup::for_demo(workspace)?;
+    say::watch(|| for_demo(workspace, &mut say::note))?;
     say::watch(|| packages(&[Package::Qemu, Package::Busybox, Package::E2fs], &mut say::note))?;
     let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;
     let lean = say::watch(|| lean_kernel::build(workspace, &mut say::note))?;

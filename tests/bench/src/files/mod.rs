@@ -1,4 +1,4 @@
-//! `cargo xtask bench --files`: how long files of a shared directory take in a box, and in the same directory of the host,
+//! `boxbuild-bench --files`: how long files of a shared directory take in a box, and in the same directory of the host,
 //! in one run of the virtual host.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use testkit::prerequisites::Package;
 
 use super::places::{Contest, Work};
 use super::with_mke2fs;
-use crate::commands::Outcome;
+use crate::Outcome;
 
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 4096;

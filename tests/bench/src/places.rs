@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use testkit::lean_kernel;
-use testkit::prerequisites::{Package, host_kernel, packages, with_busybox};
+use testkit::prerequisites::{Package, for_demo, host_kernel, packages, with_busybox};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
 use tool_output::{cargo, say};
 
 use super::report::median;
 use super::scripted;
-use crate::commands::{Outcome, setup};
+use crate::Outcome;
 
 /// A work as the scripts name it, and for people.
 pub(super) type Work = (&'static str, &'static str);
@@ -59,7 +59,7 @@ impl Contest<'_> {
     }
 
     fn prepare(&self, workspace: &Workspace, room: &Path) -> Result<(VirtualHost, Artefacts)> {
-        setup::for_demo(workspace)?;
+        say::watch(|| for_demo(workspace, &mut say::note))?;
         let wanted = [&[Package::Qemu, Package::Busybox], self.packages].concat();
         say::watch(|| packages(&wanted, &mut say::note))?;
         let host_kernel = say::watch(|| host_kernel(workspace, &mut say::note))?;

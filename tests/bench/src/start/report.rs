@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 use testkit::{KitError, Result};
 
 use super::MEMORY_MIB;
-use crate::commands::bench::report::median;
+use crate::report::median;
 
 /// A program that is compared, as the script names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::commands::bench) enum Starter {
+pub(crate) enum Starter {
     /// A bare libkrun: a kernel, and an init that connects.
     Floor,
     /// A box of the image, with the same kernel.
@@ -24,7 +24,7 @@ impl Starter {
         [Self::Floor, Self::Boxlaunch, Self::Lean, Self::Microsandbox];
 
     /// Returns the name in the script and in the report.
-    pub(in crate::commands::bench) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor",
             Self::Boxlaunch => "boxlaunch",

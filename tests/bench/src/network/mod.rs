@@ -1,4 +1,4 @@
-//! `cargo xtask bench --network`: how fast a box gets files of another host through its filter, and how fast its host gets
+//! `boxbuild-bench --network`: how fast a box gets files of another host through its filter, and how fast its host gets
 //! them, in one run of the virtual host.
 
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use testkit::{Artefacts, program};
 
 use super::places::{Contest, Work};
-use crate::commands::Outcome;
+use crate::Outcome;
 
 /// The memory of the virtual host in MiB.
 const MEMORY_MIB: u32 = 2048;

@@ -1,0 +1,84 @@
+//! The benchmarks: builds, starts, files and connections of boxes, beside other programs or the host.
+//!
+//! `cargo run -p boxbuild-bench -- --help` has the options. This program is compiled like the tests, but boxbuild and all
+//! that it measures as they are installed. All output goes through [`say`].
+#![forbid(unsafe_code)]
+
+mod builds;
+mod files;
+mod measure;
+mod network;
+mod peers;
+mod places;
+mod promised;
+mod report;
+mod start;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use testkit::prerequisites::{Package, with_program};
+use testkit::{KitError, Result, VirtualHost};
+use tool_output::say;
+
+const HELP: &str = "\
+Examples:
+  cargo run -p boxbuild-bench -- --runs 9
+  cargo run -p boxbuild-bench -- --start
+  cargo run -p boxbuild-bench -- --files --runs 1";
+
+/// The result of a comparison: the exit code, or why it could not be made.
+type Outcome = Result<ExitCode>;
+
+/// Build a box of two images of full size, and let other programs do the like; or compare starts, files or connections.
+/// Prints the medians and leaves target/bench/report.json, start.json, files.json or network.json.
+#[derive(Debug, Parser)]
+#[command(name = "boxbuild-bench", bin_name = "cargo run -p boxbuild-bench --", after_help = HELP)]
+struct Options {
+    /// How often each program runs; the medians count.
+    #[arg(long, default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Compare how long a start takes, on the virtual host, instead of how long a build takes.
+    #[arg(long)]
+    start: bool,
+    /// Compare how long files of a shared directory take in a box and on the host, on the virtual host.
+    #[arg(long, conflicts_with = "start")]
+    files: bool,
+    /// Compare how fast a box gets a file of another host through its filter, with how fast its host gets it, on the virtual
+    /// host.
+    #[arg(long, conflicts_with_all = ["start", "files"])]
+    network: bool,
+    /// How many small files there are.
+    #[arg(long, default_value_t = 10_000, value_name = "N", requires = "files",
+          value_parser = clap::value_parser!(u32).range(1..=500_000))]
+    count: u32,
+}
+
+fn main() -> ExitCode {
+    say::exit_code(match Options::parse() {
+        Options { start: true, runs, .. } => start::run(runs),
+        Options { files: true, runs, count, .. } => files::run(runs, count),
+        Options { network: true, runs, .. } => network::run(runs),
+        Options { runs, .. } => builds::run(runs),
+    })
+}
+
+/// Gives the virtual host the program that makes file systems for a benchmark.
+fn with_mke2fs(host: VirtualHost) -> Result<VirtualHost> {
+    with_program(host, &Package::E2fs.path()?, "/bench/mke2fs")
+}
+
+/// Runs a benchmark's script on the virtual host, with the number of its runs; returns what it prints.
+fn scripted(host: &VirtualHost, runs: u32) -> Result<String> {
+    let output = host.run(&["sh", "/bench/script", &runs.to_string()])?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status != 0 {
+        return Err(KitError::Failed {
+            command: "the benchmark's script on the virtual host".to_owned(),
+            status: format!("exit status: {}", output.status),
+            output: text(&output.stderr),
+        });
+    }
+    Ok(text(&output.stdout))
+}
