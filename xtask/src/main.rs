@@ -1,9 +1,8 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
 //! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs every
-//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `soak`
-//! starts a box hundreds of times; `dependencies` checks the code of others. One file per
-//! subcommand is in `commands/`; all output goes through [`say`].
+//! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `dependencies`
+//! checks the code of others. One file per subcommand is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
 
 mod commands;
@@ -11,9 +10,7 @@ mod commands;
 use std::process::ExitCode;
 
 use clap::Parser;
-use commands::{
-    box_init, demo, dependencies, docs, fuzz, install, kernel, setup, soak, test, vmhost,
-};
+use commands::{box_init, demo, dependencies, docs, fuzz, install, kernel, setup, test, vmhost};
 use tool_output::say;
 
 /// The daily work on this repository.
@@ -38,8 +35,6 @@ enum Task {
     Dependencies,
     /// Look for inputs that break a parser; what is found is left in target/fuzz/found.
     Fuzz(fuzz::Options),
-    /// Start a box hundreds of times on the virtual host; fails if one start does not succeed.
-    Soak(soak::Options),
     /// Compile the lean guest kernel from Debian's source, with the same bytes in every directory; prints
     /// its path.
     Kernel(kernel::Options),
@@ -57,7 +52,6 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Dependencies => dependencies::run(),
         Task::Fuzz(options) => fuzz::run(&options),
-        Task::Soak(options) => soak::run(&options),
         Task::Kernel(options) => kernel::run(&options),
         Task::Vmhost(options) => vmhost::run(&options),
     };

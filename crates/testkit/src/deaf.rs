@@ -1,4 +1,5 @@
-//! Stops of a box whose agent is deaf to SIGTERM and is writing: a test makes a few, `cargo xtask soak --stops` many.
+//! Stops of a box whose agent is deaf to SIGTERM and is writing: a test makes a few,
+//! `cargo run -p boxbuild-soak -- --stops` many.
 
 /// The seconds between SIGTERM and SIGKILL.
 const GRACE: u32 = 1;

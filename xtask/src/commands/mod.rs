@@ -8,7 +8,6 @@ pub(crate) mod fuzz;
 pub(crate) mod install;
 pub(crate) mod kernel;
 pub(crate) mod setup;
-pub(crate) mod soak;
 pub(crate) mod test;
 pub(crate) mod vmhost;
 

@@ -4,12 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use testkit::deaf::{self, Stop};
-use testkit::prerequisites::with_busybox;
+use testkit::prerequisites::{for_virtual_host, with_busybox};
 use testkit::{KitError, VirtualHost, Workspace};
 use tool_output::say;
 
-use super::{AT_ONCE, BOX, deaf_box, shifted};
-use crate::commands::{Outcome, setup};
+use super::{AT_ONCE, BOX, Outcome, deaf_box, shifted};
 
 /// The real time that one start of the virtual host may take.
 const TIME_LIMIT: Duration = Duration::from_secs(60 * 60);
@@ -25,7 +24,7 @@ pub(super) fn run(times: u32) -> Outcome {
     let workspace = Workspace::find();
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
     let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
-    let kernel = setup::for_virtual_host(&workspace)?;
+    let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
     let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
     let host = host.disk(&bundle, BOX).time_limit(TIME_LIMIT);
     let machine = host.machine()?;

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use testkit::prerequisites::with_busybox;
+use testkit::prerequisites::{for_virtual_host, with_busybox};
 use testkit::{KitError, VirtualHost, Workspace};
 use tool_output::say;
 
-use super::{BOX, deaf_box};
-use crate::commands::{Outcome, setup};
+use super::{BOX, Outcome, deaf_box};
 
 /// How many files a directory has.
 const EACH: u32 = 1000;
@@ -40,7 +39,7 @@ pub(super) fn run(count: u32) -> Outcome {
     let workspace = Workspace::find();
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &std::env::temp_dir()))?;
     let (programs, bundle) = deaf_box(&workspace, scratch.path())?;
-    let kernel = setup::for_virtual_host(&workspace)?;
+    let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
     let host = with_busybox(VirtualHost::new(&kernel, &programs.boxlaunch), &workspace)?;
     let host = host.disk(&bundle, BOX).file(&programs.watcher, "/tools/watcher");
     let dirs = count.div_ceil(EACH);

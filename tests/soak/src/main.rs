@@ -1,20 +1,27 @@
-//! `cargo xtask soak`: starts a box hundreds of times on the virtual host, for faults that a few starts
-//! do not show.
+//! Starts and stops a box hundreds of times, or gives it very many files, for faults that a few starts do not show.
+//!
+//! `cargo run -p boxbuild-soak -- --help` has the options. All of it is on the virtual host, and all output goes through
+//! [`say`].
+#![forbid(unsafe_code)]
 
 mod files;
+mod starts;
 mod stops;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use box_budget::Measurement;
-use box_image::Phase;
-use testkit::prerequisites::bare_target;
+use clap::Parser;
+use testkit::prerequisites::{bare_target, for_demo};
 use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
-use tool_output::{cargo, say};
+use tool_output::say;
 
-use super::{Outcome, setup};
+const HELP: &str = "\
+Examples:
+  cargo run -p boxbuild-soak -- --starts 1000
+  cargo run -p boxbuild-soak -- --stops 100
+  cargo run -p boxbuild-soak -- --files 100000";
 
 /// The box in the virtual host.
 const BOX: &str = "/deaf";
@@ -24,9 +31,14 @@ const AT_ONCE: u16 = 25;
 /// way to the last instruction, and show nothing new.
 const SHIFT: usize = 4096;
 
-/// The box to start, and how often.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
+/// The result of a soak: the exit code, or why it could not be done.
+type Outcome = Result<ExitCode>;
+
+/// Start a box hundreds of times on the virtual host, or stop one as often, or give one very many files; fails unless it
+/// succeeds each time.
+#[derive(Debug, Parser)]
+#[command(name = "boxbuild-soak", bin_name = "cargo run -p boxbuild-soak --", after_help = HELP)]
+struct Options {
     /// The box's directory [default: the one of `cargo xtask demo`]
     #[arg(value_name = "BOX")]
     bundle: Option<PathBuf>,
@@ -45,48 +57,17 @@ pub(crate) struct Options {
     files: Option<u32>,
 }
 
-/// The starts so far.
-#[derive(Debug, Default)]
-struct Tally {
-    totals: Vec<f64>,
-    /// The runs of the virtual host in which a start failed or hung.
-    failed: u32,
-    /// The widest spread of the starts in one run, as a part of the shortest.
-    spread: f64,
-}
-
-pub(crate) fn run(options: &Options) -> Outcome {
-    if let Some(times) = options.stops {
-        return stops::run(times);
-    }
-    if let Some(count) = options.files {
-        return files::run(count);
-    }
-    let workspace = Workspace::find();
-    let bundle = options.bundle.clone().unwrap_or_else(|| workspace.target("demo/hello.box"));
-    let kernel = setup::for_virtual_host(&workspace)?;
-    let host = VirtualHost::new(&kernel, cargo::build_boxlaunch(&workspace)?);
-    let machine = host.machine()?;
-    let scratch = tempfile::tempdir().map_err(KitError::file("make", &bundle))?;
-    let mut tally = Tally::default();
-    for round in 0..options.starts.div_ceil(AT_ONCE.into()) {
-        let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
-        match box_budget::measure(host, &bundle, AT_ONCE, &[]) {
-            Ok(measurement) => tally.add(&measurement),
-            Err(error) => {
-                tally.failed += 1;
-                say::note(&format!("run {round} failed: {error}"));
-            }
-        }
-        say::note(&tally.line());
-    }
-    say::result(&format!("{}\non {machine}", tally.line()));
-    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+fn main() -> ExitCode {
+    say::exit_code(match Options::parse() {
+        Options { stops: Some(times), .. } => stops::run(times),
+        Options { files: Some(count), .. } => files::run(count),
+        Options { bundle, starts, .. } => starts::run(bundle.as_deref(), starts),
+    })
 }
 
 /// Builds the programs, and the box whose agent ignores SIGTERM; returns them and its directory.
 fn deaf_box(workspace: &Workspace, folder: &Path) -> Result<(Artefacts, PathBuf)> {
-    let guest = setup::for_demo(workspace)?;
+    let guest = say::watch(|| for_demo(workspace, &mut say::note))?;
     say::watch(|| bare_target(&mut say::note))?;
     let programs = say::step("compiling", || Artefacts::build(workspace))?;
     let bundle = say::step("building the box", || build(workspace, &programs, &guest, folder))?;
@@ -116,39 +97,4 @@ fn shifted(host: &VirtualHost, file: &Path, round: u32) -> Result<VirtualHost> {
     let size = SHIFT * usize::try_from(round).unwrap_or_default();
     fs::write(file, vec![0; size]).map_err(KitError::file("write", file))?;
     Ok(host.clone().file(file, "/shift"))
-}
-
-impl Tally {
-    fn add(&mut self, measurement: &Measurement) {
-        let totals = measurement.figures(Phase::Total);
-        self.spread = self.spread.max((totals.max - totals.min) / totals.min);
-        self.totals.extend(measurement.runs.iter().map(|run| run.total));
-    }
-
-    fn line(&self) -> String {
-        let (least, most) = self
-            .totals
-            .iter()
-            .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
-        format!(
-            "{} starts, {least:.1} to {most:.1} ms of virtual time, at most {:.1} % apart in one run; {} failed",
-            self.totals.len(),
-            self.spread * 100.0,
-            self.failed
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_line_has_the_extremes_and_the_failures() {
-        let tally = Tally { totals: vec![312.04, 309.96, 315.0], failed: 1, spread: 0.0123 };
-        assert_eq!(
-            tally.line(),
-            "3 starts, 310.0 to 315.0 ms of virtual time, at most 1.2 % apart in one run; 1 failed"
-        );
-    }
 }

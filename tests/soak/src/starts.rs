@@ -1,0 +1,81 @@
+//! Starts of a box, many times.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use box_budget::Measurement;
+use box_image::Phase;
+use testkit::prerequisites::for_virtual_host;
+use testkit::{KitError, VirtualHost, Workspace};
+use tool_output::{cargo, say};
+
+use super::{AT_ONCE, Outcome, shifted};
+
+/// The starts so far.
+#[derive(Debug, Default)]
+struct Tally {
+    totals: Vec<f64>,
+    /// The runs of the virtual host in which a start failed or hung.
+    failed: u32,
+    /// The widest spread of the starts in one run, as a part of the shortest.
+    spread: f64,
+}
+
+/// Starts the box, or that of `cargo xtask demo`.
+pub(super) fn run(bundle: Option<&Path>, times: u32) -> Outcome {
+    let workspace = Workspace::find();
+    let bundle = bundle.map_or_else(|| workspace.target("demo/hello.box"), Path::to_owned);
+    let kernel = say::watch(|| for_virtual_host(&workspace, &mut say::note))?;
+    let host = VirtualHost::new(&kernel, cargo::build_boxlaunch(&workspace)?);
+    let machine = host.machine()?;
+    let scratch = tempfile::tempdir().map_err(KitError::file("make", &bundle))?;
+    let mut tally = Tally::default();
+    for round in 0..times.div_ceil(AT_ONCE.into()) {
+        let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
+        match box_budget::measure(host, &bundle, AT_ONCE, &[]) {
+            Ok(measurement) => tally.add(&measurement),
+            Err(error) => {
+                tally.failed += 1;
+                say::note(&format!("run {round} failed: {error}"));
+            }
+        }
+        say::note(&tally.line());
+    }
+    say::result(&format!("{}\non {machine}", tally.line()));
+    Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Tally {
+    fn add(&mut self, measurement: &Measurement) {
+        let totals = measurement.figures(Phase::Total);
+        self.spread = self.spread.max((totals.max - totals.min) / totals.min);
+        self.totals.extend(measurement.runs.iter().map(|run| run.total));
+    }
+
+    fn line(&self) -> String {
+        let (least, most) = self
+            .totals
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(*it), most.max(*it)));
+        format!(
+            "{} starts, {least:.1} to {most:.1} ms of virtual time, at most {:.1} % apart in one run; {} failed",
+            self.totals.len(),
+            self.spread * 100.0,
+            self.failed
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_the_extremes_and_the_failures() {
+        let tally = Tally { totals: vec![312.04, 309.96, 315.0], failed: 1, spread: 0.0123 };
+        assert_eq!(
+            tally.line(),
+            "3 starts, 310.0 to 315.0 ms of virtual time, at most 1.2 % apart in one run; 1 failed"
+        );
+    }
+}
