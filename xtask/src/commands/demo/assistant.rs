@@ -1,24 +1,21 @@
 //! The demo of examples/assistant: an agent repairs a project with the help of a model.
 
-mod recording;
-mod story;
-
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use assistant_recorder::{SCRIPT, for_people, is_good, report, svg};
 use serde_json::Value;
 use testkit::prerequisites::{Package, packages, with_busybox};
 use testkit::{KitError, Result, VirtualHost, Workspace, assistant, program};
 use tool_output::say;
 
 use super::boot::{self, Places};
-use super::{Demo, write_report};
+use super::{Demo, place, write_report};
 use crate::commands::{Outcome, setup};
 
-const SCRIPT: &str = include_str!("script.sh");
 /// Runs the words after the first one where the first one is `/etc/hosts`.
 const WITH_HOSTS: &str = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
 /// Where the model's name leads, in `/etc/hosts`.
@@ -37,12 +34,9 @@ pub(super) fn run() -> Outcome {
     let digest = say::step("building the box", || demo.build())?;
     let report = say::step("running the box and its model", || boot::boot(&demo, &Assistant))?;
     write_report(&report, &demo.workspace.target("demo/report.json"))?;
-    let (path, svg) = (
-        demo.workspace.target("demo/assistant.svg"),
-        recording::svg(&report, &story::verdict(&report)),
-    );
-    fs::write(&path, svg).map_err(KitError::file("write", &path))?;
-    demo.conclude(&story::for_people(&report, &digest), story::is_good(&report))
+    let path = demo.workspace.target("demo/assistant.svg");
+    fs::write(&path, svg(&report)).map_err(KitError::file("write", &path))?;
+    demo.conclude(&for_people(&report, &digest, place(&report)), is_good(&report))
 }
 
 struct Assistant;
@@ -63,7 +57,7 @@ impl Places for Assistant {
         command.env("PATH", path_with(&demo.artefacts.boxlaunch)?);
         let output = program::finish(&mut command)?;
         let read = |name: &str| fs::read(out.join(name)).unwrap_or_default();
-        story::report(output.status.code().unwrap_or(-1), &output.stderr, read)
+        recorded(output.status.code().unwrap_or(-1), &output.stderr, read)
     }
 
     /// Runs the box for the first time on the virtual host, so that the launcher hashes it.
@@ -83,8 +77,16 @@ impl Places for Assistant {
         let script = format!("ifconfig lo 127.0.0.1 up\n{SCRIPT}");
         let output = host.run(&[&["sh", "-c", &script, "sh"][..], &arguments].concat())?;
         let read = |name: &str| output.files.get(Path::new(name)).cloned().unwrap_or_default();
-        story::report(output.status, &output.stderr, read)
+        recorded(output.status, &output.stderr, read)
     }
+}
+
+/// Returns the report of a run that got as far as giving the agent its task. `read` returns a file of the script.
+fn recorded(status: i32, said: &[u8], read: impl Fn(&str) -> Vec<u8>) -> Result<Value> {
+    report(&read).map_or_else(
+        || boot::parse(status.max(1), &read("report"), &[said, &read("notices")].concat()),
+        Ok,
+    )
 }
 
 /// Writes the file that a run has as `/etc/hosts`.
@@ -117,4 +119,19 @@ fn path_with(program: &Path) -> Result<OsString> {
     let own = program.parent().map(Path::to_owned);
     std::env::join_paths(own.into_iter().chain(std::env::split_paths(&others)))
         .map_err(|error| KitError::malformed("PATH", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_did_not_start_is_an_error() {
+        let read = |name: &str| match name {
+            "report" => br#"{"errors":[{"message":"no KVM"}]}"#.to_vec(),
+            _ => Vec::new(),
+        };
+        assert!(recorded(1, b"", read).unwrap_err().to_string().contains("no KVM"));
+        assert!(recorded(0, b"", |_| Vec::new()).is_err());
+    }
 }

@@ -1,6 +1,8 @@
-//! A recording of the demo: its story as an SVG image in which the lines appear one after the other.
+//! The story of a run as an SVG image in which the lines appear one after the other.
 
 use serde_json::Value;
+
+use crate::story::verdict;
 
 /// The size of a line, and of a character of its font, in pixels.
 const LINE: usize = 19;
@@ -28,8 +30,8 @@ struct Line {
 }
 
 /// Returns the recording of a report. The time begins when the box is verified, which is done once.
-pub(super) fn svg(report: &Value, verdict: &str) -> String {
-    let lines = lines(report, verdict);
+pub fn svg(report: &Value) -> String {
+    let lines = lines(report, &verdict(report));
     let longest = lines.iter().map(|it| it.text.chars().count()).max().unwrap_or(0) + 18;
     #[expect(
         clippy::cast_possible_truncation,
@@ -114,7 +116,7 @@ mod tests {
             "result": { "summary": "done & over" },
             "changes": "--- a\n+++ b\n-old\n+new\n same\n",
         });
-        let svg = svg(&report, "verdict  completed");
+        let svg = svg(&report);
         let texts: Vec<_> = svg.lines().filter(|it| it.starts_with("<g ")).collect();
         assert_eq!(texts.len(), 6, "{svg}");
         assert!(texts[1].contains("delay:1.00s") && texts[1].contains("    200 ms  "), "{svg}");
