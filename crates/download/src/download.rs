@@ -9,7 +9,6 @@ use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RAN
 
 use crate::body::{Body, PIECE};
 use crate::error::DownloadError;
-use crate::guard::Guard;
 use crate::http::{NetworkOptions, Progress};
 use crate::request::FinalResponse;
 use crate::retry::{Attempts, Cancel, Retryable, retry};
@@ -179,7 +178,7 @@ impl<'a, S: Source> Download<'a, S> {
         let what = self.source.what();
         self.size.check(what, partial.writer.size(), true)?;
         let (expected, found) = (self.digest, partial.writer.id());
-        if Guard::Digest.catches(found != expected) {
+        if found != expected {
             return Err(DownloadError::WrongDigest { what: what.to_owned(), expected, found });
         }
         Ok(())

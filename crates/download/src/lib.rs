@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! http      connections, TLS, URLs
-//! guard     the rules that tests can leave out, one at a time
 //! error     DownloadError
 //! retry     retries with exponential backoff, the time that a download may take, cancellation
 //! request   a GET request and the redirects that answer it
@@ -21,7 +20,6 @@ mod body;
 mod download;
 mod error;
 pub mod fetch;
-mod guard;
 pub mod http;
 mod request;
 mod retry;
@@ -30,7 +28,6 @@ mod size;
 pub use body::Body;
 pub use download::{Download, Source};
 pub use error::DownloadError;
-pub use guard::Guard;
 pub use http::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Request};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retry, RetryObserver, Retryable, retry};

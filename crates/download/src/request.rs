@@ -7,7 +7,6 @@ use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
 
 use crate::error::DownloadError;
-use crate::guard::Guard;
 use crate::http::{Client, HttpError, RemoteUrl, UrlError};
 
 /// How many redirects are followed.
@@ -49,9 +48,7 @@ impl Request<'_> {
         for _ in 0..=REDIRECTS {
             same_origin = same_origin && url.same_origin(&self.url);
             let mut headers = self.headers.clone();
-            if let Some(authorization) = &self.authorization
-                && !Guard::OwnOrigin.catches(!same_origin)
-            {
+            if same_origin && let Some(authorization) = &self.authorization {
                 headers.insert(AUTHORIZATION, authorization.clone());
             }
             let response = self.ask(client, &url, headers)?;
@@ -87,7 +84,7 @@ impl Request<'_> {
     fn redirected(&self, from: &RemoteUrl, location: &str) -> Result<RemoteUrl, DownloadError> {
         let (what, to) = (self.what.to_owned(), from.describe_server(location));
         match from.join(location) {
-            Ok(url) if Guard::Downgrade.catches(from.is_https() && !url.is_https()) => {
+            Ok(url) if from.is_https() && !url.is_https() => {
                 Err(DownloadError::Downgrade { what, to })
             }
             Ok(url) => Ok(url),

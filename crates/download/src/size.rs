@@ -1,7 +1,6 @@
 //! The size that a file must have.
 
 use crate::error::DownloadError;
-use crate::guard::Guard;
 
 /// The size in bytes that a file must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +32,7 @@ impl Size {
     pub(crate) fn check(self, what: &str, found: u64, is_whole: bool) -> Result<(), DownloadError> {
         let what = || what.to_owned();
         match self {
-            Self::Exactly(expected)
-                if Guard::Size.catches(found > expected || (is_whole && found < expected)) =>
-            {
+            Self::Exactly(expected) if found > expected || (is_whole && found < expected) => {
                 Err(DownloadError::WrongSize { what: what(), expected, found })
             }
             Self::AtMost(limit) if found > limit => {

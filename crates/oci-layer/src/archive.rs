@@ -6,7 +6,6 @@ use std::io::{self, BufRead, Read};
 
 use tar::{EntryType, Header};
 
-use super::guard::Guard;
 use super::metadata::{Member, header_size, is_known, number};
 use super::pax::{Records, check_global};
 use super::{Excess, LayerErrorKind, Limits};
@@ -79,8 +78,9 @@ impl<'a, R: BufRead> Archive<'a, R> {
                     self.extend(&mut extensions, &header)?;
                 }
                 EntryType::XGlobalHeader => {
-                    Guard::GlobalInside
-                        .refuse(extensions.any(), || malformed("extended header"))?;
+                    if extensions.any() {
+                        return Err(malformed("extended header"));
+                    }
                     let body = self.body(&header, self.limits.header_bytes)?;
                     check_global(&body)?;
                 }
@@ -136,7 +136,9 @@ impl<'a, R: BufRead> Archive<'a, R> {
             EntryType::GNULongLink => (extensions.target.is_some(), "long link target"),
             _ => (extensions.records.is_some(), "extended header"),
         };
-        Guard::ExtendedTwice.refuse(there, || twice(what))?;
+        if there {
+            return Err(twice(what));
+        }
         match header.entry_type() {
             EntryType::GNULongName => extensions.path = Some(self.long_name(header)?),
             EntryType::GNULongLink => extensions.target = Some(self.long_name(header)?),
@@ -152,9 +154,7 @@ impl<'a, R: BufRead> Archive<'a, R> {
         let mut name = self.body(header, self.limits.path_bytes.saturating_add(1))?;
         let end = name.pop();
         // Without a NUL, programs in C read on beyond the name's size.
-        if Guard::LongNameEnd.catches(end != Some(0))
-            || Guard::LongNameEmpty.catches(name.is_empty())
-        {
+        if end != Some(0) || name.is_empty() {
             return Err(malformed("long name"));
         }
         Ok(name)
@@ -165,7 +165,9 @@ impl<'a, R: BufRead> Archive<'a, R> {
         let size = header_size(header)?;
         let limit = limit as u64;
         let what = "bytes in its extended header";
-        Guard::HeaderBytes.refuse(size > limit, || LayerErrorKind::TooLarge { what, limit })?;
+        if size > limit {
+            return Err(LayerErrorKind::TooLarge { what, limit });
+        }
         self.expect(size)?;
         let mut body = Vec::new();
         loop {
@@ -193,20 +195,17 @@ impl<'a, R: BufRead> Archive<'a, R> {
         };
         let mut header = Header::new_old();
         header.as_mut_bytes().copy_from_slice(&block);
-        let found = number(&header.as_old().cksum);
-        Guard::Checksum
-            .refuse(found != Some(checksum(&header)), || LayerErrorKind::NoHeader(offset))?;
+        if number(&header.as_old().cksum) != Some(checksum(&header)) {
+            return Err(LayerErrorKind::NoHeader(offset));
+        }
         self.here = Some((header.path_bytes().into_owned(), offset));
-        Guard::Magic.refuse(!is_known(&header), || malformed("format"))?;
-        Ok(Some(header))
+        if is_known(&header) { Ok(Some(header)) } else { Err(malformed("format")) }
     }
 
     /// Reads the second zero block. After a lone one, some readers stop and some go on.
     fn end(&mut self, inside: bool) -> Result<Option<Header>, LayerErrorKind> {
         let lone = self.block()?.is_some_and(|block| !is_zero(&block));
-        Guard::EndInside.refuse(inside, || malformed("end of archive"))?;
-        Guard::LoneZeroBlock.refuse(lone, || malformed("end of archive"))?;
-        Ok(None)
+        if inside || lone { Err(malformed("end of archive")) } else { Ok(None) }
     }
 
     /// Reads one block; nothing where the stream ends before it.

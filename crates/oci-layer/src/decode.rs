@@ -7,7 +7,6 @@ use box_tree::{Content, Leaf, MAX_TARGET};
 use tar::EntryType;
 
 use super::archive::{Archive, unreadable};
-use super::guard::Guard;
 use super::gzip::MAGIC as GZIP_MAGIC;
 use super::metadata::Member;
 use super::path::{Directories, Marker, marker, normalize};
@@ -194,17 +193,18 @@ fn verify<B: Read>(
 ) -> Result<(), LayerErrorKind> {
     let blob = blob.finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
-    let is_other = blob.digest != source.digest || blob.count != source.size;
-    Guard::BlobDigest.refuse(is_other, || {
-        LayerErrorKind::WrongDigest(format!("its bytes have the digest {}", blob.digest))
-    })?;
+    if blob.digest != source.digest || blob.count != source.size {
+        let why = format!("its bytes have the digest {}", blob.digest);
+        return Err(LayerErrorKind::WrongDigest(why));
+    }
     let Some(plain) = plain else { return Ok(()) };
     plain.drained.map_err(|error| unreadable(error, limits.archive_bytes))?;
-    Guard::DiffId.refuse(plain.digest != source.diff_id, || {
-        let (found, expected) = (plain.digest, source.diff_id);
+    let (found, expected) = (plain.digest, source.diff_id);
+    if found != expected {
         let why = format!("uncompressed it is {found}, but the image's config names {expected}");
-        LayerErrorKind::WrongDigest(why)
-    })
+        return Err(LayerErrorKind::WrongDigest(why));
+    }
+    Ok(())
 }
 
 /// Turns members into changes.
@@ -226,14 +226,15 @@ impl<W: Write> Indexer<'_, W> {
         archive: &mut Archive<'_, impl BufRead>,
         member: Member,
     ) -> Result<(), LayerErrorKind> {
-        Guard::Entries.refuse(self.index.changes.len() >= self.limits.entries, || {
-            too_large("entries", self.limits.entries)
-        })?;
+        if self.index.changes.len() >= self.limits.entries {
+            return Err(too_large("entries", self.limits.entries));
+        }
         let is_file = matches!(member.kind, EntryType::Regular | EntryType::Continuous);
         // Archives older than POSIX have no type for a directory but the slash after its name.
         let is_old_directory = is_file && member.path.ends_with(b"/");
-        let has_data = (!is_file || is_old_directory) && member.size != 0;
-        Guard::UnexpectedData.refuse(has_data, || LayerErrorKind::UnexpectedData(member.size))?;
+        if (!is_file || is_old_directory) && member.size != 0 {
+            return Err(LayerErrorKind::UnexpectedData(member.size));
+        }
         let path = normalize(&member.path, self.limits)?;
         let change = match marker(&path)? {
             Marker::Skip => return Ok(()),
@@ -243,14 +244,19 @@ impl<W: Write> Indexer<'_, W> {
             }
             Marker::None => Change { path, action: self.action(archive, member)? },
         };
+        self.add(change)
+    }
+
+    /// Adds a change to the index.
+    fn add(&mut self, change: Change) -> Result<(), LayerErrorKind> {
         let is_directory = matches!(change.action, Action::Directory(_) | Action::Opaque);
-        Guard::RootNotDirectory.refuse(change.path.is_empty() && !is_directory, || {
-            refused("the image's root must be a directory")
-        })?;
+        if change.path.is_empty() && !is_directory {
+            return Err(refused("the image's root must be a directory"));
+        }
         self.bytes += change.cost();
-        Guard::IndexBytes.refuse(self.bytes > self.limits.index_bytes, || {
-            too_large("bytes of names and attributes", self.limits.index_bytes)
-        })?;
+        if self.bytes > self.limits.index_bytes {
+            return Err(too_large("bytes of names and attributes", self.limits.index_bytes));
+        }
         self.total.add_change(&change, self.directories.implied_by(&change))?;
         self.index.changes.push(change);
         Ok(())
@@ -305,8 +311,7 @@ impl<W: Write> Indexer<'_, W> {
 /// Checks the target of a link, which has at most `limit` bytes.
 fn target(target: Vec<u8>, limit: usize) -> Result<Vec<u8>, LayerErrorKind> {
     let fits = !target.is_empty() && target.len() <= limit && !target.contains(&0);
-    Guard::LinkTarget.refuse(!fits, || malformed("link target"))?;
-    Ok(target)
+    if fits { Ok(target) } else { Err(malformed("link target")) }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod archive;
 mod codec;
 mod decode;
 mod error;
-mod guard;
 mod gzip;
 #[cfg(test)]
 mod hostile;

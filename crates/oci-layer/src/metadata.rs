@@ -6,7 +6,6 @@ use box_tree::{Leaf, MAX_XATTR_NAME, Meta, is_known_xattr};
 use tar::{EntryType, Header};
 
 use super::archive::Extensions;
-use super::guard::Guard;
 use super::pax::{Records, XATTR};
 use super::{LayerErrorKind, Limits};
 use crate::error::{malformed, refused, too_large, twice};
@@ -60,21 +59,17 @@ impl Member {
         let Extensions { records, target, path: long_path } = extensions;
         let mut records = records.unwrap_or_default();
         let kind = header.entry_type();
-        Guard::Sparse.refuse(kind == EntryType::GNUSparse || records.is_sparse(), || {
-            LayerErrorKind::Sparse
-        })?;
-        Guard::EntryType.refuse(!is_of_files(kind), || {
-            let kind = char::from(kind.as_byte());
-            refused(format!("entries of tar type {kind:?} do not belong in an image"))
-        })?;
+        check_kind(kind, &records)?;
         for (key, long) in [("path", &long_path), ("linkpath", &target)] {
-            Guard::NameTwice
-                .refuse(long.is_some() && records.get(key).is_some(), || twice("name"))?;
+            if long.is_some() && records.get(key).is_some() {
+                return Err(twice("name"));
+            }
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
-        Guard::FileSlash.refuse(is_file_with_slash(&header, &path, is_extended), || {
-            refused("it is a file, but its name ends with a slash, as a directory's does")
-        })?;
+        if is_file_with_slash(&header, &path, is_extended) {
+            let why = "it is a file, but its name ends with a slash, as a directory's does";
+            return Err(refused(why));
+        }
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;
         let in_header = || header.link_name_bytes().map(std::borrow::Cow::into_owned);
@@ -95,9 +90,8 @@ impl Member {
         let malformed = malformed("device number");
         let Some((major, minor)) = fields else { return Err(malformed) };
         let below = |field: &[u8], limit| {
-            let value = number(field)?;
-            let is_beyond = Guard::DeviceNumber.catches(value >= limit);
-            u32::try_from(value).ok().filter(|_| !is_beyond)
+            let value = number(field).filter(|value| *value < limit)?;
+            u32::try_from(value).ok()
         };
         match (below(&major, MAJORS), below(&minor, MINORS)) {
             (Some(major), Some(minor)) if self.kind == EntryType::Char => {
@@ -116,6 +110,18 @@ pub(super) fn is_known(header: &Header) -> bool {
     fields.starts_with(b"ustar\x0000")
         || fields.starts_with(b"ustar  \0")
         || fields[..8].iter().chain(&fields[88..]).all(|byte| *byte == 0)
+}
+
+/// Refuses a member of a type that an image cannot have.
+fn check_kind(kind: EntryType, records: &Records) -> Result<(), LayerErrorKind> {
+    if kind == EntryType::GNUSparse || records.is_sparse() {
+        return Err(LayerErrorKind::Sparse);
+    }
+    if !is_of_files(kind) {
+        let kind = char::from(kind.as_byte());
+        return Err(refused(format!("entries of tar type {kind:?} do not belong in an image")));
+    }
+    Ok(())
 }
 
 /// Returns whether a file system has such a thing.
@@ -137,7 +143,9 @@ fn is_file_with_slash(header: &Header, path: &[u8], is_extended: bool) -> bool {
 fn size(header: &Header, records: &Records) -> Result<u64, LayerErrorKind> {
     let Some(text) = records.get("size") else { return header_size(header) };
     let size = decimal(text).ok_or_else(|| malformed("size"))?;
-    Guard::SizeTwice.refuse(size <= OCTAL_MAX && header_size(header)? != size, || twice("size"))?;
+    if size <= OCTAL_MAX && header_size(header)? != size {
+        return Err(twice("size"));
+    }
     Ok(size)
 }
 
@@ -169,7 +177,7 @@ fn octal(field: &[u8]) -> Option<i64> {
     let blank = |byte: &u8| matches!(byte, 0 | b' ');
     let start = field.iter().position(|byte| !blank(byte)).unwrap_or(field.len());
     // Some readers see an empty field, some continue after the NUL.
-    if Guard::LeadingNul.catches(start < field.len() && field[..start].contains(&0)) {
+    if start < field.len() && field[..start].contains(&0) {
         return None;
     }
     let text = field[start..].split(|byte| *byte == 0).next().unwrap_or(&[]);
@@ -221,7 +229,7 @@ fn xattrs(
     let mut bytes = 0;
     for (name, value) in records.with_prefix(XATTR) {
         check_xattr_name(name)?;
-        if Guard::UnsupportedAttribute.catches(!is_kept(name)) {
+        if !is_kept(name) {
             continue;
         }
         bytes += name.len() + value.len();
@@ -229,7 +237,9 @@ fn xattrs(
             ("bytes in one extended attribute", value.len(), XATTR_VALUE_MAX),
             ("bytes of extended attributes", bytes, limits.xattr_bytes),
         ] {
-            Guard::AttributeBytes.refuse(bytes > limit, || too_large(what, limit))?;
+            if bytes > limit {
+                return Err(too_large(what, limit));
+            }
         }
         found.insert(name.to_vec(), value.to_vec());
     }
@@ -237,9 +247,9 @@ fn xattrs(
 }
 
 fn check_xattr_name(name: &[u8]) -> Result<(), LayerErrorKind> {
-    let shown = || String::from_utf8_lossy(name).into_owned();
-    let is_meant = of_overlay(name).is_some_and(|it| !OVERLAY_NOTES.contains(&it));
-    Guard::OverlayAttribute.refuse(is_meant, || LayerErrorKind::OverlayAttribute(shown()))?;
+    if of_overlay(name).is_some_and(|it| !OVERLAY_NOTES.contains(&it)) {
+        return Err(LayerErrorKind::OverlayAttribute(String::from_utf8_lossy(name).into_owned()));
+    }
     if name.is_empty() || name.len() > MAX_XATTR_NAME || name.contains(&0) {
         return Err(malformed("extended attribute's name"));
     }

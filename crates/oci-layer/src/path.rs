@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 
 use box_tree::{MAX_NAME, path};
 
-use super::guard::Guard;
 use super::limits::Limits;
 use super::{Action, Change, LayerErrorKind};
 use crate::error::refused;
@@ -18,14 +17,22 @@ pub(super) const PARENT_IN_PATH: &str = "the path leaves the image by \"..\"";
 /// # Errors
 /// `..`, a NUL byte, or a path beyond the limits.
 pub(super) fn normalize(path: &[u8], limits: &Limits) -> Result<Vec<u8>, LayerErrorKind> {
-    Guard::PathBytes.refuse(path.len() > limits.path_bytes, || refused("the path is too long"))?;
-    Guard::PathNul.refuse(path.contains(&0), || refused("the path holds a NUL byte"))?;
+    if path.len() > limits.path_bytes {
+        return Err(refused("the path is too long"));
+    }
+    if path.contains(&0) {
+        return Err(refused("the path holds a NUL byte"));
+    }
     let parts: Vec<_> = path::names(path).collect();
-    Guard::PathParent.refuse(parts.contains(&b"..".as_slice()), || refused(PARENT_IN_PATH))?;
-    Guard::NameBytes.refuse(parts.iter().any(|part| part.len() > MAX_NAME), || {
-        refused("a name in the path is longer than 255 bytes")
-    })?;
-    Guard::PathDepth.refuse(parts.len() > limits.depth, || refused("the path is too deep"))?;
+    if parts.contains(&b"..".as_slice()) {
+        return Err(refused(PARENT_IN_PATH));
+    }
+    if parts.iter().any(|part| part.len() > MAX_NAME) {
+        return Err(refused("a name in the path is longer than 255 bytes"));
+    }
+    if parts.len() > limits.depth {
+        return Err(refused("the path is too deep"));
+    }
     Ok(parts.join(&b'/'))
 }
 
@@ -92,10 +99,8 @@ pub(super) fn marker(path: &[u8]) -> Result<Marker, LayerErrorKind> {
     match hidden {
         b".wh..opq" => Ok(Marker::Change(directory.to_vec(), Action::Opaque)),
         hidden if hidden.starts_with(b".wh.") => Ok(Marker::Skip),
-        b"" | b"." if Guard::WhiteoutEmpty.catches(true) => {
-            Err(refused("the whiteout names nothing"))
-        }
-        b".." if Guard::WhiteoutParent.catches(true) => Err(refused(PARENT_IN_PATH)),
+        b"" | b"." => Err(refused("the whiteout names nothing")),
+        b".." => Err(refused(PARENT_IN_PATH)),
         hidden => {
             let before = &path[..path.len() - name.len()];
             Ok(Marker::Change([before, hidden].concat(), Action::Whiteout))

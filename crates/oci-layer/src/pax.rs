@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::LayerErrorKind;
-use super::guard::Guard;
 use crate::error::{malformed, twice};
 
 /// The prefix of the keys of extended attributes.
@@ -26,15 +25,15 @@ impl Records {
         while !body.is_empty() {
             let record = split(body).ok_or_else(|| malformed("extended header"))?;
             body = record.rest;
-            let is_empty = record.value.is_empty();
-            Guard::EmptyRecord
-                .refuse(is_empty && OURS.contains(&record.key), || malformed("extended header"))?;
-            if is_empty {
+            if record.value.is_empty() {
+                if OURS.contains(&record.key) {
+                    return Err(malformed("extended header"));
+                }
                 continue;
             }
-            let before = self.0.insert(record.key.to_vec(), record.value.to_vec());
-            Guard::RecordTwice
-                .refuse(before.is_some(), || twice("record of an extended header"))?;
+            if self.0.insert(record.key.to_vec(), record.value.to_vec()).is_some() {
+                return Err(twice("record of an extended header"));
+            }
         }
         Ok(())
     }
@@ -73,8 +72,9 @@ impl Records {
 pub(super) fn check_global(mut body: &[u8]) -> Result<(), LayerErrorKind> {
     while !body.is_empty() {
         let record = split(body).ok_or_else(|| malformed("global extended header"))?;
-        Guard::GlobalEffect
-            .refuse(!is_harmless(record.key), || malformed("global extended header"))?;
+        if !is_harmless(record.key) {
+            return Err(malformed("global extended header"));
+        }
         body = record.rest;
     }
     Ok(())
@@ -96,15 +96,11 @@ struct Record<'a> {
 fn split(body: &[u8]) -> Option<Record<'_>> {
     let space = body.iter().position(|byte| !byte.is_ascii_digit())?;
     let digits = std::str::from_utf8(&body[..space]).ok()?;
-    if Guard::RecordLength.catches(digits.starts_with('0')) {
+    if digits.starts_with('0') {
         return None;
     }
     let (record, rest) = body.split_at_checked(digits.parse().ok()?)?;
-    let pair = record.get(space..)?.strip_prefix(b" ")?;
-    let pair = match pair.strip_suffix(b"\n") {
-        None if Guard::RecordEnd.catches(true) => return None,
-        stripped => stripped.unwrap_or(pair),
-    };
+    let pair = record.get(space..)?.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     let equals = pair.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
     Some(Record { key: &pair[..equals], value: &pair[equals + 1..], rest })
 }

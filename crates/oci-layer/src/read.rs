@@ -4,8 +4,6 @@ use std::io::{self, Read};
 
 use box_digest::{Digest, Hasher, Sha256};
 
-use super::guard::Guard;
-
 /// Hashes and counts what is read through it.
 pub(super) struct HashingReader<R> {
     inner: R,
@@ -47,7 +45,7 @@ impl<R: Read> Read for HashingReader<R> {
 /// Hashes further bytes of a stream, which may have at most `limit` of them.
 pub(super) fn hash(hasher: &mut Hasher<Sha256>, bytes: &[u8], limit: u64) -> io::Result<()> {
     hasher.update(bytes);
-    if Guard::Inflated.catches(hasher.count() > limit) {
+    if hasher.count() > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "over the limit"));
     }
     Ok(())

@@ -13,8 +13,6 @@ use std::{future, thread};
 use egress_rules::address::link_or_metadata;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use crate::guard::Guard;
-
 /// Finds the addresses of a name.
 pub(crate) type Lookup = fn(&str) -> io::Result<Vec<SocketAddr>>;
 
@@ -25,10 +23,7 @@ pub(super) struct Screened(pub(super) &'static str);
 
 /// Checks an address to which a redirect leads.
 pub(super) fn check(address: IpAddr) -> Result<(), Screened> {
-    match link_or_metadata(address) {
-        Some(purpose) if Guard::LinkLocal.catches(true) => Err(Screened(purpose)),
-        _ => Ok(()),
-    }
+    link_or_metadata(address).map_or(Ok(()), |purpose| Err(Screened(purpose)))
 }
 
 /// Asks the system for the addresses of a name.

@@ -22,27 +22,20 @@ macro_rules! cases {
         pub(super) const CASES: &[&str] = &[$(stringify!($name)),*];
         $(#[test]
         fn $name() {
-            $name::case().check(4).unwrap();
-        }
-        pub(super) mod $name {
-            use super::*;
-
-            pub(in crate::tests) fn case() -> Case {
-                #[allow(unused_mut, unused_assignments)]
-                let mut options: fn(Options) -> Options = |it| it;
-                $(options = $options;)?
-                Case { plan: || $plan, ends: $ends, options }
-            }
+            #[allow(unused_mut, unused_assignments)]
+            let mut options: fn(Options) -> Options = |it| it;
+            $(options = $options;)?
+            Case { plan: || $plan, ends: $ends, options }.check().unwrap();
         })*
     };
 }
 pub(super) use cases;
 
 impl Case {
-    /// Plays the case with so many blobs at once; says what went wrong, if anything did.
-    pub(super) fn check(&self, parallel: usize) -> Result<(), String> {
+    /// Plays the case with four blobs at once; says what went wrong, if anything did.
+    pub(super) fn check(&self) -> Result<(), String> {
         let stage = (self.plan)().set();
-        let registry = stage.client(Options { parallel, ..(self.options)(quick()) });
+        let registry = stage.client(Options { parallel: 4, ..(self.options)(quick()) });
         let outcome = pull(&registry, &stage);
         let told = told(&outcome, &registry);
         if let Some(secret) = secrets().into_iter().find(|secret| told.contains(secret)) {
@@ -68,14 +61,6 @@ impl Case {
         }
         let ends = (self.ends)(&outcome, &stage);
         if ends { Ok(()) } else { Err(format!("the outcome is {told}")) }
-    }
-
-    /// Returns what the harness says when a guard is gone, and nothing before.
-    pub(super) fn complaint_without(&self, guard: Guard) -> String {
-        self.check(1).unwrap();
-        // By this thread alone, as no other one leaves the guard out.
-        let complaint = guard.without(|| self.check(1));
-        complaint.expect_err("nobody notices that the guard is gone")
     }
 }
 

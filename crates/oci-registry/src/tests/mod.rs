@@ -2,7 +2,6 @@
 
 mod auth;
 mod content;
-mod guards;
 mod harness;
 mod mirrors;
 mod network;
@@ -13,7 +12,7 @@ mod stage;
 
 use box_digest::{Digest, ParseDigestError};
 use download::http::HttpError;
-use download::{DownloadError, Guard, NetworkOptions, Progress};
+use download::{DownloadError, NetworkOptions, Progress};
 use test_server::{Identity, Reply, Step, file, length, redirect, reply};
 
 use crate::*;

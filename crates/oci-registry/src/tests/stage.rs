@@ -175,7 +175,7 @@ impl Plan {
 }
 
 impl Stage {
-    /// Returns a client that has a password for the registry, and perhaps one guard less.
+    /// Returns a client that has a password for the registry.
     pub(super) fn client(&self, options: Options) -> Registry {
         Registry::new(self.options(options))
     }

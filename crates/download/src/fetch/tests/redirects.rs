@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 
 use super::server::{Server, file, redirect, reply};
 use super::*;
@@ -119,6 +119,23 @@ fn a_name_with_such_an_address_is_not_connected_to() {
     let answer = led_to(&server, "here.example.com").unwrap();
     assert!(answer.response.status().is_success() && !answer.same_origin);
     assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn authorization_goes_to_the_first_origin_until_a_redirect_leaves_it() {
+    let server = Server::http(|port| {
+        let there = redirect(&format!("http://here.example.com:{port}/there"));
+        let back = redirect(&format!("http://127.0.0.1:{port}/back"));
+        vec![redirect("/own"), there, back, file(DATA)]
+    });
+    let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
+    let url: RemoteUrl = server.url("/").parse().unwrap();
+    let authorization = Some(HeaderValue::from_static("Bearer secret"));
+    let request = Request { what: "it", url, headers: HeaderMap::new(), authorization };
+    assert!(!request.send(&client).unwrap().same_origin);
+    let requests = server.requests();
+    let with_secret: Vec<_> = requests.iter().map(|it| it.contains("secret")).collect();
+    assert_eq!(with_secret, [true, true, false, false]);
 }
 
 #[test]
