@@ -85,6 +85,8 @@ fn wrong_bytes_are_distinguished_from_unreadable_ones() {
     let right = source(&blob, &tar, Compression::Gzip);
     let wrong = LayerSource { digest: Digest::of(b"other"), ..right.clone() };
     refused(decoded(&wrong, &blob), "its bytes have the digest");
+    let wrong = LayerSource { size: right.size + 1, ..right.clone() };
+    refused(decoded(&wrong, &blob), "its bytes have the digest");
     let wrong = LayerSource { diff_id: Digest::of(b"other"), ..right.clone() };
     refused(decoded(&wrong, &blob), "uncompressed it is");
     let cut = &blob[..blob.len() - 9];
