@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Condvar, LazyLock, Mutex};
+use std::thread;
 
 use serde_json::Value;
 use testkit::lean_kernel;
@@ -27,7 +28,11 @@ pub(crate) fn tools() -> &'static Tools {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let say = &mut |line: &str| println!("{line}");
-        let kernel = lean_kernel::build(&workspace, say).unwrap().elf();
+        let kernel = if std::env::var_os("KRUNFW").is_some() {
+            testkit::prerequisites::kernel_bundle(&workspace, None, say).unwrap()
+        } else {
+            lean_kernel::build(&workspace, say).unwrap().elf()
+        };
         let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch);
         let host = with_busybox(host, &workspace).unwrap();
         Tools { workspace, programs, kernel, host }
@@ -159,6 +164,29 @@ impl Step {
     }
 }
 
+/// The right to run a virtual host, which keeps one processor busy. There is one for each processor; a test that waits for its
+/// turn, or for a start that it shares with others, takes none.
+struct Turn;
+
+static FREE: LazyLock<Mutex<usize>> =
+    LazyLock::new(|| Mutex::new(thread::available_parallelism().map_or(1, usize::from)));
+static GIVEN_BACK: Condvar = Condvar::new();
+
+impl Turn {
+    fn take() -> Self {
+        let free = GIVEN_BACK.wait_while(FREE.lock().unwrap(), |free| *free == 0);
+        *free.unwrap() -= 1;
+        Self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap() += 1;
+        GIVEN_BACK.notify_one();
+    }
+}
+
 /// Returns the line of shell that runs a command in a box.
 fn run(bundle: &str, command: &str) -> String {
     let quoted = command.replace('\'', "'\\''");
@@ -228,7 +256,10 @@ impl Scenario {
         self,
         host: &VirtualHost,
     ) -> (BTreeMap<String, Step>, BTreeMap<PathBuf, Vec<u8>>) {
-        let output = host.run(&["sh", "-c", &self.script]).unwrap();
+        let output = {
+            let _turn = Turn::take();
+            host.run(&["sh", "-c", &self.script]).unwrap()
+        };
         let text = |name: String| {
             let bytes = output.files.get(Path::new(&name)).cloned();
             String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()

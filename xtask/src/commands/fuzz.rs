@@ -56,9 +56,14 @@ pub(crate) struct Options {
     target: Vec<String>,
 }
 
-/// Tries each target for so many seconds.
-pub(crate) fn each(seconds: u32) -> Outcome {
-    run(&Options { seconds, target: Vec::new() })
+/// Gives each target the inputs of `fuzz/corpus`, and those that earlier runs have found, once.
+///
+/// # Errors
+/// A target does not compile, or an input breaks it.
+pub(crate) fn known(workspace: &Workspace) -> Result<()> {
+    say::watch(|| packages(&[Package::Cxx], &mut say::note))?;
+    let programs = build(workspace)?;
+    TARGETS.iter().try_for_each(|target| fuzz(workspace, &programs, *target, "-runs=0"))
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
@@ -70,7 +75,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
             continue;
         }
         say::step(&format!("fuzz {target}"), || {
-            fuzz(&workspace, &programs, (target, words), options.seconds)
+            let effort = format!("-max_total_time={}", options.seconds);
+            fuzz(&workspace, &programs, (target, words), &effort)
         })?;
     }
     Ok(ExitCode::SUCCESS)
@@ -93,12 +99,12 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target("fuzz").join(host).join("release"))
 }
 
-/// Runs a target, and fails if it found an input that breaks it.
+/// Runs a target, as long as an option of libFuzzer says, and fails if it found an input that breaks it.
 fn fuzz(
     workspace: &Workspace,
     programs: &Path,
     (target, words): (&str, &str),
-    seconds: u32,
+    effort: &str,
 ) -> Result<()> {
     let corpus = made(workspace.target("fuzz/corpus").join(target))?;
     let found = made(workspace.target("fuzz/found").join(target))?;
@@ -106,7 +112,7 @@ fn fuzz(
     let file = fs::File::create(&log).map_err(KitError::file("make", &log))?;
     let mut command = Command::new(programs.join(target));
     command
-        .arg(format!("-max_total_time={seconds}"))
+        .arg(effort)
         .arg(format!("-max_len={LONGEST}"))
         .arg(format!("-timeout={PATIENCE}"))
         .arg(format!("-rss_limit_mb={MEMORY}"))

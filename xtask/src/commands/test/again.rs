@@ -3,13 +3,11 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use testkit::{KitError, Result, Workspace};
 
 use super::programs::TestProgram;
 use super::ran::Ran;
-use super::split::Piece;
 
 /// How many tests of a run are tried again. If more fail, chance is not the reason.
 const MOST: usize = 10;
@@ -17,13 +15,11 @@ const MOST: usize = 10;
 /// Tests of a program that failed in one process.
 #[derive(Debug)]
 pub(super) struct Failure {
-    pub(super) program: Arc<TestProgram>,
+    pub(super) program: TestProgram,
     /// The tests to run again; none is named where all of the program are.
     pub(super) tests: Vec<String>,
     /// Everything that the process wrote.
     pub(super) written: Vec<u8>,
-    /// The command line that repeats them.
-    pub(super) repeat: String,
 }
 
 /// Tests that failed at first and then passed.
@@ -35,15 +31,9 @@ pub(super) struct Flaky {
 }
 
 impl Failure {
-    /// Describes what failed of a piece, and how that is repeated.
-    pub(super) fn of(piece: &Piece, ran: &Ran, repeat: String) -> Self {
-        let program = Arc::clone(&piece.program);
-        let mut tests = ran.to_repeat();
-        // Of a process that died, nobody knows what was left to run.
-        if !ran.has_result() || tests.is_empty() {
-            tests.clone_from(&piece.tests);
-        }
-        Self { program, tests, written: ran.written(), repeat }
+    /// Describes what failed of a program. All of it is run again if the process died: nobody knows what was left to run.
+    pub(super) fn of(program: TestProgram, ran: &Ran) -> Self {
+        Self { program, tests: ran.heard.failed.clone(), written: ran.written() }
     }
 
     /// Returns its name, for people.
@@ -86,33 +76,32 @@ mod tests {
 
     use super::*;
 
-    fn failure(script: &str, tests: &[&str]) -> Failure {
-        let program = Arc::new(TestProgram::named("a --lib"));
-        let tests = tests.iter().map(|&it| it.to_owned()).collect();
-        let piece = Piece { program, tests, expected: 1.0, part: (1, 1) };
+    fn failure(script: &str) -> Failure {
         let ran = Ran::of(Command::new("sh").args(["-c", script])).unwrap();
-        Failure::of(&piece, &ran, "cargo test".to_owned())
+        Failure::of(TestProgram::named("a --lib"), &ran)
+    }
+
+    fn failures(count: usize) -> Failure {
+        failure(&format!(
+            "printf '\nfailures:\n'; for it in $(seq {count}); do echo \"    b$it\"; done"
+        ))
     }
 
     #[test]
     fn only_what_failed_is_run_again() {
-        let script = "printf 'test b ... FAILED\n\nfailures:\n    b\n\n\
-            test result: FAILED. 1 passed; 1 failed; 0 ignored\n'";
-        assert_eq!(failure(script, &["a", "b"]).tests, ["b"]);
-        assert_eq!(failure(script, &["a", "b"]).name(), "a --lib b");
+        assert_eq!(failures(2).tests, ["b1", "b2"]);
+        assert_eq!(failures(1).name(), "a --lib b1");
     }
 
     #[test]
     fn all_of_a_process_that_died_is_run_again() {
-        assert_eq!(failure("echo 'test a ... '; kill -9 $$", &["a", "b"]).tests, ["a", "b"]);
-        assert_eq!(failure("kill -9 $$", &[]).name(), "a --lib");
+        assert_eq!(failure("echo 'test a ... ok'; kill -9 $$").name(), "a --lib");
     }
 
     #[test]
     fn many_failures_are_no_chance() {
-        let of = |count| vec!["a"; count];
-        assert!(may_be_chance(&[failure("kill -9 $$", &of(9)), failure("kill -9 $$", &[])]));
-        assert!(!may_be_chance(&[failure("kill -9 $$", &of(10)), failure("kill -9 $$", &[])]));
+        assert!(may_be_chance(&[failures(9), failure("kill -9 $$")]));
+        assert!(!may_be_chance(&[failures(10), failure("kill -9 $$")]));
     }
 
     #[test]

@@ -1,88 +1,154 @@
-//! `cargo xtask test`: every check. What is wrong at once is checked first; what takes long is done side by
-//! side in lanes, and all of it is done even if a part fails.
+//! `cargo xtask test`: every test that needs no boot, and the boots of the promises; with `--all`, every check. All of it is done
+//! even if a part fails.
 
 mod again;
-mod lanes;
 mod programs;
-mod queue;
 mod ran;
-mod scope;
-mod split;
-mod tally;
-mod temporary;
-mod times;
+mod run;
+mod tree;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use testkit::{Result, Workspace};
+use testkit::{Artefacts, KitError, Profile, Result, Workspace};
 use tool_output::{cargo, say};
 
-use self::scope::{Checked, Scope};
+use self::programs::TestProgram;
+use self::run::Tests;
 use super::{Outcome, dependencies, fuzz, setup};
 
 const HELP: &str = "\
-Without an option every check is done: cargo fmt, dependencies, cargo clippy, cargo doc, and all tests but those that are
-ignored. On two processors that takes about twenty minutes, and from a clean clone an hour. The last lines say which tests were left out.
+Without an option: cargo fmt, and `cargo test --workspace` with the boots that promises of docs/status.md rest on. They are
+the tests of tests/boot without #[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
 
-A test program is split where that ends the run sooner. The time of each test is kept in
-target/test-times.json, so that the next run starts with those that take longest. Where there is enough memory
-and TMPDIR is not set, tests that make many files have them in /dev/shm.
+With --all: the lean kernel is compiled, and everything is checked: clippy, the documentation, the dependencies, all tests
+with #[ignore], all boots, and the inputs of the fuzzer. What a run without --all has passed on the same commit is not run again,
+if nothing was changed since.
+
+A test that fails is run once more, alone. If it passes then, the run ends well and names it as flaky; both outputs are
+below target/flaky.
 
 Examples:
-  cargo xtask test --quick
-  cargo test -p boxfile-spec";
-
-/// How long each target of the fuzzer is tried with all checks, in seconds.
-const FUZZED: u32 = 30;
+  cargo xtask test
+  cargo test -p boxfile-spec
+  cargo test -p boxbuild-tests --test boot hello::";
 
 /// How much is checked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// Leave out what takes long, to check in less than two minutes: cargo clippy, cargo doc, tests in
-    /// documentation, all that needs QEMU or Debian images, and tests with very many inputs.
+    /// Check everything.
     #[arg(long)]
-    quick: bool,
-    /// Also run the tests that are ignored otherwise, because each takes minutes, and the fuzzer's targets, half a minute each.
-    #[arg(long, conflicts_with = "quick")]
     all: bool,
 }
 
-impl Options {
-    fn scope(&self) -> Scope {
-        match (self.quick, self.all) {
-            (true, _) => Scope::Quick,
-            (_, true) => Scope::All,
-            _ => Scope::Usual,
-        }
-    }
-}
-
 pub(crate) fn run(options: &Options) -> Outcome {
-    let (workspace, scope) = (Workspace::find(), options.scope());
     let started = Instant::now();
-    let outcome = check(&workspace, scope);
-    let name = if scope == Scope::Quick { "quick checks" } else { "all checks" };
-    say::ended(name, if outcome.is_ok() { "ok" } else { "FAILED" }, started.elapsed());
-    let checked = outcome?;
-    scope.summary(&checked).iter().for_each(|line| say::note(line));
+    let outcome = check(&Workspace::find(), options.all);
+    say::ended(
+        if options.all { "all checks" } else { "tests" },
+        if outcome.is_ok() { "ok" } else { "FAILED" },
+        started.elapsed(),
+    );
+    outcome?.iter().for_each(|line| say::note(line));
     Ok(ExitCode::SUCCESS)
 }
 
-fn check(workspace: &Workspace, scope: Scope) -> Result<Checked> {
+/// Does all checks, and returns what to say of them.
+fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
+    let mut checks = Checks { workspace, failed: Vec::new() };
     setup::for_lints()?;
-    let mut format = workspace.cargo();
-    format.args(["fmt", "--all", "--check"]);
-    say::step("cargo fmt --check", || cargo::run(&mut format))?;
-    say::step("dependencies", || dependencies::check(workspace))?;
-    say::step("prerequisites", || match scope {
-        Scope::Quick => setup::for_quick_tests(workspace),
-        Scope::Usual | Scope::All => setup::for_tests(workspace),
-    })?;
-    let checked = lanes::run(workspace, scope)?;
-    if scope == Scope::All {
-        fuzz::each(FUZZED)?;
+    checks.cargo("cargo fmt --check", &[], &["fmt", "--all", "--check"]);
+    if all {
+        checks.done("dependencies", || dependencies::check(workspace));
     }
-    Ok(checked)
+    say::step("prerequisites", || {
+        if all { setup::for_all_tests(workspace) } else { setup::for_tests(workspace) }
+    })?;
+    let programs = compile(workspace)?;
+    let passed_before = all && tree::is_passed(workspace);
+    let summary = Tests { workspace, all, passed_before }.run(programs);
+    let summary = summary.inspect_err(|error| checks.failed.push(error.to_string()));
+    if !passed_before {
+        checks.cargo("tests in documentation", &[], &["test", "--workspace", "--doc"]);
+    }
+    if all {
+        checks.all();
+    }
+    checks.verdict()?;
+    if !all {
+        tree::note_passed(workspace)?;
+    }
+    summary
+}
+
+/// Compiles the programs that tests start, and the tests.
+fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
+    say::step("compiling the programs that tests start", || {
+        let mut builds = Artefacts::test_builds(workspace);
+        builds.push(Artefacts::builder_build(workspace, Profile::Dev));
+        builds.iter_mut().try_for_each(cargo::captured)
+    })?;
+    say::step("compiling the tests", || programs::compile(workspace))
+}
+
+/// Checks that are done even if an earlier one has failed.
+struct Checks<'a> {
+    workspace: &'a Workspace,
+    /// What failed.
+    failed: Vec<String>,
+}
+
+impl Checks<'_> {
+    /// Does what only `--all` does after the tests.
+    fn all(&mut self) {
+        let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        self.cargo("cargo clippy", &[], &clippy);
+        let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+        self.cargo("cargo doc", &[("RUSTDOCFLAGS", "-D warnings")], &doc);
+        self.done("the fuzzer's inputs", || fuzz::known(self.workspace));
+    }
+
+    fn cargo(&mut self, name: &str, variables: &[(&str, &str)], arguments: &[&str]) {
+        let mut command: Command = self.workspace.cargo();
+        command.args(arguments).envs(variables.iter().copied());
+        self.done(name, || cargo::captured(&mut command));
+    }
+
+    fn done(&mut self, name: &str, work: impl FnOnce() -> Result<()>) {
+        if let Err(error) = say::step(name, work) {
+            say::error(&error);
+            self.failed.push(name.to_owned());
+        }
+    }
+
+    /// Fails with the names of all that failed; the output of each was printed.
+    fn verdict(self) -> Result<()> {
+        if self.failed.is_empty() {
+            return Ok(());
+        }
+        let plural = if self.failed.len() == 1 { "check" } else { "checks" };
+        Err(KitError::Failed {
+            command: "cargo xtask test".to_owned(),
+            status: format!("{} {plural}", self.failed.len()),
+            output: format!("{}\nthe output of each is above", self.failed.join("\n")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_repeats_every_failure() {
+        let workspace = Workspace::find();
+        let failed = vec!["cargo clippy".to_owned(), "cargo test -p a -- --exact b::c".to_owned()];
+        let error = Checks { workspace: &workspace, failed }.verdict().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cargo xtask test failed (2 checks):\ncargo clippy\n\
+             cargo test -p a -- --exact b::c\nthe output of each is above"
+        );
+    }
 }

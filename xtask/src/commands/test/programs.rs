@@ -6,6 +6,9 @@ use std::process::Command;
 use serde::Deserialize;
 use testkit::{KitError, Result, Workspace, program};
 
+/// The program with the boots. Cargo leaves it out unless it is named (`test = false` in tests/Cargo.toml).
+const BOOTS: &str = "boxbuild-tests --test boot";
+
 /// A test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TestProgram {
@@ -57,28 +60,16 @@ impl TestProgram {
         is_test.then_some(Self { name, executable, manifest })
     }
 
-    /// Returns the names of its tests, sorted, those with `#[ignore]` among them.
-    ///
-    /// # Errors
-    /// It does not start, or fails.
-    pub(super) fn tests(&self) -> Result<Vec<String>> {
-        let output = program::run(self.command().args(["--list", "--format", "terse"]))?;
-        let text = String::from_utf8_lossy(&output);
-        let mut tests: Vec<String> = text
-            .lines()
-            .filter_map(|line| line.strip_suffix(": test"))
-            .map(str::to_owned)
-            .collect();
-        tests.sort();
-        Ok(tests)
+    /// Returns whether its tests start the virtual host, in many threads.
+    pub(super) fn boots(&self) -> bool {
+        self.name == BOOTS
     }
 
-    /// Returns the command that runs the tests one by one, in the package's directory, as cargo does.
+    /// Returns the command that runs the tests in the package's directory, as cargo does.
     pub(super) fn command(&self) -> Command {
         let directory = self.manifest.parent().unwrap_or_else(|| Path::new("."));
         let mut command = Command::new(&self.executable);
         command.current_dir(directory).env("CARGO_MANIFEST_DIR", directory);
-        command.env("RUST_TEST_THREADS", "1");
         command
     }
 
@@ -96,32 +87,21 @@ fn package_of(id: &str) -> Option<&str> {
     version.split_once('@').map(|(name, _)| name).or_else(|| place.rsplit('/').next())
 }
 
-/// Compiles all tests and returns their programs.
+/// Compiles all tests and returns their programs: first the one with the boots, which takes longest, then those of integration
+/// tests.
 ///
 /// # Errors
 /// One does not compile.
 pub(super) fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
-    let mut command = workspace.cargo();
-    command.args([
-        "test",
-        "--workspace",
-        "--no-run",
-        "--message-format",
-        "json-render-diagnostics",
-    ]);
-    programs(&program::run(&mut command)?)
-}
-
-/// Checks that a table of this directory names programs that exist, so that a renamed one is not left out unnoticed.
-///
-/// # Errors
-/// One does not exist.
-pub(super) fn check_table(programs: &[TestProgram], table: &str, names: &[&str]) -> Result<()> {
-    let is_gone = |name: &&&str| programs.iter().all(|program| program.name != **name);
-    names.iter().find(is_gone).map_or(Ok(()), |name| {
-        let table = format!("the table {table} of xtask/src/commands/test");
-        Err(KitError::malformed(table, format!("there is no test program \"{name}\"")))
-    })
+    let compile = |arguments: &[&str]| {
+        let mut command = workspace.cargo();
+        command.args(["test", "--workspace", "--no-run"]).args(arguments);
+        programs(&program::run(command.args(["--message-format", "json-render-diagnostics"]))?)
+    };
+    let mut found = compile(&[])?;
+    found.extend(compile(&["--test", "boot"])?);
+    found.sort_by_key(|it| (!it.boots(), !it.name.contains(" --test "), it.name.clone()));
+    Ok(found)
 }
 
 fn programs(messages: &[u8]) -> Result<Vec<TestProgram>> {
@@ -157,14 +137,6 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a-b --lib", "box-tests --test boot"]);
         assert_eq!(found[0].command().get_current_dir(), Some(Path::new("/w/a-b")));
-    }
-
-    #[test]
-    fn a_table_that_names_a_program_that_is_gone_is_an_error() {
-        let programs = ["a --lib", "b --lib"].map(TestProgram::named);
-        check_table(&programs, "SHARING", &["b --lib"]).unwrap();
-        let error = check_table(&programs, "SHARING", &["b --lib", "c --lib"]).unwrap_err();
-        assert!(error.to_string().contains("no test program \"c --lib\""), "{error}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! A test program that ran: what libtest wrote, and when.
+//! A test program that ran, and what libtest wrote.
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
@@ -8,22 +7,16 @@ use std::time::{Duration, Instant};
 
 use testkit::{Result, program};
 
-use super::split::Piece;
-
 /// The standard output of a process, understood as libtest's.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
-    /// How long each test took, whether it passed or not.
-    pub(super) times: BTreeMap<String, Duration>,
     pub(super) passed: usize,
-    /// The names of the tests with `#[ignore]` that did not run.
-    pub(super) ignored: Vec<String>,
+    /// How many tests with `#[ignore]` did not run.
+    pub(super) ignored: usize,
     /// The names of the tests that failed.
     pub(super) failed: Vec<String>,
     /// All lines but those of tests that passed or were ignored.
     pub(super) written: Vec<u8>,
-    /// The test that runs, once its name was written.
-    current: Option<String>,
     /// Whether the line with the result of all tests was written.
     has_result: bool,
     /// Whether the list of names of failed tests is being written.
@@ -40,7 +33,7 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// Runs a test program to its end, with one thread for its tests.
+    /// Runs a test program to its end.
     ///
     /// # Errors
     /// It does not start.
@@ -62,29 +55,14 @@ impl Ran {
         self.status.success() && self.heard.has_result && self.heard.failed.is_empty()
     }
 
-    /// Returns whether all tests passed, for people.
-    pub(super) fn verdict(&self) -> &'static str {
-        if self.passes() { "passed" } else { "FAILED" }
-    }
-
-    /// Returns whether the process ran to its end, and wrote the result of all tests.
-    pub(super) fn has_result(&self) -> bool {
-        self.heard.has_result
-    }
-
-    /// Returns the names of the tests to run again after a failure: those that failed, or the one during
-    /// which the process ended. None if that is not known.
-    pub(super) fn to_repeat(&self) -> Vec<String> {
-        if self.heard.failed.is_empty() && !self.heard.has_result {
-            return self.heard.current.iter().cloned().collect();
+    /// Returns how many tests passed and were left out, for people.
+    pub(super) fn verdict(&self) -> String {
+        let Listener { passed, ignored, .. } = self.heard;
+        match ignored {
+            _ if !self.passes() => "FAILED".to_owned(),
+            0 => format!("{passed} passed"),
+            _ => format!("{passed} passed, {ignored} ignored"),
         }
-        self.heard.failed.clone()
-    }
-
-    /// Returns the command line that repeats what failed of a piece.
-    pub(super) fn repeat(&self, piece: &Piece) -> String {
-        let failed = self.to_repeat();
-        piece.program.repeats(if failed.is_empty() { &piece.tests } else { &failed })
     }
 
     /// Returns everything that the process wrote, without the lines of tests that passed.
@@ -106,26 +84,22 @@ fn heard(stream: Option<impl Read>) -> Listener {
     let mut heard = Listener::default();
     let Some(stream) = stream else { return heard };
     let mut stream = BufReader::new(stream);
-    let (mut line, mut before) = (Vec::new(), Instant::now());
+    let mut line = Vec::new();
     while stream.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-        let now = Instant::now();
-        if heard.line(&line, now - before) {
-            before = now;
-        }
+        heard.line(&line);
         line.clear();
     }
     heard
 }
 
 impl Listener {
-    /// Takes the next line of output, which came so long after the last test ended. Returns whether a
-    /// test has ended.
-    fn line(&mut self, line: &[u8], taken: Duration) -> bool {
+    /// Takes the next line of output.
+    fn line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end_matches(['\n', '\r']);
         let ended = text.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "));
-        if let Some((test, verdict)) = ended {
-            return self.test(test, verdict, line, taken);
+        if ended.is_some_and(|(_, verdict)| verdict == "ok" || verdict.starts_with("ignored")) {
+            return;
         }
         self.written.extend_from_slice(line);
         if let Some(result) = text.strip_prefix("test result: ") {
@@ -138,27 +112,16 @@ impl Listener {
             _ if !text.is_empty() => self.in_list = false,
             _ => {}
         }
-        false
-    }
-
-    /// Notes how a test ended. Its line has no verdict if a process that it started wrote there.
-    fn test(&mut self, test: &str, verdict: &str, line: &[u8], taken: Duration) -> bool {
-        let test = test.strip_suffix(" - should panic").unwrap_or(test);
-        self.current = Some(test.to_owned());
-        if verdict == "ignored" || verdict.starts_with("ignored, ") {
-            self.ignored.push(test.to_owned());
-        } else if verdict != "ok" {
-            self.written.extend_from_slice(line);
-        }
-        self.times.insert(test.to_owned(), taken);
-        true
     }
 
     fn result(&mut self, result: &str) {
         self.has_result = true;
         let counts = result.split_once(". ").map_or("", |(_, counts)| counts);
-        let passed = counts.split("; ").find_map(|count| count.strip_suffix(" passed"));
-        self.passed = passed.and_then(|count| count.parse().ok()).unwrap_or(0);
+        let count = |of: &str| {
+            let found = counts.split("; ").find_map(|count| count.strip_suffix(of));
+            found.and_then(|count| count.parse().ok()).unwrap_or(0)
+        };
+        (self.passed, self.ignored) = (count(" passed"), count(" ignored"));
     }
 }
 
@@ -194,41 +157,29 @@ exit 101"#;
     fn a_failed_test_is_found_with_all_that_it_printed() {
         let ran = ran(FAILURE);
         assert!(!ran.passes());
-        assert_eq!(ran.to_repeat(), ["a::two"]);
-        assert_eq!((ran.heard.passed, &ran.heard.ignored[..]), (1, &["a::three".to_owned()][..]));
+        assert_eq!(
+            (&ran.heard.failed[..], ran.verdict()),
+            (&["a::two".to_owned()][..], "FAILED".into())
+        );
+        assert_eq!((ran.heard.passed, ran.heard.ignored), (1, 1));
         let written = String::from_utf8(ran.written()).unwrap();
         assert!(written.contains("---- a::two stdout ----\n    an indented line\n"), "{written}");
         assert!(!written.contains("a::one") && !written.contains("a::three"), "{written}");
-        let timed: Vec<&String> = ran.heard.times.keys().collect();
-        assert_eq!(timed, ["a::one", "a::three", "a::two"]);
     }
 
     #[test]
     fn tests_that_pass_leave_a_count() {
         let ran = ran("echo 'test x - should panic ... ok'; \
-             echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured'");
-        assert!(ran.passes() && ran.to_repeat().is_empty());
-        assert!(ran.heard.passed == 1 && ran.heard.ignored.is_empty());
-        assert!(ran.heard.times.contains_key("x"));
+             echo 'test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured'");
+        assert!(ran.passes() && ran.heard.failed.is_empty());
+        assert_eq!(ran.verdict(), "1 passed, 2 ignored");
     }
 
     #[test]
-    fn a_process_that_dies_names_the_test_that_ran() {
-        let ran = ran("echo 'test a ... ok'; printf 'test b ... '; echo dying >&2; kill -9 $$");
+    fn a_process_that_dies_has_not_passed() {
+        let ran = ran("echo 'test a ... ok'; echo dying >&2; kill -9 $$");
         assert!(!ran.passes());
-        assert_eq!(ran.to_repeat(), ["b"]);
-        assert_eq!(ran.written(), b"test b ... dying\n");
+        assert_eq!(ran.written(), b"dying\n");
         assert!(!self::ran("true").passes(), "without a result nothing has passed");
-    }
-
-    #[test]
-    fn each_test_took_the_time_since_the_one_before() {
-        let mut heard = Listener::default();
-        let second = Duration::from_secs(1);
-        assert!(!heard.line(b"running 2 tests\n", second));
-        assert!(heard.line(b"test a ... ok\n", second));
-        assert!(heard.line(b"test b ... FAILED\n", second * 2));
-        let expected = [("a".to_owned(), second), ("b".to_owned(), second * 2)];
-        assert_eq!(heard.times, expected.into());
     }
 }
