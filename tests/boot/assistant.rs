@@ -185,6 +185,7 @@ fn assert_failed(name: &str, error: &str) {
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn the_agent_repairs_the_project() {
     let [printed, result, model, project] = parts("success");
     insta::assert_snapshot!([printed, result].join("--\n"), @r#"
@@ -211,6 +212,7 @@ fn the_agent_repairs_the_project() {
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn the_recording_shows_what_happens() {
     let recording = include_str!("../../docs/assistant.svg");
     let lines: Vec<_> = parts("success")[0].lines().filter(|it| it.starts_with("step ")).collect();
@@ -224,16 +226,19 @@ fn the_recording_shows_what_happens() {
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn a_wrong_key_is_the_reason_of_a_failure() {
     assert_failed("wrong-key", "asking the model failed with the status 401: the key is not valid");
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
     assert_failed(
         "denied",
@@ -244,6 +249,7 @@ fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn a_model_that_dies_is_the_reason_of_a_failure() {
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
     boxlaunch: /tmp/killed/project is shown at /a3s/workspace, to write to
@@ -276,12 +282,14 @@ fn a_model_that_dies_is_the_reason_of_a_failure() {
 }
 
 #[test]
+#[ignore = "boots beyond the promises"]
 fn a_full_disk_is_the_reason_of_a_failure() {
     assert_failed("full", "slug.js cannot be written: No space left on device");
 }
 
 /// Only the line of the Boxfile is different that names the agent's image.
 #[test]
+#[ignore = "boots beyond the promises"]
 fn the_agent_of_somebody_else_gets_the_same_task() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
     boxlaunch: /tmp/stranger/project is shown at /a3s/workspace, to write to

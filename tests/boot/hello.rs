@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
+use testkit::hello::BUDGET_MS;
 use testkit::promises::{
     CAPABILITIES, HELLO_INIT, HELLO_JAIL, HELLO_KERNEL, HELLO_OVER_FLOOR, HELLO_READY, HELLO_START,
-    HELLO_TOTAL, HELLO_VMM, STOPPED_AFTER,
+    HELLO_VMM, STOPPED_AFTER,
 };
 
 use crate::scenario::{Scenario, Step, assert_ready, bake, blob, hello_checkout, manifest, tools};
@@ -43,7 +44,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let boxfile = hello_checkout(dir.path());
-    let budget = format!("{}ms", HELLO_TOTAL.number);
+    let budget = format!("{BUDGET_MS}ms");
     let write_with = |name: &str, text: &str, init: &Path| {
         fs::write(dir.path().join(name), text).unwrap();
         let bundle = dir.path().join(format!("{name}.box"));
@@ -223,6 +224,7 @@ fn a_swapped_null_device_does_no_harm() {
 }
 
 #[test]
+#[ignore = "measures the lean kernel"]
 fn the_start_is_near_the_floor() {
     let floor = step("floor").json()["ready_ms"].as_f64().unwrap();
     let phases = &report("inside", 0)["phases_ms"];
@@ -235,6 +237,7 @@ fn the_start_is_near_the_floor() {
 }
 
 #[test]
+#[ignore = "measures the lean kernel"]
 fn the_phases_keep_what_is_promised() {
     let phases = &report("inside", 0)["phases_ms"];
     let promised = [
@@ -269,19 +272,19 @@ fn the_first_start_of_a_box_is_within_its_budget_and_reports_the_hashing() {
     let verify = report["verify_ms"].as_f64().unwrap();
     let vmm = report["phases_ms"]["vmm"].as_f64().unwrap();
     assert!(verify > 0.0 && vmm < verify, "the hashing is no part of a phase: {report}");
-    assert_eq!(report["budget"]["total"].as_f64(), Some(HELLO_TOTAL.number));
+    assert_eq!(report["budget"]["total"].as_f64(), Some(f64::from(BUDGET_MS)));
     let total = report["phases_ms"]["total"].as_f64().unwrap();
     println!("ready after {total:.1} ms, the first time");
-    HELLO_TOTAL.check(total);
+    assert!(total <= f64::from(BUDGET_MS), "{report}");
 }
 
 #[test]
 fn an_agent_that_never_gets_ready_is_stopped_when_the_budget_is_used_up() {
     let report = report("never", 4);
     let total = report["phases_ms"]["total"].as_f64().unwrap();
-    assert!(total >= HELLO_TOTAL.number, "{report}");
-    println!("stopped {:.1} ms after the budget's total", total - HELLO_TOTAL.number);
-    STOPPED_AFTER.check(total - HELLO_TOTAL.number);
+    assert!(total >= f64::from(BUDGET_MS), "{report}");
+    println!("stopped {:.1} ms after the budget's total", total - f64::from(BUDGET_MS));
+    STOPPED_AFTER.check(total - f64::from(BUDGET_MS));
     assert_eq!(report["phases_ms"]["ready"], Value::Null);
     assert_eq!(report["errors"][0]["code"], "over-budget");
     let message = report["errors"][0]["message"].as_str().unwrap();

@@ -7,8 +7,7 @@ use std::sync::{Condvar, LazyLock, Mutex};
 use std::thread;
 
 use serde_json::Value;
-use testkit::lean_kernel;
-use testkit::prerequisites::{host_kernel, with_busybox};
+use testkit::prerequisites::{guest_kernel, host_kernel, with_busybox};
 use testkit::{Artefacts, VirtualHost, Workspace};
 
 /// The seconds of virtual time for a command that does far more than start a box.
@@ -18,7 +17,7 @@ pub(crate) const UNHURRIED: u32 = 200;
 pub(crate) struct Tools {
     pub(crate) workspace: Workspace,
     pub(crate) programs: Artefacts,
-    /// The lean kernel.
+    /// The lean kernel if it was compiled, as `cargo xtask test --all` does, else libkrunfw's.
     pub(crate) kernel: PathBuf,
     pub(crate) host: VirtualHost,
 }
@@ -28,11 +27,7 @@ pub(crate) fn tools() -> &'static Tools {
         let workspace = Workspace::find();
         let programs = Artefacts::build(&workspace).unwrap();
         let say = &mut |line: &str| println!("{line}");
-        let kernel = if std::env::var_os("KRUNFW").is_some() {
-            testkit::prerequisites::kernel_bundle(&workspace, None, say).unwrap()
-        } else {
-            lean_kernel::build(&workspace, say).unwrap().elf()
-        };
+        let kernel = guest_kernel(&workspace, say).unwrap();
         let host = VirtualHost::new(&host_kernel(&workspace, say).unwrap(), &programs.boxlaunch);
         let host = with_busybox(host, &workspace).unwrap();
         Tools { workspace, programs, kernel, host }
@@ -45,7 +40,7 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
     bake_with(&tools().kernel, boxfile, init, output);
 }
 
-/// Like [`bake`], with another kernel than the lean one.
+/// Like [`bake`], with another kernel.
 pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Path) {
     let mut build = tools().programs.box_build(init, kernel);
     let built = build

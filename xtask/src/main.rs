@@ -29,7 +29,7 @@ enum Task {
     BoxInit,
     /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
     Docs,
-    /// Run every check: formatting, lints, documentation, tests. With --quick, those that are fast.
+    /// Run every test that needs no boot, and the boots of the promises. With --all, every check.
     Test(test::Options),
     /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories.
     Dependencies,

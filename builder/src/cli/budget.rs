@@ -59,8 +59,7 @@ pub(crate) struct Args {
     file: Option<PathBuf>,
     #[command(flatten)]
     checkout: CheckoutOption,
-    /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64, or the kernel of
-    /// `cargo xtask kernel --host`
+    /// Take the virtual host's kernel from this file: a Debian package linux-image-*-cloud-amd64
     #[arg(long, value_name = "FILE")]
     host_kernel: Option<PathBuf>,
     /// Never touch a network: the virtual host's kernel must be there already

@@ -26,14 +26,20 @@ pub fn for_demo(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
     let own = std::env::var_os(KERNEL_VARIABLE).filter(|value| !value.is_empty());
     let named = own.as_deref().and_then(OsStr::to_str).and_then(KernelName::of);
     match (own, named) {
-        (None, _) => {
-            let lean = lean_kernel::find(workspace)?.map(|lean| lean.elf());
-            lean.map_or_else(|| kernel_bundle(workspace, None, say), Ok)
-        }
+        (None, _) => guest_kernel(workspace, say),
         (_, Some(KernelName::Lean)) => Ok(lean_kernel::build(workspace, say)?.elf()),
         (_, Some(KernelName::Krunfw)) => kernel_bundle(workspace, None, say),
         (Some(own), None) => kernel_bundle(workspace, Some(Path::new(&own)), say),
     }
+}
+
+/// Returns the lean kernel if it was compiled, or else libkrunfw, after it was fetched if it was missing.
+///
+/// # Errors
+/// It cannot be had.
+pub fn guest_kernel(workspace: &Workspace, say: Say<'_>) -> Result<PathBuf> {
+    let lean = lean_kernel::find(workspace)?.map(|lean| lean.elf());
+    lean.map_or_else(|| kernel_bundle(workspace, None, say), Ok)
 }
 
 /// Makes sure of what the virtual host needs, and returns its kernel.

@@ -21,7 +21,7 @@ pub use apt::{Package, packages};
 pub use bundle::{kernel_bundle, microsandbox, pip};
 pub use docker_registry::docker_registry;
 pub(crate) use download::download;
-pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host};
+pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host, guest_kernel};
 pub use host_kernel::{host_kernel, with_busybox, with_program};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};

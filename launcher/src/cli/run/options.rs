@@ -145,7 +145,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(in crate::cli) emulated: bool,
     /// Take the emulated machine's kernel from this file, and keep it for later runs: a Debian package
-    /// linux-image-*-cloud-amd64, or the kernel of `cargo xtask kernel --host`.
+    /// linux-image-*-cloud-amd64.
     #[arg(long, value_name = "FILE", requires = "emulated")]
     pub(in crate::cli) host_kernel: Option<PathBuf>,
     /// Be the run within the emulated machine, whose sockets lead nowhere.
