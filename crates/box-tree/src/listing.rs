@@ -31,7 +31,7 @@ use box_image::text::shown;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};
-use crate::{Inode, InodeId, Tree, entries, is_name};
+use crate::{Inode, InodeId, Tree, entries, is_name, path};
 use bounds::Totals;
 pub use bounds::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX, check_paths};
 pub use find::{FindError, Found};
@@ -150,7 +150,7 @@ impl Listing {
         for (path, id) in entries(&self.tree) {
             out.0.clear();
             totals.path(&path)?;
-            let shared = before.iter().zip(&path).take_while(|(a, b)| a == b).count();
+            let shared = path::shared(&before, &path);
             out.length(shared);
             out.bytes(&path[shared..]);
             let inode = self.tree.inode(id);
@@ -314,7 +314,7 @@ impl Builder {
             self.open.push((0, Tree::ROOT));
             return Ok(());
         }
-        let slash = self.path.iter().rposition(|byte| *byte == b'/');
+        let slash = memchr::memrchr(b'/', &self.path);
         let slash = slash.ok_or(ListingError::new("a path is not absolute"))?;
         self.open.retain(|(length, _)| *length <= slash);
         let parent = self.open.last().copied().filter(|(length, _)| *length == slash);

@@ -1,14 +1,63 @@
 //! Paths of the guest: names with slashes between them. They are bytes, and never paths of the
 //! host.
 
+use memchr::{memchr, memrchr};
+
 /// Returns the names of a path. Empty ones and `.` mean nothing; `..` is the caller's to decide.
 pub fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
-    path.split(|byte| *byte == b'/').filter(|name| !matches!(name, [] | [b'.']))
+    Names(Some(path))
+}
+
+/// The names of a path that are still to come, with the slashes between them; `None` once there are no more.
+struct Names<'a>(Option<&'a [u8]>);
+
+impl<'a> Iterator for Names<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            let path = self.0?;
+            let slash = memchr(b'/', path);
+            self.0 = slash.map(|slash| &path[slash + 1..]);
+            let name = &path[..slash.unwrap_or(path.len())];
+            if means_something(name) {
+                return Some(name);
+            }
+        }
+    }
+}
+
+impl DoubleEndedIterator for Names<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        loop {
+            let path = self.0?;
+            let slash = memrchr(b'/', path);
+            self.0 = slash.map(|slash| &path[..slash]);
+            let name = &path[slash.map_or(0, |slash| slash + 1)..];
+            if means_something(name) {
+                return Some(name);
+            }
+        }
+    }
+}
+
+fn means_something(name: &[u8]) -> bool {
+    !matches!(name, [] | [b'.'])
 }
 
 /// Returns a path in its one absolute form: a slash before each name. The root is empty.
 pub fn normalize(path: &[u8]) -> Vec<u8> {
-    names(path).flat_map(|name| [b"/".as_slice(), name]).flatten().copied().collect()
+    let mut absolute = Vec::with_capacity(path.len() + 1);
+    for name in names(path) {
+        absolute.push(b'/');
+        absolute.extend_from_slice(name);
+    }
+    absolute
+}
+
+/// Returns how many bytes two paths share at their start.
+pub(crate) fn shared(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 /// Returns a path as text, with U+FFFD for what is not UTF-8.
@@ -19,7 +68,7 @@ pub fn lossy(path: &[u8]) -> String {
 /// Splits a path without a slash at its end into the path of its directory, also without one, and
 /// its name.
 pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
+    match memrchr(b'/', path) {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
         None => (&[], path),
     }
@@ -42,6 +91,20 @@ mod tests {
         }
         assert_eq!(normalize(b"/"), b"");
         assert_eq!(normalize(b"a/../b"), b"/a/../b", "a link could be in the way");
+    }
+
+    #[test]
+    fn names_come_from_both_ends() {
+        for path in ["", "/", "a", "/a/b", "a//./b/", "./../.a/.", "/a/b/c/d"] {
+            let forwards: Vec<_> = names(path.as_bytes()).collect();
+            let mut backwards: Vec<_> = names(path.as_bytes()).rev().collect();
+            backwards.reverse();
+            assert_eq!(forwards, backwards, "{path}");
+        }
+        let mut names = names(b"/a/b/c");
+        let [first, last] = [names.next(), names.next_back()];
+        assert_eq!((first, last), (Some(b"a".as_slice()), Some(b"c".as_slice())));
+        assert_eq!((names.next(), names.next_back()), (Some(b"b".as_slice()), None));
     }
 
     #[test]

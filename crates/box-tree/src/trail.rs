@@ -1,6 +1,6 @@
 //! Following many paths, one after the other.
 
-use crate::path::names;
+use crate::path::{names, shared};
 
 /// Follows paths that come in the canonical order, or nearly so, to places of type `P`: what a path shares with the one
 /// before it is not followed again.
@@ -23,7 +23,7 @@ impl<P: Copy> Trail<P> {
 
     /// Follows a normalized absolute path, and returns its place. `enter` returns that of a name in a directory.
     pub fn follow(&mut self, path: &[u8], mut enter: impl FnMut(P, &[u8]) -> P) -> P {
-        let shared = self.last.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let shared = shared(&self.last, path);
         let is_on_path = |length: usize| matches!(path.get(length), None | Some(b'/'));
         self.open.retain(|(length, _)| *length <= shared && is_on_path(*length));
         let (mut length, mut place) = self.open.last().copied().unwrap_or((0, self.root));

@@ -4,7 +4,7 @@
 //! same bounds hold for whoever writes a listing, and a box that nobody could read is not built.
 
 use super::ListingError;
-use crate::{Inode, Names, Tree, memory};
+use crate::{Inode, Names, Tree, memory, path};
 
 /// Bytes of all paths, link targets and extended attributes of the layers of a build, each as often as
 /// it is applied, with some overhead for each entry. Real images have a tenth of it.
@@ -89,12 +89,12 @@ impl Totals {
     /// [`ListingError`].
     pub(super) fn path(&mut self, path: &[u8]) -> Result<(), ListingError> {
         self.paths += path.len();
-        let names = path.iter().filter(|byte| **byte == b'/').count();
+        let names = memchr::memchr_iter(b'/', path).count();
         check_path(path.len())?;
         check(names <= DEPTH_MAX, "a path has more than 264 names")?;
         let fits = self.paths <= PATHS_MAX;
         check_at(path, fits, "its paths have more than 256 MiB together")?;
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let (_, name) = path::split(path);
         self.add_memory(path, name.len())
     }
 
