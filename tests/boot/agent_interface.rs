@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
-use testkit::debian::GrpcImage;
+use testbed::debian::GrpcImage;
 
 use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};
@@ -70,7 +70,7 @@ static STEPS: LazyLock<Ran> = LazyLock::new(|| {
     let GrpcImage(python) = GrpcImage::make(&tools.workspace, say).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let images = dir.path().join("images");
-    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     fs::write(dir.path().join("answer"), ANSWER).unwrap();
     fs::write(dir.path().join("health"), "{\"healthy\":true}").unwrap();
     fs::copy(&tools.programs.example_agent, dir.path().join("echo")).unwrap();

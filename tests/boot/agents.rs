@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use testkit::debian::DebianImages;
-use testkit::prerequisites::{Package, packages, with_program};
+use testbed::debian::DebianImages;
+use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 

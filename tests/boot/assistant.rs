@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::assistant::link_images;
-use testkit::debian::DebianImages;
+use testbed::assistant::link_images;
+use testbed::debian::DebianImages;
+use testbed::{VirtualHost, program};
 use testkit::images::{Compression, Config, Image, Layer, pack};
-use testkit::{VirtualHost, program};
 
 use crate::page::{self, assert_page};
 use crate::scenario::{Scenario, Step, bake, tools};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use testkit::hello::BUDGET_MS;
-use testkit::promises::START_SPREAD;
+use testbed::hello::BUDGET_MS;
+use testbed::promises::START_SPREAD;
 
 use crate::scenario::{bake, hello_checkout, tools};
 use crate::schema::assert_fits;

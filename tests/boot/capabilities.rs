@@ -29,7 +29,7 @@ fn start() -> BTreeMap<String, Step> {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("capable.box"));
-    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
     fs::write(&boxfile, BOXFILE).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     let command = |arguments: &str| format!("boxlaunch run {arguments} /capable -- sh -c '{TRY}'");

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::debian::WorkloadImage;
+use testbed::debian::WorkloadImage;
 
 use crate::scenario::{Scenario, Step, bake, tools};
 

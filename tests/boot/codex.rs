@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use box_digest::Digest;
-use testkit::program;
+use testbed::program;
 
 use crate::assistant::{self, ASKED, REPAIRED, WORK};
 use crate::page;

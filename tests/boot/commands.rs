@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::prerequisites::{Package, packages, with_program};
+use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use testkit::prerequisites::{Package, packages, with_program};
+use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 
@@ -116,8 +116,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
-    let curl = testkit::program::find("curl").unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
+    let curl = testbed::program::find("curl").unwrap();
     let mut host = with_program(tools.host.clone(), &curl, "/bin/curl").unwrap();
     for (name, boxfile) in [("alone", ALONE), ("shared", SHARED), ("unchecked", UNCHECKED)] {
         fs::write(path(name), boxfile).unwrap();

@@ -37,7 +37,7 @@ impl Home {
         for program in [&tools.programs.boxlaunch, &tools.programs.boxbuild] {
             fs::copy(program, home.path("").join(program.file_name().unwrap())).unwrap();
         }
-        testkit::hello::write_images(&tools.programs.hello_agent, &home.path("images")).unwrap();
+        testbed::hello::write_images(&tools.programs.hello_agent, &home.path("images")).unwrap();
         let boxfile = tools.workspace.path("examples/hello/Boxfile");
         let text = fs::read_to_string(boxfile).unwrap();
         let text = text.replace("skill \"greet\" path=\"skills/greet\"", "");
@@ -46,7 +46,7 @@ impl Home {
         for directory in ["dev", "programs", ".cache/boxbuild"] {
             fs::create_dir_all(home.path(directory)).unwrap();
         }
-        let qemu = testkit::program::find("qemu-system-x86_64").unwrap();
+        let qemu = testbed::program::find("qemu-system-x86_64").unwrap();
         symlink(qemu, home.path("programs/qemu-system-x86_64")).unwrap();
         copy_tree(&tools.workspace.target("vmhost"), &home.path(".cache/boxbuild/virtual-host"));
         home

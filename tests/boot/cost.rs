@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::LazyLock;
 
-use testkit::promises::{FURTHER_CPU, IDLE_MEMORY, RUN_END};
+use testbed::promises::{FURTHER_CPU, IDLE_MEMORY, RUN_END};
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use box_image::manifest::ROOTFS_TYPE;
-use testkit::debian::DebianImages;
-use testkit::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE};
+use testbed::debian::DebianImages;
+use testbed::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE};
 
 use crate::scenario::{Scenario, assert_ready, bake, manifest, tools};
 

@@ -38,7 +38,7 @@ pub(crate) fn build_from(boxfile: &str, directory: &Path, init: &Path, bundle: &
 
 /// Adds a blob to a box.
 fn put(bundle: &Path, media_type: &str, bytes: &[u8]) -> Descriptor {
-    let digest = testkit::digest::of_bytes(bytes);
+    let digest = box_digest::Digest::of(bytes);
     let descriptor = Descriptor::new(media_type, digest, bytes.len() as u64);
     fs::write(blob(bundle, &descriptor), bytes).unwrap();
     descriptor

@@ -37,7 +37,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
     fs::write(path("conf.yaml"), "colour: red\n").unwrap();
     fs::create_dir(path("tools")).unwrap();
     fs::write(path("tools/say.sh"), "#!/bin/sh\necho said\n").unwrap();

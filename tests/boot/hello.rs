@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use box_image::manifest::KERNEL_TYPE;
 use serde_json::Value;
-use testkit::hello::BUDGET_MS;
-use testkit::promises::{
+use testbed::hello::BUDGET_MS;
+use testbed::promises::{
     CAPABILITIES, HELLO_INIT, HELLO_JAIL, HELLO_KERNEL, HELLO_OVER_FLOOR, HELLO_READY, HELLO_START,
     HELLO_VMM, STOPPED_AFTER,
 };

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use testkit::prerequisites::kernel_bundle;
-use testkit::promises::{HELLO_JAIL, KRUNFW_START};
+use testbed::prerequisites::kernel_bundle;
+use testbed::promises::{HELLO_JAIL, KRUNFW_START};
 
 use crate::scenario::{Scenario, assert_ready, bake_with, hello_checkout, tools};
 

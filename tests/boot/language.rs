@@ -36,7 +36,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &path("images")).unwrap();
     fs::create_dir(path("bin")).unwrap();
     fs::copy(&tools.programs.hello_agent, path("bin/agent")).unwrap();
     fs::write(path("first.env"), "FIRST=1\nSECOND=1\nOVER=1\n").unwrap();

@@ -51,7 +51,7 @@ static RAN: LazyLock<Ran> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     fs::write(at("all.sh"), AGENT).unwrap();
     fs::write(at("agent.sh"), blocks(PAGE, "sh").join("\n") + "\n").unwrap();
     let page = blocks(PAGE, "kdl").join("\n") + "\nvm cpus=1 memory=\"384MiB\"\n";

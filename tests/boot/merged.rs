@@ -41,7 +41,7 @@ fn both_components_see_both_images_and_their_own_changes_alone() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let images = dir.path().join("images");
-    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     fs::write(dir.path().join("Boxfile"), BOXFILE).unwrap();
     let bundle = dir.path().join("merged.box");
     bake(&dir.path().join("Boxfile"), &tools.programs.box_init, &bundle);

@@ -9,7 +9,7 @@ use box_image::manifest::ROOTFS_TYPE;
 use box_image::plan::PLAN_PATH;
 use erofs_writer::{Meta, Node};
 use serde_json::{Value, json};
-use testkit::program;
+use testbed::program;
 use testkit::test_box::BoxFiles;
 
 use crate::erofs::model::Model;

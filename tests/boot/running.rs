@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::deaf::{self, TIMED};
-use testkit::prerequisites::{Package, packages, with_program};
-use testkit::promises::ENTER;
+use testbed::deaf::{self, TIMED};
+use testbed::prerequisites::{Package, packages, with_program};
+use testbed::promises::ENTER;
 
 use crate::page::{assert_shown, commands};
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};

@@ -7,8 +7,8 @@ use std::sync::{Condvar, LazyLock, Mutex};
 use std::thread;
 
 use serde_json::Value;
-use testkit::prerequisites::{guest_kernel, host_kernel, with_busybox};
-use testkit::{Artefacts, VirtualHost, Workspace};
+use testbed::prerequisites::{guest_kernel, host_kernel, with_busybox};
+use testbed::{Artefacts, VirtualHost, Workspace};
 
 /// The seconds of virtual time for a command that does far more than start a box.
 pub(crate) const UNHURRIED: u32 = 200;
@@ -93,7 +93,7 @@ su me -c 'sh /tmp/user.sh'"
 /// Puts the images and the skill of the example box into a directory, and returns its Boxfile's text.
 pub(crate) fn hello_checkout(directory: &Path) -> String {
     let example = tools().workspace.path("examples/hello");
-    testkit::hello::write_images(&tools().programs.hello_agent, &directory.join("images")).unwrap();
+    testbed::hello::write_images(&tools().programs.hello_agent, &directory.join("images")).unwrap();
     let skill = directory.join("skills/greet");
     fs::create_dir_all(skill.join("tools")).unwrap();
     for file in ["SKILL.md", "tools/greet.sh"] {

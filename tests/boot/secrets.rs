@@ -75,7 +75,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("secretive.box"));
-    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
     fs::create_dir(dir.path().join("tree")).unwrap();
     fs::write(&boxfile, BOXFILE.to_owned() + &blocks(PAGE, "kdl").join("\n")).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);

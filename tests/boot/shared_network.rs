@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use testkit::prerequisites::{Package, packages, with_program};
+use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 
@@ -55,7 +55,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("net.box"));
-    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
     // To ping is root's.
     fs::copy(&tools.programs.raw_question, dir.path().join("raw")).unwrap();
     let of_root = "capabilities add=\"NET_RAW\"\n    file \"raw\" to=\"/raw\" mode=\"0755\"";

@@ -69,7 +69,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    testkit::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &at("images")).unwrap();
     fs::write(at("do.sh"), AGENT).unwrap();
     fs::write(at("agent.sh"), blocks(PAGE, "sh").join("\n") + "\n").unwrap();
     let of_shell = sleeping("do").replace("\"/bin/sleep\" \"1000\"", "\"/do.sh\"");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::prerequisites::{Package, packages, with_program};
+use testbed::prerequisites::{Package, packages, with_program};
 
 use crate::page::{Shown, assert_shown, blocks, commands};
 use crate::scenario::{Scenario, tools};
@@ -41,7 +41,7 @@ impl Reader {
         for program in [&programs.boxbuild, &programs.boxlaunch, &programs.box_init] {
             fs::copy(program, path("bin").join(program.file_name().unwrap())).unwrap();
         }
-        testkit::hello::write_images(&programs.hello_agent, &path("images")).unwrap();
+        testbed::hello::write_images(&programs.hello_agent, &path("images")).unwrap();
         Self { directory: home.path().to_owned(), home }
     }
 
@@ -101,7 +101,7 @@ fn script(start: &Start) -> String {
 
 /// Runs what starts boxes, each in a directory with the box of its time.
 fn boot(starts: &[Start], home: &Path) {
-    let curl = testkit::program::find("curl").unwrap();
+    let curl = testbed::program::find("curl").unwrap();
     let host = tools().host.clone().memory(2048);
     let mut host = with_program(host, &curl, "/bin/curl").unwrap();
     let mut scenario = Scenario::default();

@@ -46,7 +46,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("worker.box"));
-    testkit::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &dir.path().join("images")).unwrap();
     fs::write(&boxfile, sleeping("worker") + SCRATCH).unwrap();
     bake(&boxfile, &tools.programs.box_init, &bundle);
     Scenario::default()

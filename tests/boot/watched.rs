@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use testkit::hello::TAG;
+use testbed::hello::TAG;
+use testbed::prerequisites::{Package, packages, with_program};
+use testbed::program;
 use testkit::images::{Compression, Config, Image, Layer};
-use testkit::prerequisites::{Package, packages, with_program};
-use testkit::program;
 
 use crate::scenario::{Scenario, Step, bake, hello_checkout, tools};
 use crate::schema::assert_fits;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::debian::{DebianImages, WorkloadImage};
+use testbed::debian::{DebianImages, WorkloadImage};
 
 use crate::scenario::{Scenario, Step, bake, tools};
 

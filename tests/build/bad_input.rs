@@ -290,7 +290,7 @@ fn a_configuration_of_registries_that_cannot_be_read() {
 #[test]
 fn a_static_program_that_is_not_box_init_is_refused_as_the_init() {
     let checkout = Checkout::new();
-    let busybox = testkit::program::find("busybox").unwrap();
+    let busybox = testbed::program::find("busybox").unwrap();
     let args = ["build", "--json", "--init", busybox.to_str().unwrap(), "--output", "busy.box"];
     let ran = checkout.run(&args);
     let error = &ran.json()["errors"][0];

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
+use testbed::prerequisites::kernel_bundle;
+use testbed::{Artefacts, Workspace};
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
-use testkit::prerequisites::kernel_bundle;
-use testkit::{Artefacts, Workspace, small_kernel};
+use testkit::small_kernel;
 
 /// The programs and the kernel that every build needs. The kernel is a small one: see [`krunfw`].
 pub(crate) struct Tools {
@@ -22,7 +23,7 @@ pub(crate) fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let artefacts = Artefacts::build(&workspace).unwrap();
-        let kernel = small_kernel::file(&workspace).unwrap();
+        let kernel = small_kernel::file(&workspace.target("")).unwrap();
         let Artefacts { boxbuild, box_init: init, hello_agent, .. } = artefacts;
         Tools { boxbuild, init, kernel, hello_agent }
     });

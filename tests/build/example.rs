@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::Workspace;
+use testbed::Workspace;
 
 use crate::checkout::{Checkout, files, tools};
 
@@ -17,7 +17,7 @@ fn the_example_of_every_declaration_builds() {
         checkout.write(&format!("{skill}/{}", path.display()), bytes);
     }
     let images = checkout.path("examples/hello/images");
-    testkit::hello::write_images(&tools().hello_agent, &images).unwrap();
+    testbed::hello::write_images(&tools().hello_agent, &images).unwrap();
     checkout.result(&["check", "--file", "Boxfile.example"]);
     checkout.result(&["fmt", "--check", "Boxfile.example"]);
     let built = checkout.built(&["--file", "Boxfile.example"]);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use testkit::prerequisites::{Package, packages};
+use testbed::prerequisites::{Package, packages};
 
 use crate::checkout::{Checkout, files};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::promises::{BOX_INIT_SIZE, BOX_OVERHEAD, BOXLAUNCH_SIZE};
-use testkit::{Artefacts, Profile, Workspace};
+use testbed::promises::{BOX_INIT_SIZE, BOX_OVERHEAD, BOXLAUNCH_SIZE};
+use testbed::{Artefacts, Profile, Workspace};
 
 use crate::checkout::{Checkout, files, tools};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use testkit::prerequisites::{Package, packages};
+use testbed::prerequisites::{Package, packages};
 
 use crate::checkout::Checkout;
 

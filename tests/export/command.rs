@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use testkit::{Artefacts, Workspace};
+use testbed::{Artefacts, Workspace};
 
 /// Builds `boxbuild` once, and returns where it lies.
 fn boxbuild() -> &'static Path {

@@ -4,8 +4,8 @@ use std::fs;
 
 use box_image::ComponentName;
 use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
+use testbed::promises::EXPORT_MEMORY;
 use testkit::images::{Config, Image, Layer};
-use testkit::promises::EXPORT_MEMORY;
 
 use crate::command::{said, shell};
 use crate::made::Made;
@@ -31,7 +31,7 @@ fn whole(specimen: &Specimen) {
 }
 
 fn digest(bytes: &[u8]) -> box_digest::Digest {
-    testkit::digest::of_bytes(bytes)
+    box_digest::Digest::of(bytes)
 }
 
 /// Exports a component's root in every form that has it, and reads all of them back.

@@ -11,8 +11,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use box_image::ComponentName;
 use box_inspect::export::{OciImage, file};
 use serde_json::{Value, json};
-use testkit::prerequisites::{Package, packages};
-use testkit::program::run;
+use testbed::prerequisites::{Package, packages};
+use testbed::program::run;
 
 use crate::made::Made;
 use crate::readers::{assert_same, of_directory, of_tar};

@@ -28,7 +28,7 @@ fn applied(index: &LayerIndex) -> Tree {
 
 /// Reads an archive as a layer.
 pub(crate) fn of_tar(archive: &[u8]) -> Tree {
-    let digest = testkit::digest::of_bytes(archive);
+    let digest = box_digest::Digest::of(archive);
     let (size, compression) = (archive.len() as u64, Compression::None);
     of_layer(&LayerSource { digest, size, compression, diff_id: digest }, archive)
 }

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use oci_layer::Limits;
 use serde_json::{Value, json};
-use testkit::promises::HOSTILE_MEMORY;
+use testbed::promises::HOSTILE_MEMORY;
 
 use crate::layout::{GZIP, INDEX, Layout, MANIFEST, ZSTD};
 use crate::outcome::Outcome;

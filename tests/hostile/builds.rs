@@ -12,8 +12,9 @@ use box_digest::{Digest, Hasher, Sha256};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
-use testkit::promises::{HOSTILE_BUILD_DISK, HOSTILE_BUILD_MEMORY};
-use testkit::{Artefacts, Workspace, small_kernel};
+use testbed::promises::{HOSTILE_BUILD_DISK, HOSTILE_BUILD_MEMORY};
+use testbed::{Artefacts, Workspace};
+use testkit::small_kernel;
 
 use crate::bombs::header;
 use crate::layout::{GZIP, Layout, ZSTD};
@@ -49,7 +50,7 @@ pub(crate) fn build_in(name: &str, work: &Path) -> (u64, Built) {
     let tools = Artefacts::build(&Workspace::find()).unwrap();
     let mut command = Command::new(&tools.boxbuild);
     command.args(["build", "--jobs", "16", "--store", "store", "--init"]).arg(&tools.box_init);
-    command.arg("--kernel").arg(small_kernel::file(&Workspace::find()).unwrap());
+    command.arg("--kernel").arg(small_kernel::file(&Workspace::find().target("")).unwrap());
     let (peak, built) = run(&mut command, work);
     println!("{name}: {peak} KiB, {} bytes in the store: {:.1000}", built.stored, built.said);
     HOSTILE_BUILD_MEMORY.check(peak as f64 / 1024.0);

@@ -6,9 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
+use testbed::program;
+use testbed::promises::{HOSTILE_CASES, HOSTILE_MEMORY};
 use testkit::hostile::{Expected, MARKER, corpus};
-use testkit::program;
-use testkit::promises::{HOSTILE_CASES, HOSTILE_MEMORY};
 
 use crate::layout::Layout;
 use crate::outcome::Outcome;

@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::process::Command;
 
-use testkit::promises::HOSTILE_MEMORY;
-use testkit::{Artefacts, Workspace};
+use testbed::promises::HOSTILE_MEMORY;
+use testbed::{Artefacts, Workspace};
 
 use crate::bombs::header;
 use crate::builds::{

@@ -5,9 +5,9 @@ use std::io;
 use box_digest::Blake3Digest;
 use box_tree::Leaf;
 use oci_layer::{Action, LayerIndex, Limits, read_plain};
+use testbed::prerequisites::{Package, packages};
+use testbed::promises::RANDOM_ARCHIVES;
 use testkit::hostile::{Random, corpus, mutate};
-use testkit::prerequisites::{Package, packages};
-use testkit::promises::RANDOM_ARCHIVES;
 
 use crate::readers::{Listing, Seen, bsd, gnu, go, python, tar_crate};
 

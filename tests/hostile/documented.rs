@@ -9,7 +9,7 @@ use box_tree::memory::LAYERS_MAX;
 use boxfile_spec::{MOST_ADDED, MOST_DECLARED, MOST_KEPT, dotenv, skill_md};
 use oci_layer::{ENTRIES_MAX, Limits, SMALL_UNPACKED_BYTES, UNPACKED_GROWTH};
 use oci_registry::MANIFEST_LIMIT;
-use testkit::Workspace;
+use testbed::Workspace;
 
 /// Writes a number with a comma before every three digits.
 fn grouped(number: usize) -> String {

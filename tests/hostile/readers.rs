@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use serde::Deserialize;
-use testkit::{Workspace, program};
+use testbed::{Workspace, program};
 
 /// An entry as a reader sees it.
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::program;
+use testbed::program;
 
 use crate::outcome::Report;
 

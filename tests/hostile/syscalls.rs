@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use testkit::prerequisites::{Package, packages};
+use testbed::prerequisites::{Package, packages};
 
 /// Returns a command that runs `program` and writes each system call that names a file to `log`.
 pub(crate) fn watched(program: &str, log: &Path) -> Command {

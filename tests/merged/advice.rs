@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::Value;
-use testkit::Workspace;
-use testkit::debian::RealImages;
+use testbed::Workspace;
+use testbed::debian::RealImages;
 use testkit::images::Layer;
 
 use crate::scene::Scene;

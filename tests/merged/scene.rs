@@ -6,8 +6,9 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use serde_json::Value;
+use testbed::{Artefacts, Workspace};
 use testkit::images::{Compression, Config, Image, Layer};
-use testkit::{Artefacts, Workspace, small_kernel};
+use testkit::small_kernel;
 
 struct Tools {
     boxbuild: PathBuf,
@@ -19,7 +20,7 @@ fn tools() -> &'static Tools {
     static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let workspace = Workspace::find();
         let Artefacts { boxbuild, box_init: init, .. } = Artefacts::build(&workspace).unwrap();
-        let kernel = small_kernel::file(&workspace).unwrap();
+        let kernel = small_kernel::file(&workspace.target("")).unwrap();
         Tools { boxbuild, init, kernel }
     });
     &TOOLS

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use testkit::Workspace;
-use testkit::debian::RealImages;
-use testkit::promises::REAL_IMAGES;
+use testbed::Workspace;
+use testbed::debian::RealImages;
+use testbed::promises::REAL_IMAGES;
 
 use crate::compare::differences;
 use crate::listing::{Kind, Listing};

@@ -11,8 +11,8 @@ use std::sync::Once;
 
 use box_digest::Blake3Digest;
 use rustix::fs::{lgetxattr, llistxattr, major, minor};
-use testkit::prerequisites::{Package, packages};
-use testkit::program;
+use testbed::prerequisites::{Package, packages};
+use testbed::program;
 
 use crate::listing::{Entry, Kind, Listing, with_first_names};
 

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use testbed::prerequisites::{Package, packages};
+use testbed::program;
 use testkit::images::{Compression, Config, Entry, Image, Kind, Layer, LayerTar};
-use testkit::prerequisites::{Package, packages};
-use testkit::program;
 
 use crate::compare::differences;
 use crate::listing::Listing;

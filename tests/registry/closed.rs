@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use oci_registry::{Options, RegistryError};
-use testkit::DockerRegistry;
+use testbed::DockerRegistry;
 
 use crate::pushed::{NAME, Pushed, TAG};
 

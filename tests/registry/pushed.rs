@@ -11,8 +11,8 @@ use oci_registry::{
     Manifest, Options, Reference, Registry, RegistryConfig, RegistryError, Repository, Tag,
 };
 use serde_json::Value;
+use testbed::{DockerRegistry, Workspace};
 use testkit::images::{Compression, Config, Image, Layer, LayerTar};
-use testkit::{DockerRegistry, Workspace};
 
 /// The name under which the image is pushed, and its tag.
 pub(crate) const NAME: &str = "team/app";

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use testbed::prerequisites::{Package, packages};
+use testbed::program;
 use testkit::images::{Compression, Config, Image, Layer};
-use testkit::prerequisites::{Package, packages};
-use testkit::program;
 use testkit::test_box::BoxFiles;
 
 use crate::checkout::{Checkout, Ran, shown};

@@ -67,7 +67,7 @@ pub(crate) fn manifest(checkout: &Checkout) -> Manifest {
 /// Makes another manifest that of the box `test.box`.
 pub(crate) fn reseal(checkout: &Checkout, manifest: &Manifest) {
     let bytes = serde_json::to_vec(manifest).unwrap();
-    let digest = testkit::digest::of_bytes(&bytes);
+    let digest = box_digest::Digest::of(&bytes);
     fs::write(blob(checkout, &digest), &bytes).unwrap();
     let index = Index::of_box(digest, bytes.len() as u64);
     assert_eq!(index.manifests[0].media_type, OCI_MANIFEST_TYPE);

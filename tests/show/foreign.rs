@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use testbed::prerequisites::{Package, packages};
+use testbed::program;
+use testbed::{Artefacts, Profile, Workspace};
+use testkit::damage;
 use testkit::images::Layer;
-use testkit::prerequisites::{Package, packages};
-use testkit::program;
 use testkit::test_box::BoxFiles;
-use testkit::{Artefacts, Profile, Workspace, damage};
 
 use crate::checkout::{Checkout, Ran};
 use crate::fixture::built;

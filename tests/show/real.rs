@@ -4,10 +4,10 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::Workspace;
-use testkit::debian::DebianImages;
-use testkit::prerequisites::{Package, packages, spdx_validator};
-use testkit::program;
+use testbed::Workspace;
+use testbed::debian::DebianImages;
+use testbed::prerequisites::{Package, packages, spdx_validator};
+use testbed::program;
 
 use crate::checkout::Checkout;
 

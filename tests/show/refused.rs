@@ -114,7 +114,7 @@ fn a_listing_that_lies() {
     let whole = manifest(&checkout);
     let bytes = fs::read(blob(&checkout, &whole.blob(LISTING_TYPE).unwrap().digest)).unwrap();
     let replace = |bytes: &[u8]| {
-        let digest = testkit::digest::of_bytes(bytes);
+        let digest = box_digest::Digest::of(bytes);
         fs::write(blob(&checkout, &digest), bytes).unwrap();
         let mut manifest = whole.clone();
         let named = manifest.layers.iter_mut().find(|it| it.media_type == LISTING_TYPE).unwrap();

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::Value;
-use testkit::Workspace;
+use testbed::Workspace;
+use testbed::prerequisites::spdx_validator;
 use testkit::images::{Config, Image, Layer};
-use testkit::prerequisites::spdx_validator;
 
 use crate::checkout::Checkout;
 

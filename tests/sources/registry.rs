@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use testkit::{DockerRegistry, Workspace};
+use testbed::{DockerRegistry, Workspace};
 
 use crate::boxfile;
 use crate::checkout::{Checkout, Ran, agent_with, shown};

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use testbed::prerequisites::{Package, packages};
+use testbed::program;
 use testkit::images::LayoutDir;
-use testkit::prerequisites::{Package, packages};
-use testkit::program;
 
 /// Copies an image, with these options; the references are skopeo's.
 pub(crate) fn copy(options: &[&str], from: &str, to: &str) {

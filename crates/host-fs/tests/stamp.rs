@@ -2,7 +2,7 @@
 //!
 //! A test that needs another environment starts itself again in it; [`INSIDE`] names where.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "it is a test")]
+#![allow(clippy::unwrap_used, reason = "it is a test")]
 
 use std::env;
 use std::fs::{self, File, FileTimes};
@@ -11,7 +11,6 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use host_fs::stamp::Stamp;
-use testkit::prerequisites::{Package, packages};
 
 /// Set in the second process: a directory to work in.
 const INSIDE: &str = "HOST_FS_TEST_INSIDE";
@@ -28,9 +27,18 @@ bindfs --ctime-from-mtime plain fuse
 mount -t overlay none -o lowerdir=empty:fuse over
 exec "$@""#;
 
+/// Panics if a program is missing. `testbed`, which installs programs, depends on this crate.
+fn assert_installed(programs: &[&str]) {
+    let folders: Vec<_> = env::split_paths(&env::var_os("PATH").unwrap()).collect();
+    for name in programs {
+        let is_there = folders.iter().any(|folder| folder.join(name).is_file());
+        assert!(is_there, "{name} is missing; install it: cargo xtask setup");
+    }
+}
+
 /// Runs one test of this program again, by another program and in a directory with a `file`.
 fn again(test: &str, by: &[&str]) {
-    packages(&[Package::Strace, Package::Bindfs], &mut |line| println!("{line}")).unwrap();
+    assert_installed(&["strace", "bindfs"]);
     // A tmpfs on every machine, so that what has no record has none for the reason that is tested.
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     fs::write(directory.path().join("file"), "bytes").unwrap();

@@ -11,7 +11,6 @@ use std::process::Command;
 use box_image::manifest::{ARTIFACT_TYPE, INIT_TYPE, KERNEL_TYPE, ROOTFS_TYPE};
 use serde_json::{Value, json};
 
-use crate::program;
 use crate::test_box::BoxFiles;
 
 /// One way to damage a box.
@@ -203,7 +202,8 @@ pub fn pipe(path: &Path) {
     if path.exists() {
         fs::remove_file(path).unwrap();
     }
-    program::run(Command::new("mkfifo").arg(path)).unwrap();
+    let status = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(status.success(), "mkfifo {}: {status}", path.display());
 }
 
 /// Puts a text into one place of a box's documents.

@@ -7,10 +7,12 @@ use std::{fs, io};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use guest_kernel::CONFIG_START;
 use tempfile::NamedTempFile;
 
-use crate::{KitError, Result, Workspace};
+use crate::{FileError, Result};
+
+/// What the kernel's `kernel/configs.c` puts before the configuration.
+const CONFIG_START: &[u8] = b"IKCFG_ST";
 
 /// Returns an ELF kernel for x86-64 that has a release and no code.
 pub fn bytes(release: &str) -> Vec<u8> {
@@ -36,15 +38,15 @@ pub fn configured<'a>(
     Ok([&bytes(release), CONFIG_START, &packed.finish()?].concat())
 }
 
-/// Writes a kernel without a configuration into the build output and returns its path.
+/// Writes a kernel without a configuration into a directory that several tests may share, and returns its path.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn file(workspace: &Workspace) -> Result<PathBuf> {
-    let path = workspace.target("small-kernel");
+pub fn file(folder: &Path) -> Result<PathBuf> {
+    let path = folder.join("small-kernel");
     let kernel = bytes("6.12.1");
     if fs::read(&path).ok().as_ref() != Some(&kernel) {
-        write(&path, &kernel).map_err(KitError::file("write", &path))?;
+        write(&path, &kernel).map_err(FileError::about("write", &path))?;
     }
     Ok(path)
 }

@@ -22,8 +22,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::digest;
-
 /// A config with both components and no limits on the start.
 pub fn config() -> BoxConfig {
     let agent = ComponentPlan {
@@ -144,7 +142,7 @@ impl BoxFiles {
 
     /// Writes a blob and names it.
     pub fn put(&self, media_type: &str, bytes: &[u8]) -> Descriptor {
-        let digest = digest::of_bytes(bytes);
+        let digest = Digest::of(bytes);
         let path = self.blob_path(&digest);
         if !path.exists() {
             fs::write(path, bytes).unwrap();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
+use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 
 use crate::say;
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use testkit::{KitError, Result};
+use testbed::{KitError, Result};
 
 use crate::progress::Progress;
 

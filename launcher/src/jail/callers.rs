@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use nix::libc::{self, c_long};
 use serde_json::Value;
-use testkit::{Workspace, program};
+use testbed::{Workspace, program};
 
 use super::calls::{CALLS, DISK_CALLS, NETWORK_CALLS, SHARE_CALLS, WRITABLE_SHARE_CALLS};
 

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::debian::BenchImages;
-use testkit::prerequisites::{Package, for_demo, microsandbox, packages};
-use testkit::{KitError, Result, Workspace};
+use testbed::debian::BenchImages;
+use testbed::prerequisites::{Package, for_demo, microsandbox, packages};
+use testbed::{KitError, Result, Workspace};
 use tool_output::{cargo, say};
 
 use super::measure::{Sample, measure};

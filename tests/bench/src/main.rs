@@ -17,8 +17,8 @@ mod start;
 use std::process::ExitCode;
 
 use clap::Parser;
-use testkit::prerequisites::{Package, with_program};
-use testkit::{KitError, Result, VirtualHost};
+use testbed::prerequisites::{Package, with_program};
+use testbed::{KitError, Result, VirtualHost};
 use tool_output::say;
 
 const HELP: &str = "\

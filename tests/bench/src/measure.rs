@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use testkit::{KitError, Result, program};
+use testbed::{KitError, Result, program};
 
 /// The cost of some commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

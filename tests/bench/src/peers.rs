@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testkit::debian::BenchImages;
-use testkit::{Artefacts, KitError, Result, program};
+use testbed::debian::BenchImages;
+use testbed::{Artefacts, KitError, Result, program};
 
 /// A program, or several in a row, that make something bootable of the two images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

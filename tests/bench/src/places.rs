@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use testkit::lean_kernel;
-use testkit::prerequisites::{Package, for_demo, host_kernel, packages, with_busybox};
-use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
+use testbed::lean_kernel;
+use testbed::prerequisites::{Package, for_demo, host_kernel, packages, with_busybox};
+use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, hello, program};
 use tool_output::{cargo, say};
 
 use super::report::median;

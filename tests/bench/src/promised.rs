@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use serde_json::Value;
-use testkit::Promise;
-use testkit::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
-use testkit::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
+use testbed::Promise;
+use testbed::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
+use testbed::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
 use tool_output::say;
 
 use super::peers::Peer;

@@ -46,7 +46,7 @@ static SCENE: LazyLock<(BTreeMap<String, Step>, Files)> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
     let (boxfile, bundle) = (dir.path().join("Boxfile"), dir.path().join("kept.box"));
     let images = dir.path().join("images");
-    testkit::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
+    testbed::hello::write_images(&tools.programs.hello_agent, &images).unwrap();
     fs::copy(&tools.programs.keeper, dir.path().join("keeper")).unwrap();
     let keeper = "business {\n    file \"keeper\" to=\"/keeper\" mode=\"0755\"\n";
     fs::write(&boxfile, sleeping("kept").replace("business {\n", keeper)).unwrap();

@@ -90,7 +90,7 @@ fn no_python_code_of_the_current_directory_is_run() {
 fn a_kernel_from_a_server_must_have_its_sha256() {
     let checkout = Checkout::new();
     let kernel = fs::read(krunfw()).unwrap();
-    let sha256 = testkit::digest::of_bytes(&kernel).hex();
+    let sha256 = box_digest::Digest::of(&kernel).hex();
     let server = Server::start(Identity::None, |_| move |_: &_| file(&kernel));
     let url = server.url("/libkrunfw.so.5");
     let ran = run(&checkout, &["setup", "--from", &url, "--json"]).json();

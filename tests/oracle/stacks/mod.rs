@@ -18,8 +18,8 @@ use box_tree::{InodeId, Kind, Leaf, Tree};
 use oci_layer::{Action, LayerError, LayerIndex};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use testbed::promises::RANDOM_STACKS;
 use testkit::images::{self, Compression, Image};
-use testkit::promises::RANDOM_STACKS;
 
 use self::generate::{Op, What, stack, to_layer};
 use crate::compare::differences;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use testkit::prerequisites::{for_virtual_host, with_busybox};
-use testkit::{KitError, VirtualHost, Workspace};
+use testbed::prerequisites::{for_virtual_host, with_busybox};
+use testbed::{KitError, VirtualHost, Workspace};
 use tool_output::say;
 
 use super::{BOX, Outcome, deaf_box};

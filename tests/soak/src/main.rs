@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use testkit::prerequisites::{bare_target, for_demo};
-use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
+use testbed::prerequisites::{bare_target, for_demo};
+use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, deaf, hello, program};
 use tool_output::say;
 
 const HELP: &str = "\

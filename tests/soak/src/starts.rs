@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use box_budget::Measurement;
 use box_image::Phase;
-use testkit::prerequisites::for_virtual_host;
-use testkit::{KitError, VirtualHost, Workspace};
+use testbed::prerequisites::for_virtual_host;
+use testbed::{KitError, VirtualHost, Workspace};
 use tool_output::{cargo, say};
 
 use super::{AT_ONCE, Outcome, shifted};

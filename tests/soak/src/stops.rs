@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use testkit::deaf::{self, Stop};
-use testkit::prerequisites::{for_virtual_host, with_busybox};
-use testkit::{KitError, VirtualHost, Workspace};
+use testbed::deaf::{self, Stop};
+use testbed::prerequisites::{for_virtual_host, with_busybox};
+use testbed::{KitError, VirtualHost, Workspace};
 use tool_output::say;
 
 use super::{AT_ONCE, BOX, Outcome, deaf_box, shifted};

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use testkit::prerequisites::musl_target;
-use testkit::{Artefacts, Profile, Workspace, digest};
+use testbed::prerequisites::musl_target;
+use testbed::{Artefacts, Profile, Workspace, digest};
 use tool_output::{cargo, say};
 
 use super::Outcome;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use serde::Deserialize;
 use spdx::{Expression, ParseMode};
-use testkit::{KitError, Result, Workspace, program};
+use testbed::{KitError, Result, Workspace, program};
 use tool_output::say;
 
 use super::Outcome;

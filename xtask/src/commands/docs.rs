@@ -6,7 +6,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use testkit::{KitError, Result, Workspace, program};
+use testbed::{KitError, Result, Workspace, program};
 use tool_output::say;
 
 use super::Outcome;

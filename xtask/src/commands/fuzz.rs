@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use testkit::prerequisites::{Package, packages};
-use testkit::{KitError, Result, Workspace, program};
+use testbed::prerequisites::{Package, packages};
+use testbed::{KitError, Result, Workspace, program};
 use tool_output::{cargo, say};
 
 use super::Outcome;

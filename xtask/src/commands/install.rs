@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode};
 
 use host_fs::own::INSTALLED_INIT;
 use tempfile::NamedTempFile;
-use testkit::prerequisites::{musl_target, pip};
-use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
+use testbed::prerequisites::{musl_target, pip};
+use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 use tool_output::{cargo, say};
 
 use super::Outcome;

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use testkit::{KitError, Result, Workspace, lean_kernel};
+use testbed::{KitError, Result, Workspace, lean_kernel};
 
 use super::Outcome;
 use tool_output::say;

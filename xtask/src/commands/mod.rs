@@ -14,4 +14,4 @@ pub(crate) mod vmhost;
 use std::process::ExitCode;
 
 /// The result of a subcommand: the exit code, or why it could not do its work.
-pub(crate) type Outcome = testkit::Result<ExitCode>;
+pub(crate) type Outcome = testbed::Result<ExitCode>;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use testkit::{HostKernel, Result, Workspace, prerequisites};
+use testbed::{HostKernel, Result, Workspace, prerequisites};
 use tool_output::say;
 
 use super::Outcome;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use testkit::prerequisites::{with_busybox, with_program};
-use testkit::{VirtualHost, Workspace};
+use testbed::prerequisites::{with_busybox, with_program};
+use testbed::{VirtualHost, Workspace};
 use tool_output::{cargo, say};
 
 use super::{Outcome, setup};

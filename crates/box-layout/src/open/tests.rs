@@ -44,7 +44,7 @@ fn a_changed_document_is_named_with_both_digests() {
     damage::flip(&made, &path);
     let error = refusal(&made);
     assert!(matches!(error, OpenError::Different { .. }));
-    let found = testkit::digest::of_bytes(&fs::read(&path).unwrap());
+    let found = box_digest::Digest::of(&fs::read(&path).unwrap());
     let message =
         format!("{} has the digest {found}, but its manifest says {expected}", path.display());
     assert_eq!(error.to_string(), message);

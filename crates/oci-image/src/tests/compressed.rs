@@ -9,7 +9,7 @@ use super::*;
 
 /// Reads a blob as a layer with this content.
 fn read(blob: &[u8], compression: Compression, content: &LayerTar) -> Result<usize, String> {
-    let (digest, diff_id) = (testkit::digest::of_bytes(blob), content.diff_id());
+    let (digest, diff_id) = (box_digest::Digest::of(blob), content.diff_id());
     let layer = LayerSource { digest, size: blob.len() as u64, compression, diff_id };
     let read = decode(&layer, blob, &mut io::sink(), &Limits::default());
     read.map(|index| index.changes.len()).map_err(|error| error.kind.to_string())

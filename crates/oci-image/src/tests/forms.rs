@@ -138,7 +138,7 @@ fn layers_that_are_compressed_under_a_plain_name_are_hashed() {
         .to_tar();
     fs::write(base.join("a.tar"), tar.bytes()).unwrap();
     let image = opened(base, "docker-archive:a.tar").unwrap();
-    assert_eq!(image.layers[0].digest, testkit::digest::of_bytes(one.gzip()));
-    assert_eq!(image.layers[1].digest, testkit::digest::of_bytes(two.zstd()));
+    assert_eq!(image.layers[0].digest, box_digest::Digest::of(one.gzip()));
+    assert_eq!(image.layers[1].digest, box_digest::Digest::of(two.zstd()));
     tree(&image, &Access { base, registries: None }).unwrap();
 }

@@ -26,7 +26,7 @@ impl Shelf {
         let files = fs::read_dir(layout.join("blobs/sha256")).unwrap();
         let blobs = files.map(|file| {
             let bytes = fs::read(file.unwrap().path()).unwrap();
-            (testkit::digest::of_bytes(&bytes), bytes)
+            (box_digest::Digest::of(&bytes), bytes)
         });
         let (blobs, media_type) = (blobs.collect(), Some(MANIFEST));
         Self { blobs, tagged, asked: Mutex::default(), media_type }
@@ -34,7 +34,7 @@ impl Shelf {
 
     /// Replaces the manifest of the tag.
     fn retag(&mut self, manifest: &[u8], media_type: Option<&'static str>) {
-        self.tagged = testkit::digest::of_bytes(manifest);
+        self.tagged = box_digest::Digest::of(manifest);
         self.blobs.insert(self.tagged, manifest.to_vec());
         self.media_type = media_type;
     }

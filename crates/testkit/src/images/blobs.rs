@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
 use box_image::{Descriptor, OciLayout};
 use serde_json::{Value, json};
 
-use crate::{KitError, Result, digest};
+use crate::{FileError, Result};
 
 /// A layout directory for documents that [`Image`] does not write: indexes as builders nest them, or
 /// what no honest tool makes.
@@ -22,7 +23,7 @@ impl LayoutDir {
     /// It cannot be written.
     pub fn make(dir: &Path) -> Result<Self> {
         let blobs = dir.join("blobs/sha256");
-        fs::create_dir_all(&blobs).map_err(KitError::file("make", &blobs))?;
+        fs::create_dir_all(&blobs).map_err(FileError::about("make", &blobs))?;
         Ok(Self(dir.to_owned()))
     }
 
@@ -31,7 +32,7 @@ impl LayoutDir {
     /// # Errors
     /// It cannot be written.
     pub fn put(&self, media_type: &str, bytes: &[u8]) -> Result<Descriptor> {
-        let digest = digest::of_bytes(bytes);
+        let digest = Digest::of(bytes);
         write(&self.0.join("blobs/sha256").join(digest.hex()), bytes)?;
         Ok(Descriptor::new(media_type, digest, bytes.len() as u64))
     }
@@ -55,5 +56,5 @@ impl LayoutDir {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).map_err(KitError::file("write", path))
+    fs::write(path, bytes).map_err(FileError::about("write", path))
 }

@@ -1,10 +1,10 @@
 //! Archives as `docker save` writes them.
 
+use box_digest::Digest;
 use serde_json::{Value, json};
 
 use super::layer::{Layer, LayerTar};
 use super::layout::{Compression, Image};
-use crate::digest;
 
 /// How an archive of `docker save` is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn save(mut archive: Layer, image: &Image, form: Saved) -> (Layer, String, Vec<S
         names.push(name);
     }
     let config = image.config_json().to_string();
-    let hex = digest::of_bytes(config.as_bytes()).hex();
+    let hex = Digest::of(config.as_bytes()).hex();
     let name = match form {
         Saved::Legacy => format!("{hex}.json"),
         Saved::Modern(_) => format!("blobs/sha256/{hex}"),
@@ -60,15 +60,16 @@ fn stored(layer: &LayerTar, form: Saved, number: usize) -> (String, &[u8]) {
     let bytes = match form {
         Saved::Legacy | Saved::Modern(Compression::None) => layer.bytes(),
         Saved::Modern(Compression::Gzip) => layer.gzip(),
+        #[cfg(feature = "zstd")]
         Saved::Modern(Compression::Zstd) => layer.zstd(),
     };
     let name = match form {
         // The ID depends on all layers below.
         Saved::Legacy => {
-            let id = digest::of_bytes(format!("{number} {}", layer.diff_id()).as_bytes());
+            let id = Digest::of(format!("{number} {}", layer.diff_id()).as_bytes());
             format!("{}/layer.tar", id.hex())
         }
-        Saved::Modern(_) => format!("blobs/sha256/{}", digest::of_bytes(bytes).hex()),
+        Saved::Modern(_) => format!("blobs/sha256/{}", Digest::of(bytes).hex()),
     };
     (name, bytes)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use box_digest::Digest;
 
 use super::tar_entry::{Entry, Kind};
-use crate::{KitError, Result, digest};
+use crate::{FileError, Result};
 
 /// The declared entries of a layer, in the order in which they are written.
 #[derive(Debug, Clone, Default)]
@@ -147,12 +147,18 @@ pub struct LayerTar(Arc<Shared>);
 struct Shared {
     tar: Vec<u8>,
     gzip: OnceLock<Vec<u8>>,
+    #[cfg(feature = "zstd")]
     zstd: OnceLock<Vec<u8>>,
 }
 
 impl From<Vec<u8>> for LayerTar {
     fn from(tar: Vec<u8>) -> Self {
-        Self(Arc::new(Shared { tar, gzip: OnceLock::new(), zstd: OnceLock::new() }))
+        Self(Arc::new(Shared {
+            tar,
+            gzip: OnceLock::new(),
+            #[cfg(feature = "zstd")]
+            zstd: OnceLock::new(),
+        }))
     }
 }
 
@@ -162,7 +168,7 @@ impl LayerTar {
     /// # Errors
     /// The file cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self::from(std::fs::read(path).map_err(KitError::file("read", path))?))
+        Ok(Self::from(std::fs::read(path).map_err(FileError::about("read", path))?))
     }
 
     /// Returns the bytes of the tar stream.
@@ -172,7 +178,7 @@ impl LayerTar {
 
     /// Returns the digest of the uncompressed stream.
     pub fn diff_id(&self) -> Digest {
-        digest::of_bytes(&self.0.tar)
+        Digest::of(&self.0.tar)
     }
 
     /// Returns the stream compressed with gzip, without a time or a name in its header.
@@ -181,6 +187,7 @@ impl LayerTar {
     }
 
     /// Returns the stream compressed with zstd.
+    #[cfg(feature = "zstd")]
     pub fn zstd(&self) -> &[u8] {
         let compress = || zstd::encode_all(self.bytes(), 3).expect("writing to memory cannot fail");
         self.0.zstd.get_or_init(compress)
@@ -283,7 +290,8 @@ mod tests {
         flate2::read::GzDecoder::new(tar.gzip()).read_to_end(&mut back).unwrap();
         assert_eq!(back, tar.bytes());
         assert_eq!(tar.gzip()[4..8], [0; 4]);
+        #[cfg(feature = "zstd")]
         assert_eq!(zstd::decode_all(tar.zstd()).unwrap(), tar.bytes());
-        assert_eq!(tar.diff_id(), digest::of_bytes(&back));
+        assert_eq!(tar.diff_id(), Digest::of(&back));
     }
 }

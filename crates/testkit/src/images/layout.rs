@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::blobs::LayoutDir;
 use super::layer::LayerTar;
 use super::types::Types;
-use crate::{KitError, Result};
+use crate::{FileError, Result};
 
 /// The annotation of an index's entry that holds the image's tag.
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
@@ -23,6 +23,7 @@ pub enum Compression {
     /// Compressed by gzip.
     Gzip,
     /// Compressed by zstd.
+    #[cfg(feature = "zstd")]
     Zstd,
     /// The layers are plain tar archives.
     None,
@@ -142,6 +143,7 @@ impl Image {
         let layers = self.layers.iter().map(|layer| {
             let (suffix, bytes) = match compression {
                 Compression::Gzip => (self.types.gzip, layer.gzip()),
+                #[cfg(feature = "zstd")]
                 Compression::Zstd => (self.types.zstd, layer.zstd()),
                 Compression::None => ("", layer.bytes()),
             };
@@ -197,19 +199,17 @@ fn write_index(dir: &Path, manifest: Descriptor) -> Result<()> {
 }
 
 fn parse_index(path: &Path, text: &[u8]) -> Result<Index> {
-    serde_json::from_slice(text)
-        .map_err(|error| KitError::malformed(path.display().to_string(), error))
+    serde_json::from_slice(text).map_err(|error| FileError::about("parse", path)(error.into()))
 }
 
 fn write_document(path: &Path, document: &Value) -> Result<()> {
-    fs::write(path, document.to_string()).map_err(KitError::file("write", path))
+    fs::write(path, document.to_string()).map_err(FileError::about("write", path))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Layer;
     use super::*;
-    use crate::program;
     use std::process::Command;
 
     fn sample() -> Image {
@@ -240,18 +240,24 @@ mod tests {
         Image::new(config).with(lower.to_tar()).with(upper.to_tar())
     }
 
-    fn installed(name: &str) {
-        assert!(program::find(name).is_some(), "{name} is missing; run: apt-get install {name}");
+    /// Runs an installed program to its end, and returns its standard output.
+    fn run(command: &mut Command) -> Vec<u8> {
+        let name = command.get_program().display().to_string();
+        let output = command.output();
+        let output =
+            output.unwrap_or_else(|it| panic!("{name}: {it}; run: apt-get install {name}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
+        output.stdout
     }
 
     #[test]
     fn skopeo_reads_the_image() {
-        installed("skopeo");
         let directory = tempfile::tempdir().unwrap();
         for compression in [Compression::Gzip, Compression::None] {
             sample().write_layout(directory.path(), "v1", compression).unwrap();
             let name = format!("oci:{}:v1", directory.path().display());
-            let text = program::run(Command::new("skopeo").args(["inspect", &name])).unwrap();
+            let text = run(Command::new("skopeo").args(["inspect", &name]));
             let seen: Value = serde_json::from_slice(&text).unwrap();
             assert_eq!(seen["Architecture"], "amd64");
             assert_eq!(seen["Labels"]["kind"], "test");
@@ -261,7 +267,6 @@ mod tests {
 
     #[test]
     fn skopeo_reads_one_tag_for_two_architectures() {
-        installed("skopeo");
         let directory = tempfile::tempdir().unwrap();
         let images = ["amd64", "arm64"].map(|it| sample().architecture(it));
         Image::write_index(&images, directory.path(), "v1").unwrap();
@@ -269,21 +274,20 @@ mod tests {
         for architecture in ["amd64", "arm64"] {
             let mut skopeo = Command::new("skopeo");
             skopeo.args(["--override-arch", architecture, "inspect", &name]);
-            let seen: Value = serde_json::from_slice(&program::run(&mut skopeo).unwrap()).unwrap();
+            let seen: Value = serde_json::from_slice(&run(&mut skopeo)).unwrap();
             assert_eq!(seen["Architecture"], architecture);
         }
     }
 
     #[test]
     fn umoci_unpacks_what_was_declared() {
-        installed("umoci");
         let directory = tempfile::tempdir().unwrap();
         let (layout, bundle) = (directory.path().join("layout"), directory.path().join("bundle"));
         sample().write_layout(&layout, "v1", Compression::Gzip).unwrap();
         let image = format!("{}:v1", layout.display());
         let mut umoci = Command::new("umoci");
         umoci.args(["unpack", "--rootless", "--image", &image]).arg(&bundle);
-        program::run(&mut umoci).unwrap();
+        run(&mut umoci);
         let root = bundle.join("rootfs");
         assert_eq!(fs::read(root.join("bin/same")).unwrap(), b"#!/bin/sh\n");
         assert_eq!(fs::read(root.join("link")).unwrap(), b"new");

@@ -6,7 +6,7 @@
 //! let layer = Layer::new().dir("/etc", 0o755).file("/etc/motd", 0o644, "Hello.\n");
 //! let image = Image::new(Config::default()).with(layer.to_tar());
 //! image.write_layout("images/agent".as_ref(), "latest", Compression::Gzip)?;
-//! # Ok::<(), testkit::KitError>(())
+//! # Ok::<(), testkit::FileError>(())
 //! ```
 //!
 //! The same declaration gives the same bytes on every machine.

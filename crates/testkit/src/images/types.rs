@@ -8,6 +8,7 @@ pub(super) struct Types {
     /// An uncompressed layer; the others have a suffix.
     pub(super) layer: &'static str,
     pub(super) gzip: &'static str,
+    #[cfg(feature = "zstd")]
     pub(super) zstd: &'static str,
 }
 
@@ -18,6 +19,7 @@ impl Types {
         config: "application/vnd.oci.image.config.v1+json",
         layer: "application/vnd.oci.image.layer.v1.tar",
         gzip: "+gzip",
+        #[cfg(feature = "zstd")]
         zstd: "+zstd",
     };
 
@@ -27,6 +29,7 @@ impl Types {
         config: "application/vnd.docker.container.image.v1+json",
         layer: "application/vnd.docker.image.rootfs.diff.tar",
         gzip: ".gzip",
+        #[cfg(feature = "zstd")]
         zstd: ".zstd",
     };
 }

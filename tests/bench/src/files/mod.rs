@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use testkit::prerequisites::Package;
+use testbed::prerequisites::Package;
 
 use super::places::{Contest, Work};
 use super::with_mke2fs;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use testkit::{Artefacts, program};
+use testbed::{Artefacts, program};
 
 use super::places::{Contest, Work};
 use crate::Outcome;

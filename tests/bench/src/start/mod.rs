@@ -11,12 +11,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use testkit::lean_kernel;
-use testkit::prerequisites::{
+use testbed::lean_kernel;
+use testbed::prerequisites::{
     Package, for_demo, host_kernel, kernel_bundle, microsandbox, packages, with_busybox,
     with_program,
 };
-use testkit::{KitError, Result, VirtualHost, Workspace};
+use testbed::{KitError, Result, VirtualHost, Workspace};
 use tool_output::{cargo, say};
 
 use self::prepare::Parts;
@@ -47,7 +47,7 @@ fn prepare(workspace: &Workspace) -> Result<(VirtualHost, Parts)> {
     let lean = say::watch(|| lean_kernel::build(workspace, &mut say::note))?;
     let kernel = say::watch(|| kernel_bundle(workspace, None, &mut say::note))?;
     let msb = say::watch(|| microsandbox(workspace, &mut say::note))?;
-    let images = say::watch(|| testkit::debian::DebianImages::make(workspace, &mut say::note))?;
+    let images = say::watch(|| testbed::debian::DebianImages::make(workspace, &mut say::note))?;
     let programs = cargo::build_programs(workspace)?;
     let parts = say::step("building the boxes", || {
         Parts::make(workspace, &programs, [&kernel, &lean.elf()], &images.agent)

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use box_image::manifest::KERNEL_TYPE;
 use box_image::{Descriptor, Index, Manifest};
-use testkit::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
+use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
 
 use crate::with_mke2fs;
 

@@ -1,7 +1,7 @@
 //! The report of the starts: what ran where, and how long it took.
 
 use serde_json::{Map, Value, json};
-use testkit::{KitError, Result};
+use testbed::{KitError, Result};
 
 use super::MEMORY_MIB;
 use crate::report::median;

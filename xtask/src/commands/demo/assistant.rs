@@ -8,8 +8,8 @@ use std::process::Command;
 
 use assistant_recorder::{SCRIPT, for_people, is_good, report, svg};
 use serde_json::Value;
-use testkit::prerequisites::{Package, packages, with_busybox};
-use testkit::{KitError, Result, VirtualHost, Workspace, assistant, program};
+use testbed::prerequisites::{Package, packages, with_busybox};
+use testbed::{KitError, Result, VirtualHost, Workspace, assistant, program};
 use tool_output::say;
 
 use super::boot::{self, Places};

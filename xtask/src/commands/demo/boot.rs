@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::{KitError, Result, VirtualHost, program};
+use testbed::{KitError, Result, VirtualHost, program};
 use tool_output::say;
 
 use super::Demo;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::Value;
-use testkit::lean_kernel;
-use testkit::{Artefacts, KitError, Profile, Result, Workspace, program};
+use testbed::lean_kernel;
+use testbed::{Artefacts, KitError, Profile, Result, Workspace, program};
 use tool_output::{cargo, say};
 
 use super::{Outcome, setup};

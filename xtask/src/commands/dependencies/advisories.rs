@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use semver::VersionReq;
 use serde::Deserialize;
-use testkit::{KitError, Result};
+use testbed::{KitError, Result};
 
 use super::Package;
 

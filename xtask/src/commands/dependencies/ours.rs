@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use serde::Deserialize;
-use testkit::{Workspace, program};
+use testbed::{Workspace, program};
 
 /// A package of this repository.
 #[derive(Debug, Deserialize)]

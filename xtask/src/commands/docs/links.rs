@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use testkit::Workspace;
+use testbed::Workspace;
 
 /// Returns the files below a directory that are pages, if `suffix` is `md`, or code.
 ///

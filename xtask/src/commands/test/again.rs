@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use testkit::{KitError, Result, Workspace};
+use testbed::{KitError, Result, Workspace};
 
 use super::programs::TestProgram;
 use super::ran::Ran;

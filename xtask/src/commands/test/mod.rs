@@ -10,7 +10,7 @@ mod tree;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use testkit::{Artefacts, KitError, Profile, Result, Workspace};
+use testbed::{Artefacts, KitError, Profile, Result, Workspace};
 use tool_output::{cargo, say};
 
 use self::programs::TestProgram;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
-use testkit::{KitError, Result, Workspace, program};
+use testbed::{KitError, Result, Workspace, program};
 
 /// The program with the boots. Cargo leaves it out unless it is named (`test = false` in tests/Cargo.toml).
 const BOOTS: &str = "boxbuild-tests --test boot";

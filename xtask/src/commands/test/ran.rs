@@ -5,7 +5,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use testkit::{Result, program};
+use testbed::{Result, program};
 
 /// The standard output of a process, understood as libtest's.
 #[derive(Debug, Default)]

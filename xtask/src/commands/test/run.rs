@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use testkit::{Artefacts, KitError, Result, Workspace};
+use testbed::{Artefacts, KitError, Result, Workspace};
 use tool_output::say;
 
 use super::again::{Failure, Flaky, may_be_chance};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use testkit::{KitError, Result, Workspace, program};
+use testbed::{KitError, Result, Workspace, program};
 
 /// Notes that the tests without `--all` have passed on the present commit.
 ///

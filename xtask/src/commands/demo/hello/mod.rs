@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use testkit::{Result, VirtualHost, hello, program};
+use testbed::{Result, VirtualHost, hello, program};
 use tool_output::say;
 
 use super::boot::{self, Places};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::kept::{kept, key_of};
 use super::tree::{Base, slim_base};
 use super::{SEARCH_PATH, TAG};
-use crate::images::{Compression, Config, Image, Layer};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
+use testkit::images::{Compression, Config, Image, Layer};
 
 const RECIPE: &str = "1";
 const PACKAGES: &str = "protobuf-compiler,python3-grpcio,python3-protobuf";
@@ -39,8 +39,8 @@ impl GrpcImage {
                 .with(base.layer.clone())
                 .with(base.layer_of(PACKAGES, scratch, say)?)
                 .with(agent.to_tar())
-                .write_layout(&draft.join("image"), TAG, Compression::Gzip)
-                .map(drop)
+                .write_layout(&draft.join("image"), TAG, Compression::Gzip)?;
+            Ok(())
         })?;
         Ok(Self(made.join("image")))
     }

@@ -65,6 +65,8 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     docker_registry(workspace, say)?;
     spdx_validator(workspace, say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
+    // The tests of host-fs do not install them: this crate depends on host-fs.
+    packages(&[Package::Strace, Package::Bindfs], say)?;
     for_virtual_host(workspace, say).map(drop)
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::kept::{kept, key_of};
 use super::tree::{Base, slim_base};
 use super::{SEARCH_PATH, TAG};
-use crate::images::{Compression, Config, Image, Layer};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
+use testkit::images::{Compression, Config, Image, Layer};
 
 const RECIPE: &str = "3";
 const AGENT_PACKAGES: &str = "python3";

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use crate::images::{Layer, LayerTar};
 use crate::{KitError, Result};
+use testkit::images::{Layer, LayerTar};
 
 /// One member of a tar stream: all its bytes, extension headers and padding included.
 struct Member<'a> {

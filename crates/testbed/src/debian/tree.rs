@@ -6,9 +6,9 @@ use std::process::Command;
 
 use super::diff::layer_between;
 use super::kept::kept;
-use crate::images::LayerTar;
 use crate::prerequisites::Say;
 use crate::{KitError, Result, Workspace, program};
+use testkit::images::LayerTar;
 
 /// The Debian release of all trees.
 pub(super) const SUITE: &str = "bookworm";
@@ -86,7 +86,7 @@ impl Base {
         let include = format!("--include={packages}");
         let options = ["--variant=custom", &unpack, &include];
         mmdebstrap(&options, &tar, say)?;
-        LayerTar::read(&tar)
+        Ok(LayerTar::read(&tar)?)
     }
 
     /// Returns the layer that packages (with commas between) are over the tree.

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::prerequisites::{Package, Say, lock, packages};
@@ -162,7 +163,7 @@ fn kept(workspace: &Workspace, source: &Source, compiler: &str) -> Result<PathBu
     for patch in PATCHES {
         key.push_str(&read(&input(workspace, patch))?);
     }
-    let key = digest::of_bytes(key.as_bytes()).hex();
+    let key = Digest::of(key.as_bytes()).hex();
     Ok(folder(workspace).join(format!("{NAME}-{}", &key[..16])))
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::kept::{kept, key_of};
 use super::tree::{Base, slim_base};
 use super::{SEARCH_PATH, TAG};
-use crate::images::{Compression, Config, Image};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
+use testkit::images::{Compression, Config, Image};
 
 const RECIPE: &str = "4";
 const PACKAGES: &str = "apt,ca-certificates,curl,git,nodejs,npm,python3-httpx,python3-numpy,python3-requests,python3-venv,sqlite3,strace";
@@ -32,8 +32,8 @@ impl WorkloadImage {
             Image::new(Config { cmd: vec!["/bin/sh".to_owned()], env, ..Config::default() })
                 .with(base.layer.clone())
                 .with(base.layer_of(PACKAGES, scratch, say)?)
-                .write_layout(&draft.join("image"), TAG, Compression::Gzip)
-                .map(drop)
+                .write_layout(&draft.join("image"), TAG, Compression::Gzip)?;
+            Ok(())
         })?;
         Ok(Self(made.join("image")))
     }

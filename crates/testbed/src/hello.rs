@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::images::{Compression, Config, Image, Layer};
 use crate::prerequisites::Package;
 use crate::{KitError, Result, program};
+use testkit::images::{Compression, Config, Image, Layer};
 
 /// The budget of examples/hello, in milliseconds: room for a real host that has other work.
 pub const BUDGET_MS: u32 = 700;

@@ -6,8 +6,8 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    use testkit::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
-    use testkit::{Artefacts, VirtualHost, Workspace};
+    use testbed::prerequisites::{Package, host_kernel, packages, with_busybox, with_program};
+    use testbed::{Artefacts, VirtualHost, Workspace};
     use virtual_host::HostError;
 
     fn host() -> VirtualHost {

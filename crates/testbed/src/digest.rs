@@ -1,4 +1,4 @@
-//! Digests of bytes and of files.
+//! Digests of files.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,11 +6,6 @@ use std::path::Path;
 use box_digest::Digest;
 
 use crate::{KitError, Result};
-
-/// Returns the sha256 of `bytes`.
-pub fn of_bytes(bytes: &[u8]) -> Digest {
-    Digest::of(bytes)
-}
 
 /// Returns the sha256 of a file, which is read in pieces.
 ///
@@ -46,7 +41,6 @@ mod tests {
         let path = directory.path().join("download");
         std::fs::write(&path, "abc").unwrap();
         check(&path, OF_ABC).unwrap();
-        assert_eq!(of_bytes(b"abc").hex(), OF_ABC);
         std::fs::write(&path, "abd").unwrap();
         let message = check(&path, OF_ABC).unwrap_err().to_string();
         assert!(message.contains("download") && message.contains(OF_ABC), "{message}");

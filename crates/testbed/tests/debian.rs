@@ -8,9 +8,9 @@ mod tests {
     use std::process::Command;
 
     use serde_json::Value;
-    use testkit::debian::DebianImages;
-    use testkit::prerequisites::{Package, packages};
-    use testkit::{Workspace, program};
+    use testbed::debian::DebianImages;
+    use testbed::prerequisites::{Package, packages};
+    use testbed::{Workspace, program};
 
     fn blob(layout: &Path, descriptor: &Value) -> Value {
         let digest = descriptor["digest"].as_str().unwrap().replace("sha256:", "");

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use testkit::{Artefacts, Profile, Workspace, digest, program};
+use testbed::{Artefacts, Profile, Workspace, digest, program};
 
 /// Entries at the root of the repository that are not part of the sources.
 const NOT_SOURCES: [&str; 2] = ["target", ".git"];

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::kept::kept;
 use super::tree::{Base, SOURCE_DATE_EPOCH, SUITE};
 use super::{SEARCH_PATH, TAG};
-use crate::images::{Compression, Config, Image, LayerTar};
 use crate::prerequisites::Say;
 use crate::{Result, Workspace};
+use testkit::images::{Compression, Config, Image, LayerTar};
 
 const RECIPE: &str = "2";
 /// The variant that debootstrap installs by default.
@@ -60,5 +60,6 @@ fn write_image(layout: &Path, layers: [LayerTar; 2], program: &str) -> Result<()
         ..Config::default()
     };
     let image = layers.into_iter().fold(Image::new(config), Image::with);
-    image.write_layout(layout, TAG, Compression::Gzip).map(drop)
+    image.write_layout(layout, TAG, Compression::Gzip)?;
+    Ok(())
 }

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn the_root_holds_this_crate_and_the_target_this_test() {
         let workspace = Workspace::find();
-        assert!(workspace.path("crates/testkit/Cargo.toml").is_file());
+        assert!(workspace.path("crates/testbed/Cargo.toml").is_file());
         assert!(std::env::current_exe().unwrap().starts_with(workspace.target("")));
     }
 

@@ -7,9 +7,9 @@ use super::diff::layer_between;
 use super::kept::{kept, key_of};
 use super::tree::{Base, slim_base};
 use super::{DebianImages, TAG};
-use crate::images::{Compression, Config, Image, Layer, LayerTar};
 use crate::prerequisites::{Say, download};
 use crate::{Result, Workspace, program};
+use testkit::images::{Compression, Config, Image, Layer, LayerTar};
 
 const RECIPE: &str = "2";
 /// Set-uid and set-gid programs, a program with a file capability (ping), and perl.
@@ -135,5 +135,6 @@ fn write_image(
     layers: impl IntoIterator<Item = LayerTar>,
 ) -> Result<()> {
     let image = layers.into_iter().fold(Image::new(Config::default()), Image::with);
-    image.write_layout(layout, name, Compression::Gzip).map(drop)
+    image.write_layout(layout, name, Compression::Gzip)?;
+    Ok(())
 }

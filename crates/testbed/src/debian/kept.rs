@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use box_digest::Digest;
+
 use crate::prerequisites::{Package, Say, lock, packages};
-use crate::{KitError, Result, Workspace, digest};
+use crate::{KitError, Result, Workspace};
 
 /// Returns the folder `debian-images/KEY` of the build output, where KEY is a digest of the recipe;
 /// where it is missing, `write` fills it. `write` gets a folder for its scratch files and the folder
@@ -40,5 +42,5 @@ pub(super) fn key_of(folder: &Path) -> String {
 }
 
 fn key(recipe: &[&str]) -> String {
-    digest::of_bytes(recipe.join("\0").as_bytes()).hex()[..16].to_owned()
+    Digest::of(recipe.join("\0").as_bytes()).hex()[..16].to_owned()
 }
