@@ -59,7 +59,8 @@ pub(crate) fn header(kind: u8, name: &str, link: &str, size: impl AsRef<[u8]>) -
     header[156] = kind;
     header[257..265].copy_from_slice(b"ustar\x0000");
     header[148..156].fill(b' ');
-    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    // What comes after the magic is zero.
+    let sum: u32 = header[..265].iter().map(|byte| u32::from(*byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     header
 }

@@ -16,11 +16,10 @@ use crate::peer::{Peer, exited, output, put, ready, send};
 
 /// The status of an agent that ends once everything was sent: what came before it was read.
 const ALL_SENT: u8 = 42;
-/// How many mutated frames there are, and how often each is sent.
-const MUTATED: usize = 100_000;
+/// How often each mutated frame is sent.
 const TIMES: usize = 10;
 
-/// Does what the program is named after; after a dash comes which one, which mutation, or how many seconds.
+/// Does what the program is named after; after a dash comes which one, which mutation, how many frames, or seconds.
 pub(crate) fn misbehave(program: &Path) {
     // Not for the supervisor's sake: a test that fails leaves nothing.
     set_pdeathsig(Signal::SIGKILL).unwrap();
@@ -44,7 +43,7 @@ pub(crate) fn misbehave(program: &Path) {
         "twice" => twice(&peer),
         "length" => length(&peer),
         "malformed" => malformed(&peer, number()),
-        "mutated" => mutated(&peer),
+        "mutated" => mutated(&peer, number()),
         "output" => flood(peer.ready(), &outputs(), flood_end()),
         "events" => flood(peer.ready(), &ends(), flood_end()),
         "words" => flood(peer.ready(), &[failure()], flood_end()),
@@ -113,10 +112,10 @@ fn malformed(peer: &Peer, seed: u64) {
     live_on();
 }
 
-/// Sends a million mutated frames, none of which may end the run.
-fn mutated(peer: &Peer) {
+/// Sends so many mutated frames, none of which may end the run.
+fn mutated(peer: &Peer, count: u64) {
     let (mut stream, mut mutations) = (peer.ready(), Mutations::new(1));
-    let frames: Vec<u8> = (0..MUTATED).flat_map(|_| mutations.harmless()).collect();
+    let frames: Vec<u8> = (0..count).flat_map(|_| mutations.harmless()).collect();
     (0..TIMES).for_each(|_| put(&mut stream, &frames));
     finish(&mut stream);
 }
