@@ -186,7 +186,10 @@ fn a_program_in_the_place_of_the_vmm_gets_nowhere() {
     assert_eq!(done, ["open-device done"; 2], "{step:?}");
     let said = format!("| {attempts} attempts of a program");
     assert!(include_str!("../../docs/security.md").contains(&said), "{said}");
-    insta::assert_snapshot!(format!("jailed:\n{}\nfree:\n{}", step.stdout, step.stderr));
+    // How long the box is hashed depends on its kernel.
+    let hashed = |line: &&str| line.starts_with("boxlaunch: verified hello in ");
+    let free: Vec<_> = step.stderr.lines().filter(|line| !hashed(line)).collect();
+    insta::assert_snapshot!(format!("jailed:\n{}\nfree:\n{}", step.stdout, free.join("\n")));
 }
 
 #[test]

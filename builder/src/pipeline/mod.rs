@@ -10,7 +10,7 @@ mod resolved;
 mod root;
 mod step;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use box_cache::{ActionKey, BulkWriter, Store};
@@ -34,6 +34,9 @@ pub use request::{InputError, InputFile, InputKind, NamedBy, Request};
 pub use resolved::{Build, Resolved};
 use root::{Root, root};
 pub use step::{Observer, Step};
+
+/// How often a build decodes a layer again whose data it has not found whole.
+const ATTEMPTS: u8 = 8;
 
 /// Resolves everything that a build reads: images to digests, files to their contents. Nothing is
 /// decoded or baked, and the platform may be one that cannot be built.
@@ -71,14 +74,14 @@ impl Resolved<'_> {
     }
 
     /// Runs a stage that reads the decoded layers. Where the store's data of a layer turns out to be
-    /// damaged or gone, the store forgets that layer, so that the next attempt decodes it again; each
-    /// layer once.
+    /// damaged or gone, the store forgets that layer, so that the next attempt decodes it again, [`ATTEMPTS`] times: builds of
+    /// refused images beside this one may remove it each time.
     fn retry_damaged<T>(&self, stage: impl Fn() -> Result<T, BuildError>) -> Result<T, BuildError> {
-        let mut forgotten = HashSet::new();
+        let mut forgotten = HashMap::new();
         let result = loop {
             let result = stage();
             match result.as_ref().err().and_then(|error| PackDamaged::cause_of(error)) {
-                Some(PackDamaged(Pack::Layer(key))) if forgotten.insert(key) => {
+                Some(PackDamaged(Pack::Layer(key))) if is_left(&mut forgotten, key) => {
                     self.store.forget(&key)?;
                 }
                 _ => break result,
@@ -130,6 +133,13 @@ impl Resolved<'_> {
             BuildError::unusable(what, self.request.kernel.named_by.span(), source)
         })
     }
+}
+
+/// Takes one of the attempts to decode a layer again; returns whether one was left.
+fn is_left(forgotten: &mut HashMap<ActionKey, u8>, key: ActionKey) -> bool {
+    let times = forgotten.entry(key).or_default();
+    *times += 1;
+    *times <= ATTEMPTS
 }
 
 /// Returns whether a build fails because of its images, so that only other images could mend it. What a person

@@ -112,7 +112,7 @@ promises! {
         "cargo run -p boxbuild-bench",
         "peak memory of a build of these two images";
     /// The address space of an export, which does not grow with the box.
-    EXPORT_MEMORY = AtMost 28.0 "MiB",
+    EXPORT_MEMORY = AtMost 50.0 "MiB",
         "tests/export/forms.rs::memory_does_not_grow_with_the_data",
         "address space of `boxbuild export`, in every form, of a box with a file of 128 MiB";
     /// The peak memory for whatever an image contains.
