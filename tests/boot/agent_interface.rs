@@ -111,7 +111,7 @@ fn left(name: &str) -> Value {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_agent_in_rust_is_asked_with_all_commands() {
     insta::assert_snapshot!(step("rust").stdout, @r"
     rust
@@ -137,7 +137,7 @@ fn the_agent_in_rust_is_asked_with_all_commands() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_agent_in_python_is_asked_with_all_commands() {
     insta::assert_snapshot!(step("python").stdout, @r"
     python
@@ -165,7 +165,7 @@ fn the_agent_in_python_is_asked_with_all_commands() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_the_commands_print_as_json_is_described() {
     for agent in ["rust", "python"] {
         let left = |command: &str| left(&format!("{agent}-{command}"));
@@ -186,7 +186,7 @@ fn what_the_commands_print_as_json_is_described() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_kind_has_its_port_and_its_health_check() {
     insta::assert_snapshot!(step("kinds").stdout, @"
     opencode-kind
@@ -201,7 +201,7 @@ fn a_kind_has_its_port_and_its_health_check() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn agents_without_the_interface_are_errors() {
     insta::assert_snapshot!(step("others").stdout, @"
     http
@@ -228,7 +228,7 @@ fn agents_without_the_interface_are_errors() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_commands_of_the_page_do_what_it_shows() {
     assert_page(PAGE, step("page"));
 }

@@ -136,20 +136,20 @@ fn lines(name: &str) -> Vec<&'static str> {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn an_agent_in_python_runs_forty_commands() {
     assert_eq!(lines("start"), ["python", "node"]);
     assert_eq!(lines("python"), ["40"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn an_agent_in_node_runs_forty_commands() {
     assert_eq!(lines("node"), ["40"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn who_stops_new_processes_keeps_nobody_waiting() {
     let lines = lines("stopped");
     let (statuses, rest) = lines.split_at(lines.len() - 4);
@@ -160,7 +160,7 @@ fn who_stops_new_processes_keeps_nobody_waiting() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn who_holds_all_files_ends_nobody_else() {
     assert_eq!(lines("files"), ["ENFILE true", "served", "there", "node", "python"]);
 }

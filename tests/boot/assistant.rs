@@ -185,7 +185,7 @@ fn assert_failed(name: &str, error: &str) {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_agent_repairs_the_project() {
     let [printed, result, model, project] = parts("success");
     insta::assert_snapshot!([printed, result].join("--\n"), @r#"
@@ -212,7 +212,7 @@ fn the_agent_repairs_the_project() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_recording_shows_what_happens() {
     let recording = include_str!("../../docs/assistant.svg");
     let lines: Vec<_> = parts("success")[0].lines().filter(|it| it.starts_with("step ")).collect();
@@ -226,19 +226,19 @@ fn the_recording_shows_what_happens() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_wrong_key_is_the_reason_of_a_failure() {
     assert_failed("wrong-key", "asking the model failed with the status 401: the key is not valid");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
     assert_failed(
         "denied",
@@ -249,7 +249,7 @@ fn a_host_that_is_not_allowed_is_the_reason_of_a_failure() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_model_that_dies_is_the_reason_of_a_failure() {
     insta::assert_snapshot!(STEPS["killed"].stdout, @r#"
     boxlaunch: /tmp/killed/project is shown at /a3s/workspace, to write to
@@ -282,14 +282,14 @@ fn a_model_that_dies_is_the_reason_of_a_failure() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_full_disk_is_the_reason_of_a_failure() {
     assert_failed("full", "slug.js cannot be written: No space left on device");
 }
 
 /// Only the line of the Boxfile is different that names the agent's image.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_agent_of_somebody_else_gets_the_same_task() {
     insta::assert_snapshot!(STEPS["stranger"].stdout, @r#"
     boxlaunch: /tmp/stranger/project is shown at /a3s/workspace, to write to

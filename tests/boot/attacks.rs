@@ -133,7 +133,7 @@ fn made(report: &str) -> Vec<usize> {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn forty_attacks_of_a_guests_kernel_get_nothing() {
     let said = format!("{ATTACKS} attacks of a guest's kernel");
     assert!(include_str!("../../docs/security.md").contains(&said), "{said}");
@@ -156,7 +156,7 @@ fn forty_attacks_of_a_guests_kernel_get_nothing() {
 
 /// The attacks that end the machine are the guest's own loss: the thread panics that serves a directory, or it waits.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_machine_ends_in_some_attacks_and_only_the_machine() {
     for user in ["root", "user"] {
         let report = &STEPS[user].stdout;
@@ -172,7 +172,7 @@ fn the_machine_ends_in_some_attacks_and_only_the_machine() {
 
 /// Fails where the attacks get nothing because they are none.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn without_the_jail_they_get_what_is_kept() {
     let step = &STEPS["unjailed"];
     println!("{}\n{}", step.stdout, step.stderr);

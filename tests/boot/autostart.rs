@@ -75,7 +75,7 @@ fn lines(name: &str) -> Vec<&'static str> {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_that_fails_is_started_again() {
     let lines = lines("restarted");
     assert_eq!(lines[0], "third");
@@ -88,7 +88,7 @@ fn a_program_that_fails_is_started_again() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
     let lines = lines("ended");
     let said = "the business application has ended with status 0; its output: boxlaunch logs --in business once";
@@ -101,7 +101,7 @@ fn a_program_that_ends_well_stays_ended_and_the_box_goes_on() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_that_cannot_be_started_again_does_not_end_the_box() {
     let reason = "the component has as many processes as it may have";
     assert_eq!(lines("crowd"), ["crowd", reason, "crowd", "crowd"]);

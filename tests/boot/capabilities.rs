@@ -49,7 +49,7 @@ fn expected(set: u64, bound: u64, done: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_component_has_what_is_added_and_not_what_is_dropped() {
     let steps = start();
     // The usual ones without CHOWN, with NET_RAW (13) and SYS_CHROOT (18).

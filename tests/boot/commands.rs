@@ -111,7 +111,7 @@ fn stdout(name: &str) -> &'static str {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn environment_directory_user_and_input_are_as_asked_for() {
     let said = command("said", 1);
     assert_eq!(said["stdout"], "2|/|here|\n/tmp\n65534\n65534\ninnot a tty\n");
@@ -121,7 +121,7 @@ fn environment_directory_user_and_input_are_as_asked_for() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_cannot_be_is_said_by_name() {
     let nobody = command("nobody", 126);
     assert_eq!(nobody["stderr"], "find the user: /etc/passwd has no \"none\"\n");
@@ -131,7 +131,7 @@ fn what_cannot_be_is_said_by_name() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_command_and_its_group_are_killed_when_its_time_is_up() {
     let late = command("late", 124);
     assert_eq!((&late["stdout"], &late["status"]), (&"started\n".into(), &137.into()));
@@ -141,13 +141,13 @@ fn a_command_and_its_group_are_killed_when_its_time_is_up() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn more_than_the_windows_goes_in_and_comes_out() {
     assert_eq!(stdout("copy"), "0\nsame\n");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_reader_who_waits_loses_nothing() {
     assert_eq!(stdout("slow"), "{\"status\":\"HEALTHY\"}2000000\n");
     let lines: Vec<&str> = stdout("lines").split_whitespace().collect();
@@ -155,7 +155,7 @@ fn a_reader_who_waits_loses_nothing() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_reader_who_has_enough_ends_the_run_at_once() {
     let (line, taken) = stdout("enough").trim().split_once('\n').unwrap();
     assert_eq!(line, "y");
@@ -164,19 +164,19 @@ fn a_reader_who_has_enough_ends_the_run_at_once() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn another_user_may_open_the_streams_by_name() {
     assert_eq!(stdout("streams"), "err\nin\nout\n");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_command_may_end_before_its_input() {
     assert_eq!(stdout("short"), "y\ny\n0\n");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_command_has_a_terminal_with_its_keys_and_its_size() {
     let shown = stdout("terminal").replace('\r', "");
     println!("{shown}");
@@ -194,7 +194,7 @@ fn a_command_has_a_terminal_with_its_keys_and_its_size() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn no_terminal_is_no_surprise() {
     let step = &STEPS["no-terminal"];
     let error = "error: standard input is not a terminal, which --tty would give to CMD\n";

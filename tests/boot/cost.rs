@@ -99,19 +99,19 @@ fn starts(bundle: &str) -> Vec<f64> {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn a_second_cpu_hardly_delays_the_start() {
     FURTHER_CPU.check(median(starts("two")) - median(starts("one")));
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn a_run_ends_soon_after_its_command() {
     RUN_END.check(median(numbers("end", "end")) / 1000.0);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn an_idle_box_takes_little_memory() {
     let processes = ["boxlaunch", "libkrun_VM"].map(|name| numbers("idle", name));
     assert!(processes.iter().all(|it| it.len() == 1), "{processes:?}");

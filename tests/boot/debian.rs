@@ -51,7 +51,7 @@ fn rootfs_size(directory: &Path, name: &str, boxfile: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn python_gets_ready_and_node_runs_beside_it() {
     let tools = tools();
     let images = DebianImages::make(&tools.workspace, &mut |line| println!("{line}")).unwrap();

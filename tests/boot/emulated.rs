@@ -9,7 +9,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn an_ordinary_user_without_kvm_network_or_programs_but_qemu_runs_a_box() {
     let home = Home::new();
     let run = ["run", "--emulated", "hello.box"];

@@ -16,7 +16,7 @@ boxlaunch run -q -v ./read:/r -v ./write:/w:rw /hello -- sh -c 'cat /r/file; ech
 cat write/file";
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn the_hello_box_starts_with_the_kernel_of_libkrunfw() {
     let tools = tools();
     let dir = tempfile::tempdir().unwrap();

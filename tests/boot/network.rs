@@ -153,7 +153,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     let mut step = STEPS["page"].clone();
     // What comes after it is the servers' log.
@@ -162,7 +162,7 @@ fn the_page_shows_what_happens() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
     insta::assert_snapshot!(STEPS["root"].stdout, @r#"
     net
@@ -232,13 +232,13 @@ fn clients_reach_what_is_allowed_whether_they_know_of_a_proxy_or_not() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn an_ordinary_user_has_the_same() {
     assert_eq!(STEPS["user"].stdout, STEPS["root"].stdout, "{:?}", STEPS["user"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn nothing_gets_past_the_filter() {
     let evil = &STEPS["evil"].stdout;
     for own in [" 127.0.0.1:80 GET", " 127.0.0.1:443 GET", " 93.184.216.34:80 GET"] {
@@ -299,7 +299,7 @@ fn nothing_gets_past_the_filter() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn rules_change_while_a_box_runs() {
     insta::assert_snapshot!(STEPS["changes"].stdout, @r#"
     live
@@ -338,7 +338,7 @@ fn rules_change_while_a_box_runs() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device() {
     insta::assert_snapshot!(format!("{}\n{}", STEPS["ports"].stdout, STEPS["ports"].stderr), @"
     closed
@@ -374,7 +374,7 @@ fn ports_are_published_in_every_mode_and_a_box_without_a_network_has_no_device()
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn components_with_networks_of_their_own_have_filters_of_their_own() {
     insta::assert_snapshot!(STEPS["apart"].stdout, @"
     apart
@@ -391,7 +391,7 @@ fn components_with_networks_of_their_own_have_filters_of_their_own() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_is_not_on_the_internet_is_given_by_the_command_line_alone() {
     let step = &STEPS["local"];
     let (out, error) = (&step.stdout, &step.stderr);

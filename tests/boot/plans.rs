@@ -238,7 +238,7 @@ fn error<'a>(name: &str, step: &'a Step) -> &'a str {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
     for (name, step, why) in &STARTS.0 {
         println!("{name}: {step:?}");
@@ -249,7 +249,7 @@ fn a_plan_that_init_refuses_ends_the_start_with_its_reason() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_plan_that_the_launcher_accepts_is_carried_out_or_ends_the_start_with_its_reason() {
     for (name, step, why) in &STARTS.1 {
         println!("{name}: {step:?}");

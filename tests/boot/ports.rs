@@ -74,7 +74,7 @@ fn shown(name: &str) -> Vec<&'static str> {
 /// Fails where the agent's port leads to the host as well. After the greeting the control port still answers, but what
 /// does is libkrun alone.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn no_port_of_the_host_answers_but_the_one() {
     let lines = shown("scan");
     let [before, after] =
@@ -86,14 +86,14 @@ fn no_port_of_the_host_answers_but_the_one() {
 
 /// Fails where the supervisor keeps its listener.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_second_connection_is_none() {
     let before = "bytes of an answer before the greeting: 0";
     assert_eq!(shown("second"), [ONE_CONNECTION, before, UNANSWERED]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_greeting_that_is_wrong_or_not_the_only_one_ends_the_start() {
     let misused = "error: the control channel was misused: it got";
     for (name, why) in [

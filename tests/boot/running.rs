@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use testbed::deaf::{self, TIMED};
+use testbed::hello::BUDGET_MS;
 use testbed::prerequisites::{Package, packages, with_program};
 use testbed::promises::ENTER;
 
@@ -158,7 +159,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("writer", unchecked(with(WRITER))),
         ("held", hello.replace("business {", "business {\n    namespaces pid=#false")),
         ("deaf", deaf::boxfile(&hello)),
-        ("sleeper", with(SLEEPER).replace("budget total=\"700ms\"", "")),
+        ("sleeper", with(SLEEPER).replace(&format!("budget total=\"{BUDGET_MS}ms\""), "")),
     ];
     packages(&[Package::Curl], &mut |line| println!("{line}")).unwrap();
     let host = ["script", "curl"].iter().fold(tools.host.clone(), |host, name| {
@@ -209,7 +210,7 @@ fn stdout(name: &str) -> &'static str {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_box_goes_on_by_itself_under_its_name() {
     let mut lines = stdout("life").lines();
     assert_eq!(lines.next(), Some("life"), "the name, and nothing else");
@@ -223,7 +224,7 @@ fn a_box_goes_on_by_itself_under_its_name() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_command_in_a_running_box_is_as_one_of_run() {
     let step = &STEPS["exec"];
     assert_eq!(step.status, 5, "{step:?}");
@@ -234,7 +235,7 @@ fn a_command_in_a_running_box_is_as_one_of_run() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "measures the lean kernel"]
 fn entering_a_box_takes_no_time() {
     let taken: Vec<u32> = stdout("enter").lines().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(taken.len(), 10);
@@ -242,28 +243,28 @@ fn entering_a_box_takes_no_time() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn boxes_run_side_by_side() {
     let expected = "one\ntwo\none\ntwo\none\ntwo\none\ntwo\none\ntwo\n";
     assert_eq!(stdout("side-by-side"), expected);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_command_that_nobody_reads_holds_nobody_up() {
     let lines: Vec<&str> = stdout("parallel").lines().map(str::trim).collect();
     assert_eq!(lines[0], "64 300000", "{lines:?}");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_signal_is_passed_on_and_a_second_one_ends_the_command() {
     let lines = "got it\nstatus 7\nstatus 143\nstatus 137\n0\n";
     assert_eq!(STEPS["signals"].stdout, lines, "{:?}", STEPS["signals"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_the_agent_wrote_can_be_read_at_any_time() {
     let lines: Vec<&str> = stdout("logs").lines().collect();
     let [same, first, problem, attached, recent, json, name] = lines[..] else {
@@ -280,7 +281,7 @@ fn what_the_agent_wrote_can_be_read_at_any_time() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn nothing_is_left_of_what_is_killed() {
     let text = stdout("killed");
     let list: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -293,7 +294,7 @@ fn nothing_is_left_of_what_is_killed() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_agent() {
     let stops = deaf::stops(stdout("deaf"));
     assert_eq!(stops.iter().filter(|stop| stop.is_good()).count(), 10, "{stops:?}");
@@ -301,20 +302,20 @@ fn a_deaf_agent_is_killed_in_time_and_a_run_of_a_command_has_no_status_of_the_ag
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn nothing_that_the_agent_writes_in_the_foreground_is_lost() {
     assert_eq!(stdout("foreground"), "first\nend\n");
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn who_waits_for_a_box_does_not_end_it_and_one_that_starts_can_be_stopped() {
     let expected = "143\nwaiting\n0\n143\nwaiting\nearly\n143\nearly\n";
     assert_eq!(stdout("waiting"), expected);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn statuses_and_signals_are_those_of_the_command() {
     assert_eq!(
         stdout("statuses"),
@@ -324,7 +325,7 @@ fn statuses_and_signals_are_those_of_the_command() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn orphans_are_reaped() {
     let lines: Vec<&str> = stdout("orphans").lines().map(str::trim).collect();
     let left: u32 = lines[0].parse().unwrap();
@@ -332,14 +333,14 @@ fn orphans_are_reaped() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_component_without_its_first_process_ends_and_the_box_does_not() {
     let expected = "137\n137\n126\nheld\n{\"status\":\"HEALTHY\"}\nheld\nheld\n";
     assert_eq!(stdout("held"), expected);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn mistakes_have_their_codes() {
     let expected = "name-taken\nname-not-found\n\
         1\ntaken\n1\nnot-running\n2\ntaken\n1\n";
@@ -347,7 +348,7 @@ fn mistakes_have_their_codes() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_person_gets_a_shell() {
     let shown = stdout("shell").replace('\r', "");
     assert!(shown.contains("\n/tmp\nterminal\n"), "{shown}");
@@ -355,7 +356,7 @@ fn a_person_gets_a_shell() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_can_use_the_whole_screen_and_its_input_ends() {
     let shown = stdout("screen").replace('\r', "");
     let (vi, rest) = shown.split_once("status 0\n").unwrap();
@@ -366,14 +367,14 @@ fn a_program_can_use_the_whole_screen_and_its_input_ends() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_box_ends_with_its_agent_or_when_it_is_asked_to() {
     let expected = "ends\n143\nends ended with 143\nends\ngone\ngone\nhi\nfront\n143\nfront\n";
     assert_eq!(stdout("ends"), expected);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     let page = commands(PAGE);
     assert!(page.len() > 8);

@@ -161,14 +161,14 @@ impl Step {
 
 /// The right to run a virtual host, which keeps one processor busy. There is one for each processor; a test that waits for its
 /// turn, or for a start that it shares with others, takes none.
-struct Turn;
+pub(crate) struct Turn;
 
 static FREE: LazyLock<Mutex<usize>> =
     LazyLock::new(|| Mutex::new(thread::available_parallelism().map_or(1, usize::from)));
 static GIVEN_BACK: Condvar = Condvar::new();
 
 impl Turn {
-    fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let free = GIVEN_BACK.wait_while(FREE.lock().unwrap(), |free| *free == 0);
         *free.unwrap() -= 1;
         Self

@@ -50,7 +50,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_component_writes_more_than_its_memory() {
     let expected = "drwxr-xr-x 1001 1002\nlost+found\n41943040\nNo space left on device\nstill here\n\
                     ext4 rw,nosuid,nodev,noatime,errors=remount-ro\nno other\n";
@@ -62,7 +62,7 @@ fn a_component_writes_more_than_its_memory() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_disk_is_the_machines_and_gone_with_it() {
     let host = &STEPS["host"];
     let (size, rest) = host.stdout.split_once('\n').unwrap();
@@ -72,7 +72,7 @@ fn a_disk_is_the_machines_and_gone_with_it() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_user_has_disks_too() {
     assert_eq!(STEPS["user"].stdout, "mine\n", "{:?}", STEPS["user"]);
 }

@@ -93,7 +93,7 @@ far
 ";
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
     assert_eq!(STEPS["host"].stdout, "the host itself\n", "{:?}", STEPS["host"]);
     for (name, passt) in [("root", "nobody"), ("user", "me")] {
@@ -109,7 +109,7 @@ fn a_box_reaches_what_its_host_does_but_not_the_hosts_loopback() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_host_without_such_a_network_starts_nothing() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @r#"
     error: the box wants to share the network of this host, and only the command line gives that

@@ -160,13 +160,13 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_a_box_writes_is_the_users_who_launched_it() {
     insta::assert_snapshot!(STEPS["user"].stdout, @"
     seen
@@ -218,7 +218,7 @@ fn what_a_box_writes_is_the_users_who_launched_it() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn root_shares_what_is_its_own() {
     let of_the_user = &STEPS["user"].stdout;
     let (user, root) = ("Uid:\t1000\t1000\t1000\t1000", "Uid:\t0\t0\t0\t0");
@@ -227,7 +227,7 @@ fn root_shares_what_is_its_own() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn root_shares_what_is_anothers() {
     insta::assert_snapshot!(STEPS["another"].stdout, @"
       
@@ -243,7 +243,7 @@ fn root_shares_what_is_anothers() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn devices_run_out_and_what_is_missing_is_named() {
     insta::assert_snapshot!(STEPS["devices"].stdout, @"
     first
@@ -271,7 +271,7 @@ fn devices_run_out_and_what_is_missing_is_named() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_change_of_the_host_is_seen_at_once() {
     insta::assert_snapshot!(STEPS["changes"].stdout, @"
     looks
@@ -307,7 +307,7 @@ fn a_change_of_the_host_is_seen_at_once() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files() {
     insta::assert_snapshot!(STEPS["watched"].stdout, @"
     watching
@@ -320,7 +320,7 @@ fn a_program_of_the_box_that_watches_hears_of_fifteen_hundred_files() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_directory_inside_another_is_kept_by_the_host() {
     let root = &STEPS["nested"].stdout;
     insta::assert_snapshot!(root);
@@ -328,7 +328,7 @@ fn a_directory_inside_another_is_kept_by_the_host() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     let Step { stdout, stderr, .. } = &STEPS["refused"];
     insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
@@ -353,7 +353,7 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn without_a_mount_namespace_nothing_is_shared() {
     let Step { stdout, stderr, .. } = &STEPS["unshared"];
     insta::assert_snapshot!(format!("{stdout}{stderr}"), @"
@@ -365,7 +365,7 @@ fn without_a_mount_namespace_nothing_is_shared() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn two_thousand_files_are_listed_read_and_written() {
     insta::assert_snapshot!(STEPS["many"].stdout, @"
     2000

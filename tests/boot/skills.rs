@@ -137,7 +137,7 @@ fn step(name: &str) -> &'static Step {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_skill_is_loaded_changed_and_unloaded_while_the_box_runs() {
     assert_eq!(step("make").stderr, "");
     insta::assert_snapshot!(step("life").stdout);
@@ -149,28 +149,28 @@ fn a_skill_is_loaded_changed_and_unloaded_while_the_box_runs() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_baked_skill_stays_as_it_is() {
     insta::assert_snapshot!(step("baked").stdout);
     insta::assert_snapshot!(step("baked").stderr);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_is_no_skill_stays_out() {
     insta::assert_snapshot!(step("wrong").stdout);
     insta::assert_snapshot!(step("wrong").stderr);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn programs_of_the_box_lead_no_skill_elsewhere() {
     insta::assert_snapshot!(step("hostile").stdout);
     insta::assert_snapshot!(step("hostile").stderr);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, step("page"));
 }

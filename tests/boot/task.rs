@@ -97,7 +97,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_agent_finds_its_task_and_can_write_its_result_alone() {
     insta::assert_snapshot!(STEPS["seen"].stdout, @r#"
     1000
@@ -124,7 +124,7 @@ fn the_agent_finds_its_task_and_can_write_its_result_alone() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_verdict_follows_from_the_end_and_the_result() {
     insta::assert_snapshot!(STEPS["verdicts"].stdout, @"
     exit 0
@@ -158,7 +158,7 @@ fn the_verdict_follows_from_the_end_and_the_result() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_task_in_the_background_is_followed_to_its_end() {
     insta::assert_snapshot!(STEPS["background"].stdout, @r#"
     done
@@ -195,7 +195,7 @@ fn a_task_in_the_background_is_followed_to_its_end() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_is_no_task_is_refused_before_the_box_starts() {
     insta::assert_snapshot!(STEPS["refused"].stderr, @"
     error: few.json: it is no task: missing field `type` at line 1 column 10
@@ -238,13 +238,13 @@ fn what_is_no_task_is_refused_before_the_box_starts() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn an_ordinary_user_has_the_same() {
     assert_eq!(STEPS["user"].stdout, "1000\nexit 0\n5\n", "{:?}", STEPS["user"]);
 }

@@ -60,7 +60,7 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
 });
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_volume_stays_and_both_components_see_it() {
     let stays = &STEPS["stays"];
     // The scratch disk has no cache that could be flushed.
@@ -70,7 +70,7 @@ fn a_volume_stays_and_both_components_see_it() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_volume_is_for_one_box_at_a_time() {
     let refused = &STEPS["refused"];
     let (report, rest) = refused.stdout.split_once('\n').unwrap();
@@ -85,7 +85,7 @@ fn a_volume_is_for_one_box_at_a_time() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_json_of_volumes_fits_its_schema() {
     let [all, one] = ["ls", "inspect"].map(|name| STEPS[name].json());
     assert_fits("volumes", &all);
@@ -98,13 +98,13 @@ fn the_json_of_volumes_fits_its_schema() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_user_has_volumes_too() {
     assert_eq!(STEPS["user"].stdout, "mine\n1000:600\n", "{:?}", STEPS["user"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_page_shows_what_happens() {
     assert_page(PAGE, &STEPS["page"]);
 }

@@ -140,7 +140,7 @@ fn json(line: &str) -> Value {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_health_check_is_made_when_it_is_asked_for() {
     let lines = lines("health");
     assert_eq!(lines[..3], ["watched", "healthy", "0"]);
@@ -155,7 +155,7 @@ fn a_health_check_is_made_when_it_is_asked_for() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_that_checks_says_why_and_has_a_time_limit() {
     let lines = lines("programs");
     let missing = "unhealthy: cat: can't open '/tmp/well': No such file or directory";
@@ -165,7 +165,7 @@ fn a_program_that_checks_says_why_and_has_a_time_limit() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_a_box_takes_is_shown() {
     let lines = lines("stats");
     let [before, after] = [0, 1].map(|at| json(lines[at]));
@@ -186,7 +186,7 @@ fn what_a_box_takes_is_shown() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_machine_that_does_not_answer_keeps_nobody_waiting() {
     let lines = lines("stopped");
     assert!(lines.len() == 4 && lines[1].starts_with("watched   machine"), "{lines:?}");
@@ -195,13 +195,13 @@ fn a_machine_that_does_not_answer_keeps_nobody_waiting() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_port_is_a_socket() {
     assert_eq!(lines("port"), ["4088/tcp -> /agent.sock", "socket"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn the_clock_is_right_at_the_start_and_follows_the_hosts() {
     for (what, difference) in ["at the start", "ahead", "back"].iter().zip(lines("clock")) {
         assert!((0..3).contains(&difference.parse::<i64>().unwrap()), "{what}: {difference}");
@@ -209,7 +209,7 @@ fn the_clock_is_right_at_the_start_and_follows_the_hosts() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn what_happens_to_boxes_is_shown() {
     let lines = lines("events");
     let events: Vec<Value> = lines
@@ -243,14 +243,14 @@ fn what_happens_to_boxes_is_shown() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_program_is_asked_to_end_with_the_signal_of_its_image() {
     // The command is asked with SIGTERM.
     assert_eq!(lines("signal"), ["polite", "polite", "143", "quit"]);
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_client_of_the_agent_that_reads_nothing_holds_up_nobody() {
     assert_eq!(lines("stalled"), ["flood", "1", "2", "3", "y.y.", "given up", "flood"]);
 }

@@ -1,6 +1,6 @@
 //! `cargo xtask`: the daily work on this repository.
 //!
-//! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs every
+//! `demo` builds an example and boots it; `install` puts the programs in place; `test` runs the tests, and with `--all` every
 //! check; `docs` writes what is generated; `fuzz` looks for inputs that break a parser; `dependencies`
 //! checks the code of others. One file per subcommand is in `commands/`; all output goes through [`say`].
 #![forbid(unsafe_code)]
@@ -29,7 +29,7 @@ enum Task {
     BoxInit,
     /// Write the documents that are generated from the code: docs/boxfile.md, its JSON Schema, and the end of docs/security.md.
     Docs,
-    /// Run every test that needs no boot, and the boots of the promises. With --all, every check.
+    /// Run every test that needs no boot, and the shorter boots. With --all, every check.
     Test(test::Options),
     /// Check the licences, sources and versions of all dependencies; with ADVISORY_DB, their advisories.
     Dependencies,

@@ -104,4 +104,12 @@ mod tests {
         assert_eq!(link, Path::new("busybox"));
         assert!(bundle.join("rootfs/workspace/app/README").is_file());
     }
+
+    #[test]
+    fn the_budget_is_the_boxfiles_and_that_of_the_readme() {
+        for file in ["examples/hello/Boxfile", "README.md"] {
+            let text = fs::read_to_string(crate::Workspace::find().path(file)).unwrap();
+            assert!(text.contains(&format!("budget total=\"{BUDGET_MS}ms\"")), "{file}");
+        }
+    }
 }

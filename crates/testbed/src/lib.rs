@@ -3,7 +3,7 @@
 //! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization;
 //! - [`prerequisites`] installs or fetches what is missing, and says so;
 //! - [`artefacts`] builds the project's own programs and says where they lie;
-//! - [`lean_kernel`] compiles the kernels of `kernel/`;
+//! - [`lean_kernel`] compiles the lean kernel of `kernel/`;
 //! - [`debian`] makes real images from Debian packages;
 //! - [`hello`] makes the two small images of examples/hello;
 //! - [`assistant`] makes the images of examples/assistant;

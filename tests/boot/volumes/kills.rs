@@ -103,7 +103,7 @@ fn check_files(image: &Path, named: &str, scratch: &Path) {
 
 /// Fails where the file system has no journal, or libkrun has reported a write that it had not done.
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn no_moment_loses_what_was_flushed() {
     let (steps, files) = &*SCENE;
     let said = String::from_utf8(files[Path::new("said")].clone()).unwrap();
@@ -138,7 +138,7 @@ fn no_moment_loses_what_was_flushed() {
 }
 
 #[test]
-#[ignore = "boots beyond the promises"]
+#[ignore = "one of the longer boots"]
 fn a_box_after_a_kill_finds_what_was_flushed() {
     let kills = &SCENE.0["kills"];
     let there = "32 files are there\n";

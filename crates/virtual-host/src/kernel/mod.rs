@@ -1,7 +1,7 @@
 //! The emulated machine's kernel, made ready once: Debian's cloud kernel.
 //!
 //! ```text
-//! CACHE/4-6.12.117+deb12-cloud-amd64/
+//! CACHE/5-6.12.117+deb12-cloud-amd64/
 //!     about.json            the version, and whether KVM leaves the guest where it must
 //!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
@@ -35,8 +35,9 @@ const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit",
 const CHANGED: &str = "kvm_amd";
 /// No module is larger than this, in bytes.
 const MODULE_LIMIT: u64 = 1 << 26;
-/// The form of a prepared kernel. A directory of another form is not looked at.
-const FORM: &str = "4-";
+/// The form of a prepared kernel, which changes with what [`lighten`] and [`kvm_amd`] change. A directory of another form is not
+/// looked at.
+const FORM: &str = "5-";
 const ABOUT: &str = "about.json";
 /// Where prepared kernels are kept, below the user's cache directory.
 const CACHE: &str = "boxbuild/virtual-host";

@@ -1,5 +1,5 @@
-//! `cargo xtask test`: every test that needs no boot, and the boots of the promises; with `--all`, every check. All of it is done
-//! even if a part fails.
+//! `cargo xtask test`: every test that needs no boot, and the shorter boots; with `--all`, every check. All of it is done even if a
+//! part fails.
 
 mod again;
 mod programs;
@@ -18,8 +18,8 @@ use self::run::Tests;
 use super::{Outcome, dependencies, fuzz, setup};
 
 const HELP: &str = "\
-Without an option: cargo fmt, and `cargo test --workspace` with the boots that promises of docs/status.md rest on. They are
-the tests of tests/boot without #[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
+Without an option: cargo fmt, and `cargo test --workspace` with the shorter half of the boots: the tests of tests/boot without
+#[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
 
 With --all: the lean kernel is compiled, and everything is checked: clippy, the documentation, the dependencies, all tests
 with #[ignore], all boots, and the inputs of the fuzzer. What a run without --all has passed on the same commit is not run again,
@@ -57,6 +57,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 /// Does all checks, and returns what to say of them.
 fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
     let mut checks = Checks { workspace, failed: Vec::new() };
+    let run = (!all).then(|| tree::Run::begin(workspace));
     setup::for_lints()?;
     checks.cargo("cargo fmt --check", &[], &["fmt", "--all", "--check"]);
     if all {
@@ -67,7 +68,9 @@ fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
     })?;
     let programs = compile(workspace)?;
     let passed_before = all && tree::is_passed(workspace);
-    let summary = Tests { workspace, all, passed_before }.run(programs);
+    let tests = Tests { workspace, all, passed_before };
+    let summary = say::watch(|| tests.run(programs));
+    say::doing("");
     let summary = summary.inspect_err(|error| checks.failed.push(error.to_string()));
     if !passed_before {
         checks.cargo("tests in documentation", &[], &["test", "--workspace", "--doc"]);
@@ -76,9 +79,7 @@ fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
         checks.all();
     }
     checks.verdict()?;
-    if !all {
-        tree::note_passed(workspace)?;
-    }
+    run.map_or(Ok(()), tree::Run::passed)?;
     summary
 }
 

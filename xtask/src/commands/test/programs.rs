@@ -73,10 +73,10 @@ impl TestProgram {
         command
     }
 
-    /// Returns the command line that runs these tests again, and no others; without tests, all.
+    /// Returns the command line that runs these tests again, and no others, also those with `#[ignore]`; without tests, all.
     pub(super) fn repeats(&self, tests: &[String]) -> String {
-        let all = format!("cargo test -p {}", self.name);
-        if tests.is_empty() { all } else { format!("{all} -- --exact {}", tests.join(" ")) }
+        let all = format!("cargo test -p {} -- --include-ignored", self.name);
+        if tests.is_empty() { all } else { format!("{all} --exact {}", tests.join(" ")) }
     }
 }
 
@@ -142,11 +142,14 @@ mod tests {
     #[test]
     fn the_command_that_repeats_names_the_tests() {
         let program = TestProgram::named("box-tests --test boot");
-        assert_eq!(program.repeats(&[]), "cargo test -p box-tests --test boot");
+        assert_eq!(
+            program.repeats(&[]),
+            "cargo test -p box-tests --test boot -- --include-ignored"
+        );
         let tests = ["a::one", "b::two"].map(str::to_owned);
         assert_eq!(
             program.repeats(&tests),
-            "cargo test -p box-tests --test boot -- --exact a::one b::two"
+            "cargo test -p box-tests --test boot -- --include-ignored --exact a::one b::two"
         );
     }
 }

@@ -53,7 +53,7 @@ impl Tests<'_> {
         });
         let mut state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.try_again(&mut state);
-        state.summary()
+        state.summary(self.passed_before)
     }
 
     /// Runs the next program; `None` if there is none.
@@ -110,7 +110,7 @@ impl Tests<'_> {
     /// Returns the command that runs some tests of a program; all that are to run, if none is named.
     fn command(self, program: &TestProgram, tests: &[String]) -> Command {
         let mut command = program.command();
-        command.env(Artefacts::BUILT, "1");
+        command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
         if program.boots() {
             command.env("RUST_TEST_THREADS", BOOTING);
         }
@@ -127,7 +127,7 @@ impl Tests<'_> {
 
 impl State {
     /// Returns what to say of tests of which none failed twice.
-    fn summary(self) -> Result<Vec<String>> {
+    fn summary(self, passed_before: bool) -> Result<Vec<String>> {
         if !self.failed.is_empty() {
             let (command, status) = ("the tests".to_owned(), "twice".to_owned());
             return Err(KitError::Failed { command, status, output: self.failed.join("\n") });
@@ -141,6 +141,9 @@ impl State {
             lines.extend(self.flaky.iter().map(named));
         }
         let Self { passed, ignored, .. } = self;
+        if passed_before {
+            lines.push("the others passed before, on this commit".to_owned());
+        }
         lines.push(match ignored {
             0 => format!("{passed} tests passed; left out: none"),
             _ => format!(
@@ -162,9 +165,10 @@ mod tests {
     #[test]
     fn a_run_without_failure_has_the_numbers_of_tests() {
         let state = State { passed: 7, ..State::default() };
-        assert_eq!(state.summary().unwrap(), ["7 tests passed; left out: none"]);
+        assert_eq!(state.summary(false).unwrap(), ["7 tests passed; left out: none"]);
         let flaky = vec![Flaky { name: "a --lib b".into(), outputs: "target/flaky/b".into() }];
-        let lines = State { passed: 7, ignored: 2, flaky, ..State::default() }.summary().unwrap();
+        let lines =
+            State { passed: 7, ignored: 2, flaky, ..State::default() }.summary(false).unwrap();
         let last = "7 tests passed; left out: 2, which `cargo xtask test --all` runs";
         assert_eq!(lines[1..], ["    a --lib b (target/flaky/b)", last]);
     }
@@ -172,7 +176,7 @@ mod tests {
     #[test]
     fn what_failed_twice_is_repeated_by_a_command() {
         let state = State { failed: vec!["cargo test -p a --lib".into()], ..State::default() };
-        let error = state.summary().unwrap_err().to_string();
+        let error = state.summary(false).unwrap_err().to_string();
         assert_eq!(error, "the tests failed (twice):\ncargo test -p a --lib");
     }
 }

@@ -6,17 +6,35 @@ use std::process::Command;
 
 use testbed::{KitError, Result, Workspace, program};
 
-/// Notes that the tests without `--all` have passed on the present commit.
-///
-/// # Errors
-/// The note cannot be written.
-pub(super) fn note_passed(workspace: &Workspace) -> Result<()> {
-    let Some(tree) = unchanged(workspace) else { return Ok(()) };
-    let note = note(workspace);
-    fs::write(&note, tree).map_err(KitError::file("write", &note))
+/// A run of the tests without `--all`, with the files that it began with.
+pub(super) struct Run<'a> {
+    workspace: &'a Workspace,
+    tree: Option<Vec<u8>>,
 }
 
-/// Returns whether they have.
+impl<'a> Run<'a> {
+    /// Begins a run: nothing has passed until it ends.
+    pub(super) fn begin(workspace: &'a Workspace) -> Self {
+        // There may be no note.
+        drop(fs::remove_file(note(workspace)));
+        Self { workspace, tree: unchanged(workspace) }
+    }
+
+    /// Notes that the tests have passed, if no file has changed meanwhile.
+    ///
+    /// # Errors
+    /// The note cannot be written.
+    pub(super) fn passed(self) -> Result<()> {
+        let Some(tree) = self.tree.filter(|tree| unchanged(self.workspace).as_ref() == Some(tree))
+        else {
+            return Ok(());
+        };
+        let note = note(self.workspace);
+        fs::write(&note, tree).map_err(KitError::file("write", &note))
+    }
+}
+
+/// Returns whether the tests without `--all` have passed on the present commit. What is installed on the machine is not compared.
 pub(super) fn is_passed(workspace: &Workspace) -> bool {
     let noted = fs::read(note(workspace)).ok();
     noted.is_some() && noted == unchanged(workspace)
@@ -32,6 +50,6 @@ fn unchanged(workspace: &Workspace) -> Option<Vec<u8>> {
         let mut git = Command::new("git");
         program::run(git.args(arguments).current_dir(workspace.path("."))).ok()
     };
-    git(&["status", "--porcelain"]).filter(Vec::is_empty)?;
+    git(&["status", "--porcelain", "--untracked-files=normal"]).filter(Vec::is_empty)?;
     git(&["rev-parse", "HEAD^{tree}"])
 }
