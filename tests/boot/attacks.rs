@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use box_image::manifest::KERNEL_TYPE;
 
@@ -63,7 +64,7 @@ left() {
 "#;
 /// With the jail. Root's directories are root's own, and so is the machine, which makes it the strongest there is.
 const ROOT: &str = r#"
-make; look >/tmp/before; flood=100000
+make; look >/tmp/before; flood=20000
 boot() { rm -f /tmp/console; boxlaunch $run; }
 attack
 look >/tmp/after; diff /tmp/before /tmp/after >&2; left /tmp >&2; kill $listener
@@ -99,7 +100,8 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .clone()
         .file(&bundle, "/hostile")
         .file(&tools.programs.hostile_kernel, "/hostile-kernel")
-        .file(&tools.programs.unjailed, "/bin/unjailed");
+        .file(&tools.programs.unjailed, "/bin/unjailed")
+        .time_limit(Duration::from_secs(60 * 60));
     let start = format!(
         "export BOXLAUNCH_STATE=/srv/state; run='{RUN}'; attacks={ATTACKS}\n{SETUP}{ATTACK}{LOOK}"
     );

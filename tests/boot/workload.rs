@@ -124,7 +124,7 @@ fn programs_that_need_much_of_a_kernel_run() {
         .step("share", "mkdir /tmp/w && chown 1000:1000 /tmp/w")
         .run_all_within(300, "shared", "-v /tmp/w:/w:rw /workload", &shared)
         .script(20, "owners", "stat -c %u /tmp/w/* /tmp/w/*/* | sort -u; ls /tmp/w")
-        .start(&tools.host.clone().memory(2560).disk(&bundle, "/workload"));
+        .start(&tools.host.clone().memory(2816).disk(&bundle, "/workload"));
     assert_printed(&steps["all"], &PROGRAMS);
     assert_printed(&steps["shared"], &IN_A_SHARE);
     assert_eq!(steps["owners"].stdout, "1000\napp\ndb\nlib\nproject\nvenv\n");

@@ -56,16 +56,6 @@ pub(crate) struct Options {
     target: Vec<String>,
 }
 
-/// Gives each target the inputs of `fuzz/corpus`, and those that earlier runs have found, once.
-///
-/// # Errors
-/// A target does not compile, or an input breaks it.
-pub(crate) fn known(workspace: &Workspace) -> Result<()> {
-    say::watch(|| packages(&[Package::Cxx], &mut say::note))?;
-    let programs = build(workspace)?;
-    TARGETS.iter().try_for_each(|target| fuzz(workspace, &programs, *target, "-runs=0"))
-}
-
 pub(crate) fn run(options: &Options) -> Outcome {
     let workspace = Workspace::find();
     say::watch(|| packages(&[Package::Cxx], &mut say::note))?;

@@ -15,14 +15,14 @@ use tool_output::{cargo, say};
 
 use self::programs::TestProgram;
 use self::run::Tests;
-use super::{Outcome, dependencies, fuzz, setup};
+use super::{Outcome, dependencies, setup};
 
 const HELP: &str = "\
 Without an option: cargo fmt, and `cargo test --workspace` with the shorter half of the boots: the tests of tests/boot without
 #[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
 
 With --all: the lean kernel is compiled, and everything is checked: clippy, the documentation, the dependencies, all tests
-with #[ignore], all boots, and the inputs of the fuzzer. What a run without --all has passed on the same commit is not run again,
+with #[ignore], and all boots. What a run without --all has passed on the same commit is not run again,
 if nothing was changed since.
 
 A test that fails is run once more, alone. If it passes then, the run ends well and names it as flaky; both outputs are
@@ -107,7 +107,6 @@ impl Checks<'_> {
         self.cargo("cargo clippy", &[], &clippy);
         let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
         self.cargo("cargo doc", &[("RUSTDOCFLAGS", "-D warnings")], &doc);
-        self.done("the fuzzer's inputs", || fuzz::known(self.workspace));
     }
 
     fn cargo(&mut self, name: &str, variables: &[(&str, &str)], arguments: &[&str]) {
