@@ -113,6 +113,8 @@ impl Tests<'_> {
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
         if program.boots() {
             command.env("RUST_TEST_THREADS", BOOTING);
+            // Not shown yet on the packaged host kernel: run it by hand, alone.
+            command.args(["--skip", "workload::"]);
         }
         if self.all {
             let only = self.passed_before && !program.boots() && tests.is_empty();
