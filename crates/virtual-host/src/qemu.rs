@@ -38,7 +38,7 @@ const NOT_EMULATED: &str = ",-rdseed,-sha-ni,-fxsr-opt,-misalignsse,-3dnowprefet
 ///
 /// The second line switches off Debian's precautions against attackers, and preemption: they cost a start of a box a tenth of
 /// its instructions. No grace period of RCU is waited for until a tick, of which there is one in 4 ms: otherwise starts of one
-/// box differ by 4 ms. The last line leaves out what the machine never uses and what takes a twentieth of its own start each:
+/// box differ by 4 ms. The last line leaves out what the machine never uses, and what takes a tenth of its own start:
 /// the certificates of signed modules, a source of randomness and the events of probes.
 const CMDLINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr \
     init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off lsm=landlock,yama preempt=none \
