@@ -12,7 +12,7 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
     // Threads that take turns on two CPUs, and vector instructions.
     (
         "numpy",
-        "OPENBLAS_NUM_THREADS=2 python3 -c 'import numpy, threading
+        "OPENBLAS_NUM_THREADS=1 python3 -c 'import numpy, threading
 def work(): out.append(int(numpy.ones((200, 200)).dot(numpy.ones((200, 200))).sum()))
 out = []
 threads = [threading.Thread(target=work) for _ in range(4)]

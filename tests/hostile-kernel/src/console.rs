@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::machine::Shared;
 use crate::text::Line;
-use crate::virtio::{Device, Piece, Queue};
+use crate::virtio::{Device, Piece, Queue, dawdle};
 
 /// The device's number in the list of virtio's.
 pub const KIND: u32 = 3;
@@ -60,7 +60,7 @@ fn send(device: Device, index: u32, queue: &mut Queue, memory: &Shared, length: 
         if queue.take().is_some() {
             return;
         }
-        device.dawdle();
+        dawdle();
     }
 }
 

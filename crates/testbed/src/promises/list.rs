@@ -58,7 +58,7 @@ promises! {
         "tests/boot/hello.rs::the_start_is_near_the_floor",
         "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects, without the jail";
     /// The time that a second CPU adds to the start of examples/hello.
-    FURTHER_CPU = AtMost 4.0 "ms",
+    FURTHER_CPU = AtMost 7.0 "ms",
         "tests/boot/cost.rs::a_second_cpu_hardly_delays_the_start",
         "added to the start by a second CPU, though only one is emulated";
     /// The whole start of the Debian box.
@@ -70,7 +70,7 @@ promises! {
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "of this, until the agent is started: phases `vmm`, `jail`, `kernel` and `init`";
     /// A command in a box that runs, as a script waits for it.
-    ENTER = AtMost 9.0 "ms",
+    ENTER = AtMost 12.0 "ms",
         "tests/boot/running.rs::entering_a_box_takes_no_time",
         "`boxlaunch exec NAME true` in examples/hello, from the start of `boxlaunch` to its end";
     /// How long after its budget a box may run.

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive, mount_move};
+use rustix::mount::{
+    MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_move, unmount,
+};
 use rustix::process::{chdir, chroot, setpriority_process};
 use thread_priority::unix::{set_thread_priority_and_policy, thread_native_id};
 use thread_priority::{NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy};
@@ -23,6 +25,9 @@ const SYSTEM: [(&str, &str); 5] = [
     ("cgroup2", "/sys/fs/cgroup"),
     ("devpts", "/dev/pts"),
 ];
+/// Where the kernel takes settings of its scheduler, and those for turns of 0.3 ms.
+const DEBUG: &str = "/sys/kernel/debug";
+const TURNS: [(&str, &str); 2] = [("sched/features", "HRTICK"), ("sched/base_slice_ns", "300000")];
 /// The group that may use KVM, as udev arranges it on other hosts.
 const KVM: (&str, u32, u32) = ("/dev/kvm", 104, 0o660);
 /// The directories that programs expect.
@@ -70,15 +75,29 @@ pub(super) fn share_kvm() -> Result<()> {
         .map_err(HostError::guest("share KVM"))
 }
 
-/// Lets this thread, and all that it starts, take turns: one that is woken runs when the running one waits or a tick ends
-/// its turn (sched(7), `SCHED_BATCH`). Otherwise a thread of a VMM interrupts the box's CPU or does not, by how much of a
-/// tick is over, and the starts of one box differ by a millisecond or two.
+/// Lets this thread, and all that it starts, take turns: one that is woken runs when the running one waits or its turn ends
+/// (sched(7), `SCHED_BATCH`). Otherwise a thread of a VMM interrupts the box's CPU or does not, by how much of a
+/// turn is over, and the starts of one box differ by a millisecond or two.
 pub(super) fn schedule_as_batch() -> Result<()> {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, batch)
         .map_err(|error| HostError::guest("schedule as batch")(io::Error::other(error)))?;
     // The crate sets a policy and the nice value at once, and names no value for 0.
-    setpriority_process(None, 0).map_err(HostError::guest("set its nice value"))
+    setpriority_process(None, 0).map_err(HostError::guest("set its nice value"))?;
+    shorten_turns()
+}
+
+/// Ends a turn by a timer. Without it a turn ends at a tick of the kernel, 4 ms apart, and a CPU of a box that waits in a loop for
+/// its host gets an answer only then.
+fn shorten_turns() -> Result<()> {
+    let failed = |source| HostError::guest("shorten the scheduler's turns")(source);
+    let at = Path::new(DEBUG);
+    mount("debugfs", at, "debugfs", MountFlags::empty(), None)
+        .map_err(|error| failed(error.into()))?;
+    for (file, value) in TURNS {
+        fs::write(at.join(file), value).map_err(failed)?;
+    }
+    unmount(at, UnmountFlags::empty()).map_err(|error| failed(error.into()))
 }
 
 /// Mounts the disks, and returns the device of the one before them: the one for the result.

@@ -8,7 +8,7 @@ pub use answer::{Answer, Attributes, Errno};
 pub use request::Request;
 
 use crate::machine::Shared;
-use crate::virtio::{Device, NEXT, Piece, QUIET, Queue, WRITE};
+use crate::virtio::{Device, NEXT, Piece, QUIET, Queue, WRITE, dawdle};
 
 /// The device's number in the list of virtio's.
 pub const KIND: u32 = 26;
@@ -120,7 +120,7 @@ impl Fs {
             if let Some(written) = self.queue.take() {
                 return Some(written);
             }
-            self.device.dawdle();
+            dawdle();
         }
         self.is_lost = true;
         None

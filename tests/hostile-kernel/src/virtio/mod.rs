@@ -2,6 +2,7 @@
 
 mod queue;
 
+use core::hint::black_box;
 use core::str;
 
 pub use queue::{NEXT, Piece, Queue, WRITE};
@@ -33,6 +34,9 @@ const DRIVER_OK: u32 = FEATURES_OK | 4;
 pub const QUIET: u32 = 1 << 29;
 /// `VIRTIO_F_VERSION_1`, in the second word of the features.
 const VERSION_1: u32 = 1;
+
+/// How many turns of a loop [`dawdle`] makes.
+const DAWDLED: u32 = 4000;
 
 /// A device.
 #[derive(Debug, Clone, Copy)]
@@ -112,11 +116,14 @@ impl Device {
     pub fn notify(self, index: u32) {
         self.registers.write(NOTIFY, index);
     }
+}
 
-    /// Spends some time: the process on the host looks up what is read.
-    pub fn dawdle(self) {
-        self.registers.read(STATUS);
-    }
+/// Spends some microseconds in the guest. Leaving it, as the reading of a register or a PAUSE does, costs an emulated machine
+/// many times as much.
+pub fn dawdle() {
+    (0..DAWDLED).for_each(|turn| {
+        black_box(turn);
+    });
 }
 
 /// Returns the low and the high half of a number.

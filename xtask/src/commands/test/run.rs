@@ -17,16 +17,13 @@ const LANES: usize = 2;
 /// How many threads the program with the boots has: most wait for a start that they share, or for a processor.
 const BOOTING: &str = "48";
 
-/// The start of the names of boots that no run makes, as they are not shown on the packaged host kernel yet.
-const NOT_SHOWN: &str = "workload::";
-
 /// The tests to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tests<'a> {
     pub(super) workspace: &'a Workspace,
     /// Whether those with `#[ignore]` are among them.
     pub(super) all: bool,
-    /// Whether the others have passed before, so that only those with `#[ignore]` are left; the boots had another kernel.
+    /// Whether the others have passed before, so that only those with `#[ignore]` are left.
     pub(super) passed_before: bool,
 }
 
@@ -116,10 +113,9 @@ impl Tests<'_> {
         command.env(Artefacts::BUILT, "1").env("INSTA_UPDATE", "no");
         if program.boots() {
             command.env("RUST_TEST_THREADS", BOOTING);
-            command.args(["--skip", NOT_SHOWN]);
         }
         if self.all {
-            let only = self.passed_before && !program.boots() && tests.is_empty();
+            let only = self.passed_before && tests.is_empty();
             command.arg(if only { "--ignored" } else { "--include-ignored" });
         }
         if !tests.is_empty() {
@@ -148,7 +144,6 @@ impl State {
         if passed_before {
             lines.push("the others passed before, on this commit".to_owned());
         }
-        lines.push(format!("not run, as it is not shown on this host kernel yet: {NOT_SHOWN}"));
         lines.push(match ignored {
             0 => format!("{passed} tests passed"),
             _ => format!(
@@ -170,13 +165,12 @@ mod tests {
     #[test]
     fn a_run_without_failure_has_the_numbers_of_tests() {
         let state = State { passed: 7, ..State::default() };
-        let not_shown = "not run, as it is not shown on this host kernel yet: workload::";
-        assert_eq!(state.summary(false).unwrap(), [not_shown, "7 tests passed"]);
+        assert_eq!(state.summary(false).unwrap(), ["7 tests passed"]);
         let flaky = vec![Flaky { name: "a --lib b".into(), outputs: "target/flaky/b".into() }];
         let lines =
             State { passed: 7, ignored: 2, flaky, ..State::default() }.summary(false).unwrap();
         let last = "7 tests passed; left out: 2, which `cargo xtask test --all` runs";
-        assert_eq!(lines[1..], ["    a --lib b (target/flaky/b)", not_shown, last]);
+        assert_eq!(lines[1..], ["    a --lib b (target/flaky/b)", last]);
     }
 
     #[test]
