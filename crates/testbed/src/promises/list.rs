@@ -42,7 +42,7 @@ promises! {
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `kernel`: until box-init runs";
     /// The phase `init` of examples/hello.
-    HELLO_INIT = AtMost 6.0 "ms",
+    HELLO_INIT = AtMost 6.5 "ms",
         "tests/boot/hello.rs::the_phases_keep_what_is_promised",
         "of this, phase `init`: until the agent is started";
     /// The phase `ready` of examples/hello.
@@ -54,7 +54,7 @@ promises! {
         "tests/boot/budget.rs::a_box_is_held_to_budgets_just_above_and_just_below_what_it_takes",
         "the longest of ten starts in one run of `boxbuild budget`, beyond the shortest";
     /// The start of examples/hello over that of a kernel and an init alone.
-    HELLO_OVER_FLOOR = AtMost 1.5 "",
+    HELLO_OVER_FLOOR = AtMost 1.6 "",
         "tests/boot/hello.rs::the_start_is_near_the_floor",
         "examples/hello is ready, as a multiple of the floor: the same kernel and an init that only connects, without the jail";
     /// The time that a second CPU adds to the start of examples/hello.
