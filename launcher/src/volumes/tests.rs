@@ -1,4 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+use std::time::Duration;
 
 use nix::unistd::geteuid;
 
@@ -23,6 +25,15 @@ impl Fixture {
 
     fn all(&self) -> (Vec<VolumeState>, Vec<LaunchError>) {
         self.volumes.all().unwrap()
+    }
+
+    /// Returns whether nobody has the volume any more. A process that another test is starting has this one's lock, too, until it
+    /// runs its program.
+    fn is_free(&self, name: &str) -> bool {
+        (0..10_000).any(|_| {
+            thread::sleep(Duration::from_millis(1));
+            !self.volumes.find(name).unwrap().in_use
+        })
     }
 }
 
@@ -87,7 +98,7 @@ fn a_volume_belongs_to_one_box_at_a_time() {
         VolumeError::InUse { .. }
     ));
     drop(first);
-    assert!(!made.volumes.find("work").unwrap().in_use);
+    assert!(made.is_free("work"));
     let second = made.volumes.take(&place("work:/w"), "two").unwrap();
     assert!(!second.is_new());
     assert_eq!(made.volumes.find("work").unwrap().user.as_deref(), Some("two"));
@@ -102,10 +113,12 @@ fn a_box_whose_machine_did_not_start_is_not_who_had_it_last() {
     };
     let take = |name: &str| made.volumes.take(&place("work:/w"), name).unwrap();
     drop(take("zero"));
+    assert!(made.is_free("work"));
     assert_eq!(used(), (None, false));
     let first = take("one");
     first.note_use().unwrap();
     drop(first);
+    assert!(made.is_free("work"));
     assert_eq!(used(), (Some("one".to_owned()), true));
     let second = take("two");
     assert_eq!(used().0.as_deref(), Some("two"));
