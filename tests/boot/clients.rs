@@ -121,7 +121,7 @@ fn clients_reach_what_is_allowed_and_nothing_else() {
     };
     let rules = "network \"filtered\" {\n    allow \"*.test.example\" \"127.0.0.2\"\n}\n";
     let text = format!(
-        "box \"clients\"\n{}{}{rules}vm cpus=1 memory=\"1024MiB\"\nbudget total=\"60s\"\n",
+        "box \"clients\"\n{}{}{rules}vm cpus=2 memory=\"1024MiB\"\nbudget total=\"60s\"\n",
         component("agent"),
         component("business")
     );
