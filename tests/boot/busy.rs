@@ -1,4 +1,5 @@
-//! Real programs that need much of a kernel, under the lean one.
+//! Real programs that need much of a kernel, under the lean one. It is the longest boot, and its name lets it start early: tests
+//! start in the order of their names.
 
 use std::fs;
 
