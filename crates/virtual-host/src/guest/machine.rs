@@ -1,7 +1,7 @@
 //! Preparing the machine: file systems, kernel modules, disks, and the root that commands see.
 
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -88,14 +88,18 @@ pub(super) fn schedule_as_batch() -> Result<()> {
 }
 
 /// Ends a turn by a timer. Without it a turn ends at a tick of the kernel, 4 ms apart, and a CPU of a box that waits in a loop for
-/// its host gets an answer only then.
+/// its host gets an answer only then. A kernel before 6.6 has no setting for their length, and keeps its own.
 fn shorten_turns() -> Result<()> {
     let failed = |source| HostError::guest("shorten the scheduler's turns")(source);
     let at = Path::new(DEBUG);
     mount("debugfs", at, "debugfs", MountFlags::empty(), None)
         .map_err(|error| failed(error.into()))?;
     for (file, value) in TURNS {
-        fs::write(at.join(file), value).map_err(failed)?;
+        match OpenOptions::new().write(true).open(at.join(file)) {
+            Ok(mut setting) => setting.write_all(value.as_bytes()).map_err(failed)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
     }
     unmount(at, UnmountFlags::empty()).map_err(|error| failed(error.into()))
 }
