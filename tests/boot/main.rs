@@ -23,7 +23,6 @@ mod debian;
 mod emulated;
 mod erofs;
 mod files;
-
 mod hello;
 mod isolation;
 mod jail;

@@ -132,18 +132,17 @@ impl Artefacts {
     /// One does not compile; the error has the end of what the compiler printed.
     pub fn build(workspace: &Workspace) -> Result<Self> {
         if std::env::var_os(Self::BUILT).is_none() {
-            let builder = Self::builder_build(workspace, Profile::Dev);
-            for command in Self::test_builds(workspace).iter_mut().chain(&mut [builder]) {
+            for command in &mut Self::test_builds(workspace) {
                 program::run(command)?;
             }
         }
         Ok(Self::locate(workspace, Profile::Dev))
     }
 
-    /// Returns the commands that build all programs, for callers that show what cargo prints.
-    pub fn builds(workspace: &Workspace, profile: Profile) -> Vec<Command> {
+    /// Returns the commands that build the programs as they are installed, and those of the examples.
+    pub fn release_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
-        builds.push(Self::builder_build(workspace, profile));
+        builds.push(Self::builder_build(workspace, Profile::Release));
         builds
     }
 
@@ -153,12 +152,13 @@ impl Artefacts {
             .map(|packages| Self::static_build(workspace, packages))
     }
 
-    /// Returns the commands that build the static programs of the tests.
+    /// Returns the commands that build all programs that tests start.
     pub fn test_builds(workspace: &Workspace) -> Vec<Command> {
         let mut builds = Vec::from(Self::static_builds(workspace));
         builds.push(Self::static_build(workspace, &AFTER_LAUNCHER_PACKAGES));
         builds.push(Self::peers_build(workspace));
         builds.push(Self::hostile_kernel_build(workspace));
+        builds.push(Self::builder_build(workspace, Profile::Dev));
         builds
     }
 
@@ -249,7 +249,7 @@ fn static_flags(home: &Path, workspace: &Workspace) -> OsString {
 }
 
 /// Returns cargo's home: as `CARGO_HOME` names it, else in the user's.
-fn cargo_home() -> PathBuf {
+pub fn cargo_home() -> PathBuf {
     let named = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty());
     let of_user = || std::env::home_dir().unwrap_or_default().join(".cargo");
     named.map_or_else(of_user, PathBuf::from)

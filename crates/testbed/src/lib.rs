@@ -1,19 +1,4 @@
-//! What the tests, the benchmarks and xtask run on and with.
-//!
-//! - [`VirtualHost`] runs a command on an emulated machine that has hardware virtualization;
-//! - [`prerequisites`] installs or fetches what is missing, and says so;
-//! - [`artefacts`] builds the project's own programs and says where they lie;
-//! - [`lean_kernel`] compiles the lean kernel of `kernel/`;
-//! - [`debian`] makes real images from Debian packages;
-//! - [`hello`] makes the two small images of examples/hello;
-//! - [`assistant`] makes the images of examples/assistant;
-//! - [`registry`] runs a registry on the loopback device;
-//! - [`deaf`] has the stops of an agent that does not end when it is asked to;
-//! - [`promises`] has the numbers of SPECIFICATION.md, which tests hold.
-//!
-//! Nothing here prints but what a promise measured: what people should know goes to a callback.
-//!
-//! Images and boxes that a test declares are in the crate `testkit`, which compiles no emulator.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod artefacts;

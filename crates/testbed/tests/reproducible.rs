@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use testbed::artefacts::cargo_home;
 use testbed::{Artefacts, Profile, Workspace, digest, program};
 
 /// Entries at the root of the repository that are not part of the sources.
@@ -23,8 +24,7 @@ fn copy(workspace: &Workspace, to: &Path) {
 
 /// Makes a home for cargo with the registry and the settings of this one.
 fn home(at: &Path) {
-    let named = std::env::var_os("CARGO_HOME").map(Into::into);
-    let own = named.unwrap_or_else(|| std::env::home_dir().unwrap().join(".cargo"));
+    let own = cargo_home();
     fs::create_dir(at).unwrap();
     for name in ["registry", "config.toml"].into_iter().filter(|name| own.join(name).exists()) {
         symlink(own.join(name), at.join(name)).unwrap();

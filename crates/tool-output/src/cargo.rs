@@ -43,7 +43,7 @@ pub fn captured(cargo: &mut Command) -> Result<()> {
 /// # Errors
 /// One does not compile.
 pub fn build_programs(workspace: &Workspace) -> Result<Artefacts> {
-    let build = || Artefacts::builds(workspace, Profile::Release).iter_mut().try_for_each(run);
+    let build = || Artefacts::release_builds(workspace).iter_mut().try_for_each(run);
     say::step("compiling the programs", build)?;
     Ok(Artefacts::locate(workspace, Profile::Release))
 }

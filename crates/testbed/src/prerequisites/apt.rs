@@ -173,6 +173,9 @@ impl Package {
     }
 }
 
+/// The words of apt-get that install packages.
+const INSTALL: [&str; 3] = ["install", "--yes", "--no-install-recommends"];
+
 /// Installs those of `wanted` whose programs are missing.
 ///
 /// # Errors
@@ -183,26 +186,27 @@ pub fn packages(wanted: &[Package], say: Say<'_>) -> Result<()> {
         return Ok(());
     }
     let names: Vec<_> = missing.iter().map(|package| package.name()).collect();
-    let remedy = format!("apt-get install --yes --no-install-recommends {}", names.join(" "));
-    may_install(missing[0].program(), &remedy)?;
-    say(&format!("installing {}: {remedy}", names.join(", ")));
-    let install = || {
-        let mut command = apt_get();
-        program::run(command.args(["install", "--yes", "--no-install-recommends"]).args(&names))
-    };
+    may_install(missing[0].program(), &names)?;
+    say(&format!("installing {}: {}", names.join(", "), by_hand(&names)));
+    let install = || program::run(apt_get().args(INSTALL).args(&names));
     with_fresh_lists(say, install).map(drop)
 }
 
+/// Returns the command that installs packages, as a person types it.
+fn by_hand(names: &[&str]) -> String {
+    format!("apt-get {} {}", INSTALL.join(" "), names.join(" "))
+}
+
 /// Checks that this process can install packages at all.
-fn may_install(program: &str, remedy: &str) -> Result<()> {
+fn may_install(program: &str, names: &[&str]) -> Result<()> {
     let missing = |remedy: String| KitError::Missing { program: program.to_owned(), remedy };
     if program::find("apt-get").is_none() {
-        let packages = remedy.rsplit("recommends ").next().unwrap_or(remedy);
+        let names = names.join(" ");
         return Err(missing(format!(
-            "there is no apt-get here: install by hand what Debian calls {packages}"
+            "there is no apt-get here: install by hand what Debian calls {names}"
         )));
     }
-    if is_root() { Ok(()) } else { Err(missing(format!("install it: sudo {remedy}"))) }
+    if is_root() { Ok(()) } else { Err(missing(format!("install it: sudo {}", by_hand(names)))) }
 }
 
 /// Tries, and where that fails tries again after `apt-get update`: the lists of a new machine are
@@ -225,7 +229,7 @@ pub(super) fn apt_get() -> Command {
 }
 
 /// The owner of a process's directory in /proc is its effective user (proc(5)).
-pub(crate) fn is_root() -> bool {
+fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|process| process.uid() == 0)
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use box_digest::Digest;
+
 use super::{Say, lock, pip};
 use crate::{KitError, Result, Workspace, program};
 
@@ -42,7 +44,7 @@ impl SpdxValidator {
 /// # Errors
 /// It cannot be downloaded, or what came is another.
 pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
-    let folder = workspace.target("spdx/0.8.3");
+    let folder = workspace.target(&format!("spdx/{}", Digest::of(REQUIREMENTS.as_bytes()).hex()));
     if !folder.is_dir() {
         let _lock = lock(&workspace.target("spdx"))?;
         if !folder.is_dir() {
@@ -54,7 +56,7 @@ pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidat
 
 fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
     pip(say)?;
-    say("fetching the SPDX validator: pip install spdx-tools==0.8.3");
+    say("fetching the SPDX validator with pip: spdx-tools, in the build output");
     let parent = folder.parent().unwrap_or(folder);
     let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
     let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));

@@ -157,6 +157,24 @@ promises! {
     CAPABILITIES = Exactly 8.0 "",
         "tests/boot/hello.rs::a_component_cannot_mount_or_leave",
         "capabilities of a workload, unless the Boxfile adds some";
+    /// What a hostile program tries in a component.
+    COMPONENT_ATTEMPTS = Exactly 70.0 "",
+        "tests/boot/isolation.rs::root_of_the_agent_succeeds_in_nothing",
+        "attempts of root of a component to reach beyond it, of which none succeeds",
+        also in "docs/status.md" as "none of {} attempts",
+        also in "docs/security.md" as "It makes {} attempts";
+    /// What a hostile program tries in the place of the VMM, once with a directory to write to and once without.
+    VMM_ATTEMPTS = Exactly 54.0 "",
+        "tests/boot/jail.rs::a_program_in_the_place_of_the_vmm_gets_nowhere",
+        "attempts of a program in the VMM's place, which get `/dev/kvm` and nothing else",
+        also in "docs/status.md" as "tries {} things",
+        also in "docs/security.md" as "| {} attempts of a program";
+    /// What a hostile kernel of a guest tries.
+    KERNEL_ATTACKS = Exactly 40.0 "",
+        "tests/boot/attacks.rs::forty_attacks_of_a_guests_kernel_get_nothing",
+        "attacks of a guest's kernel on the directories that it is given, of which none reaches another file",
+        also in "docs/status.md" as "makes {} attacks",
+        also in "docs/security.md" as "| {} attacks of a guest's kernel";
     /// The cases of the hostile corpus.
     HOSTILE_CASES = Exactly 348.0 "",
         "tests/hostile/corpus.rs::no_layer_reaches_the_host_and_each_ends_as_it_must",

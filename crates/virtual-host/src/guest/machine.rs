@@ -31,7 +31,7 @@ const TURNS: [(&str, &str); 2] = [("sched/features", "HRTICK"), ("sched/base_sli
 /// The group that may use KVM, as udev arranges it on other hosts.
 const KVM: (&str, u32, u32) = ("/dev/kvm", 104, 0o660);
 /// The directories that programs expect.
-const DIRECTORIES: [&str; 7] = ["/dev/pts", "/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
+const DIRECTORIES: [&str; 6] = ["/dev/shm", "/tmp", "/run", "/root", "/usr/bin", OUT];
 /// How often, and how many times, a disk is waited for.
 const POLL: (Duration, u32) = (Duration::from_millis(1), 5000);
 

@@ -126,6 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_machine_has_room_for_the_boxs_memory() {
+        let boxfile = include_str!("../../../../examples/assistant/Boxfile");
+        assert!(boxfile.contains(&format!("\nvm cpus=1 memory=\"{GUEST_MIB}MiB\"\n")));
+    }
+
+    #[test]
     fn a_run_that_did_not_start_is_an_error() {
         let read = |name: &str| match name {
             "report" => br#"{"errors":[{"message":"no KVM"}]}"#.to_vec(),

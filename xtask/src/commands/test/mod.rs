@@ -10,7 +10,7 @@ mod tree;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use testbed::{Artefacts, KitError, Profile, Result, Workspace};
+use testbed::{Artefacts, KitError, Result, Workspace};
 use tool_output::{cargo, say};
 
 use self::programs::TestProgram;
@@ -86,9 +86,7 @@ fn check(workspace: &Workspace, all: bool) -> Result<Vec<String>> {
 /// Compiles the programs that tests start, and the tests.
 fn compile(workspace: &Workspace) -> Result<Vec<TestProgram>> {
     say::step("compiling the programs that tests start", || {
-        let mut builds = Artefacts::test_builds(workspace);
-        builds.push(Artefacts::builder_build(workspace, Profile::Dev));
-        builds.iter_mut().try_for_each(cargo::captured)
+        Artefacts::test_builds(workspace).iter_mut().try_for_each(cargo::captured)
     })?;
     say::step("compiling the tests", || programs::compile(workspace))
 }

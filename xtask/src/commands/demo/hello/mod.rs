@@ -77,6 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_machine_has_room_for_the_boxs_memory() {
+        let boxfile = include_str!("../../../../../examples/hello/Boxfile");
+        assert!(boxfile.contains(&format!("\nvm cpus=1 memory=\"{GUEST_MIB}MiB\"\n")));
+    }
+
+    #[test]
     fn the_budget_stops_no_run_of_the_demo() {
         let words = run_words(Path::new("/x.box"), &["--startup-timeout", "20"]);
         let options = words.split(|it| it == "/x.box").next().unwrap();
