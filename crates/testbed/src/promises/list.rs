@@ -82,7 +82,7 @@ promises! {
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",
         "`boxlaunch run BOX -- /bin/true` with a Debian image that was run before and the lean kernel, until it exits";
     /// The same, over what a bare libkrun takes.
-    RUN_OVER_FLOOR = AtMost 1.25 "",
+    RUN_OVER_FLOOR = AtMost 1.3 "",
         "cargo run -p boxbuild-bench -- --start",
         "such a run with libkrunfw's kernel, as a multiple of the floor with it";
     /// The same, over what microsandbox takes.
