@@ -56,7 +56,7 @@ fn by_digest(place: &dyn Place, digest: Digest) -> Result<Next, SourceError> {
 /// Starts at the only thing that has the tag and is for the platform.
 fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
     let candidates = place.tagged(wanted.tag)?;
-    let mut chosen = choose(place, candidates, wanted.platform)?;
+    let mut chosen = only_named(choose(place, candidates, wanted.platform)?);
     // One image may have several tags.
     chosen.dedup_by(|one, other| one.digest() == other.digest());
     match chosen.len() {
@@ -70,6 +70,13 @@ fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
             form: place.form(),
         }),
     }
+}
+
+/// Returns the images that have a name, if any has one. `skopeo copy` to a name that a layout has already leaves the image that had it,
+/// without a name.
+fn only_named(chosen: Vec<Descriptor>) -> Vec<Descriptor> {
+    let named: Vec<_> = chosen.iter().filter(|it| tag(it).is_some()).cloned().collect();
+    if named.is_empty() { chosen } else { named }
 }
 
 /// Follows indexes to a manifest.

@@ -25,7 +25,7 @@ pub(crate) fn build(
     let plan = serde_json::to_vec(plan).map_err(|error| HostError::malformed("the plan", error))?;
     archive.file(PLAN, 0o644, &plan);
     archive.dir(MODULES);
-    for module in kernel.modules()? {
+    for module in kernel.modules() {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
         archive.file(&format!("{MODULES}/{name}"), 0o644, &read(&module)?);
     }

@@ -190,7 +190,9 @@ fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError
             let is_variable = plan.launch_variables().any(|(_, it)| it == name);
             let help = match names.as_slice() {
                 _ if is_variable => format!("it is a variable: `-e {name}=VALUE`"),
-                [] => "leave it out: its Boxfile declares no `secret`".to_owned(),
+                [] => format!(
+                    "leave it out, or build the box with `secret \"{name}\"` in its component"
+                ),
                 names => format!("it declares {}", names.join(", ")),
             };
             return Err(usage(&format!("the box declares no secret {name}"), &help));

@@ -201,6 +201,10 @@ fn several_images_are_distinguished_by_their_tags() {
     };
     built.finish(json!([tagged("v1", "amd64"), tagged("v2", "x")]));
     insta::assert_snapshot!(built.refusal(), @"a has several images; it has v1, v2");
+    // An image without a name is what `skopeo copy` leaves of one that it has replaced.
+    let entry = tagged("latest", "amd64");
+    built.finish(json!([built.image("arm64", platform("amd64")), entry]));
+    assert_eq!(built.opened(Platform::LinuxAmd64).unwrap().manifest, digest_of(&entry));
     // Two tags of one image are no choice.
     built.finish(json!([tagged("v1", "amd64"), tagged("latest", "amd64")]));
     built.opened(Platform::LinuxAmd64).unwrap();

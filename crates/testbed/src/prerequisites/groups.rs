@@ -62,6 +62,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     bare_target(say)?;
     let judges = [Package::Umoci, Package::Skopeo, Package::Erofs, Package::E2fs];
     packages(&judges, say)?;
+    packages(&[Package::Bsdtar, Package::Go, Package::Python, Package::Faketime], say)?;
     docker_registry(workspace, say)?;
     spdx_validator(workspace, say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
@@ -76,5 +77,6 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
 /// Something is missing and cannot be had.
 pub fn for_all_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     for_tests(workspace, say)?;
+    packages(&[Package::Passt], say)?;
     lean_kernel::build(workspace, say).map(drop)
 }

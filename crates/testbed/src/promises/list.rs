@@ -184,7 +184,7 @@ promises! {
     /// The archives that are compared with other readers.
     RANDOM_ARCHIVES = Exactly 12000.0 "",
         "tests/hostile/differential.rs::other_readers_see_what_we_see",
-        "archives changed at random, of which other readers see the same",
+        "archives changed at random: in those that are accepted, other readers see the same",
         also in "docs/hostile-input.md" as "{} archives made from the corpus";
     /// The real images that are compared with umoci's.
     REAL_IMAGES = Exactly 15.0 "",

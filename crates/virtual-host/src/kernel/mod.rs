@@ -1,8 +1,8 @@
 //! The emulated machine's kernel, made ready once: Debian's cloud kernel.
 //!
 //! ```text
-//! CACHE/5-6.12.117+deb12-cloud-amd64/
-//!     about.json            the version, and whether KVM leaves the guest where it must
+//! CACHE/6-6.12.117+deb12-cloud-amd64/
+//!     about.json            the version, whether KVM leaves the guest where it must, and the other files with their lengths
 //!     kernel                the ELF kernel, or Debian's bzImage where it cannot be unpacked
 //!     modules/00-NAME.ko    the modules, numbered in the order in which they are loaded
 //! ```
@@ -16,15 +16,17 @@ mod vmlinux;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use host_fs::publish::DirectoryDraft;
+use host_fs::read::{Links, read_file};
 use host_fs::trust::Trusted;
 use host_fs::user_directory;
-use lzma_rust2::XzReader;
 use serde::{Deserialize, Serialize};
 
 use self::kvm_amd::Exits;
+use self::package::Package;
 use crate::{HostError, Result};
 pub use choice::choose;
 pub use package::{fetch, newest_package, prepare_package};
@@ -33,12 +35,14 @@ pub use package::{fetch, newest_package, prepare_package};
 const MODULES: [&str; 6] = ["kvm-amd", "libnvdimm", "nd_btt", "nd_pmem", "nfit", "erofs"];
 /// The module that [`kvm_amd`] changes.
 const CHANGED: &str = "kvm_amd";
-/// No module is larger than this, in bytes.
-const MODULE_LIMIT: u64 = 1 << 26;
 /// The form of a prepared kernel, which changes with what [`lighten`] and [`kvm_amd`] change. A directory of another form is not
 /// looked at.
-const FORM: &str = "5-";
+const FORM: &str = "6-";
 const ABOUT: &str = "about.json";
+/// The largest [`ABOUT`], in bytes.
+const ABOUT_LIMIT: u64 = 1 << 16;
+const KERNEL: &str = "kernel";
+const MODULES_FOLDER: &str = "modules/";
 /// Where prepared kernels are kept, below the user's cache directory.
 const CACHE: &str = "boxbuild/virtual-host";
 
@@ -54,6 +58,8 @@ pub struct HostKernel {
 struct About {
     version: String,
     exits: Exits,
+    /// The other files, and their lengths in bytes: one that a power failure has cut short is not used.
+    files: BTreeMap<String, u64>,
 }
 
 impl HostKernel {
@@ -79,20 +85,24 @@ impl HostKernel {
     }
 
     fn open(directory: PathBuf) -> Option<Self> {
-        let about = serde_json::from_slice(&fs::read(directory.join(ABOUT)).ok()?).ok()?;
-        let kernel = Self { directory, about };
-        (fs::metadata(kernel.kernel()).ok()?.len() > 0).then_some(kernel)
+        let about = read_file(&directory.join(ABOUT), Links::Refuse, ABOUT_LIMIT).ok()?;
+        let kernel = Self { directory, about: serde_json::from_slice(&about).ok()? };
+        kernel.is_whole().then_some(kernel)
+    }
+
+    /// Returns whether all files are there, each with its length.
+    fn is_whole(&self) -> bool {
+        let is_whole = |(name, length): (&String, &u64)| {
+            fs::symlink_metadata(self.directory.join(name))
+                .is_ok_and(|found| found.is_file() && found.len() == *length)
+        };
+        is_version(&self.about.version) && self.about.files.iter().all(is_whole)
     }
 
     fn check_owner(&self) -> Result<()> {
-        let files = [self.directory.clone(), self.kernel()].into_iter().chain(self.modules()?);
-        for path in files {
-            let stranger = Trusted::this_user().stranger(&path);
-            if let Some(stranger) = stranger.map_err(HostError::file("look at", &path))? {
-                return Err(HostError::Stranger { path, stranger });
-            }
-        }
-        Ok(())
+        let files = self.about.files.keys().map(|name| self.directory.join(name));
+        let about = [self.directory.clone(), self.directory.join(ABOUT)];
+        about.into_iter().chain(files).try_for_each(|path| of_this_user(&path))
     }
 
     /// Returns the version, such as `6.12.117+deb12-cloud-amd64`.
@@ -121,17 +131,28 @@ impl HostKernel {
     }
 
     pub(crate) fn kernel(&self) -> PathBuf {
-        self.directory.join("kernel")
+        self.directory.join(KERNEL)
     }
 
     /// Returns the modules' files in the order in which they are loaded.
-    pub(crate) fn modules(&self) -> Result<Vec<PathBuf>> {
-        let folder = self.directory.join("modules");
-        let entries = fs::read_dir(&folder).map_err(HostError::file("list", &folder))?;
-        let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
-        Ok(paths)
+    pub(crate) fn modules(&self) -> Vec<PathBuf> {
+        let names = self.about.files.keys().filter(|name| name.starts_with(MODULES_FOLDER));
+        names.map(|name| self.directory.join(name)).collect()
     }
+}
+
+/// Refuses a file or directory that another user could have changed.
+fn of_this_user(path: &Path) -> Result<()> {
+    match Trusted::this_user().stranger(path).map_err(HostError::file("look at", path))? {
+        Some(stranger) => Err(HostError::Stranger { path: path.to_owned(), stranger }),
+        None => Ok(()),
+    }
+}
+
+/// Returns whether a text is a kernel's version, which names a directory and is printed.
+fn is_version(text: &str) -> bool {
+    text.starts_with(|it: char| it.is_ascii_digit())
+        && text.chars().all(|it| it.is_ascii_alphanumeric() || ".+~_-".contains(it))
 }
 
 /// Returns the directory of the user's prepared kernels, by a function that returns a variable's value; `None` where
@@ -146,97 +167,53 @@ fn numbers(path: &Path) -> Vec<u64> {
     name.split(|it: char| !it.is_ascii_digit()).filter_map(|it| it.parse().ok()).collect()
 }
 
-/// Makes a kernel ready in `draft` from an unpacked package.
-fn prepare(package: &Path, version: &str, draft: &Path) -> Result<()> {
-    let folder = draft.join("modules");
-    fs::create_dir_all(&folder).map_err(HostError::file("make", &folder))?;
-    let image = read(&package.join(format!("boot/vmlinuz-{version}")))?;
-    write(&draft.join("kernel"), &vmlinux::extract(&image)?.unwrap_or(image))?;
-    let tree = package::modules(package).join(version).join("kernel");
-    let mut exits = Exits::default();
-    for (number, (name, mut bytes)) in load_order(&index(&tree)?)?.into_iter().enumerate() {
+/// Makes the kernel of a package ready in a cache directory, in place of one of the same version.
+fn prepare(package: &Package, cache: &Path) -> Result<HostKernel> {
+    let into = cache.join(format!("{FORM}{}", package.version));
+    let draft = DirectoryDraft::beside(&into, 0o755).map_err(published(&into))?;
+    // It is filled by its path, and another user of the cache directory could put another one there.
+    of_this_user(draft.path())?;
+    fill(package, draft.path())?;
+    draft.finish_over(|_| Ok(())).map_err(published(&into))?;
+    let kernel = HostKernel::open(into)
+        .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))?;
+    kernel.check_owner().map(|()| kernel)
+}
+
+/// Writes the files of a prepared kernel into an empty directory.
+fn fill(package: &Package, draft: &Path) -> Result<()> {
+    let folder = draft.join(MODULES_FOLDER);
+    fs::create_dir(&folder).map_err(HostError::file("make", &folder))?;
+    let mut about =
+        About { version: package.version.clone(), exits: Exits::default(), files: BTreeMap::new() };
+    let unpacked = vmlinux::extract(&package.image)?;
+    let mut put = |name: String, bytes: &[u8]| {
+        write(&draft.join(&name), bytes)?;
+        about.files.insert(name, bytes.len() as u64);
+        Ok(())
+    };
+    put(KERNEL.to_owned(), unpacked.as_ref().unwrap_or(&package.image))?;
+    for (number, (name, mut bytes)) in load_order(package)?.into_iter().enumerate() {
         lighten::lighten(&mut bytes);
         if name == CHANGED {
-            exits = kvm_amd::add_exits(&mut bytes);
+            about.exits = kvm_amd::add_exits(&mut bytes);
         }
-        write(&folder.join(format!("{number:02}-{name}.ko")), &bytes)?;
+        put(format!("{MODULES_FOLDER}{number:02}-{name}.ko"), &bytes)?;
     }
-    let about = About { version: version.to_owned(), exits };
     let about = serde_json::to_vec(&about).map_err(|error| HostError::malformed(ABOUT, error))?;
     write(&draft.join(ABOUT), &about)
 }
 
-/// Puts a prepared kernel in its place in a cache directory; what was there goes into `scratch`.
-fn publish(
-    draft: &Path,
-    version: &str,
-    scratch: &Path,
-    cache: &Path,
-    replace: bool,
-) -> Result<HostKernel> {
-    let into = cache.join(format!("{FORM}{version}"));
-    if replace || HostKernel::open(into.clone()).is_none() {
-        // There may be none, and what is there is whole or was never used.
-        drop(fs::rename(&into, scratch.join("old")));
-    }
-    // Another process may have been faster; its kernel is the same.
-    if let Err(error) = fs::rename(draft, &into)
-        && !into.exists()
-    {
-        return Err(HostError::file("rename", draft)(error));
-    }
-    HostKernel::open(into)
-        .ok_or_else(|| HostError::malformed("the prepared kernel", "it is incomplete"))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(HostError::file("read", path))
+/// Returns a function that names the directory that could not be published.
+fn published<E: std::error::Error + Send + Sync + 'static>(
+    path: &Path,
+) -> impl FnOnce(E) -> HostError {
+    let failed = HostError::file("prepare", path);
+    move |error| failed(io::Error::other(error))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).map_err(HostError::file("write", path))
-}
-
-/// Maps the names of all modules below a directory to their files.
-fn index(tree: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![tree.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(HostError::file("list", &folder))? {
-            let path = entry.map_err(HostError::file("list", &folder))?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if let Some(name) = module_name(&path) {
-                found.insert(name, path);
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the name of the module in a file: Debian 13 compresses them, Debian 12 does not.
-fn module_name(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    name.strip_suffix(".xz").unwrap_or(name).strip_suffix(".ko").map(canonical)
-}
-
-fn read_module(path: &Path) -> Result<Vec<u8>> {
-    let bytes = read(path)?;
-    if path.extension().is_none_or(|it| it != "xz") {
-        return Ok(bytes);
-    }
-    let mut module = Vec::new();
-    XzReader::new(&*bytes, true)
-        .take(MODULE_LIMIT + 1)
-        .read_to_end(&mut module)
-        .map_err(HostError::file("decompress", path))?;
-    if module.len() as u64 > MODULE_LIMIT {
-        return Err(HostError::malformed(
-            path.display().to_string(),
-            "it is too long for a kernel module",
-        ));
-    }
-    Ok(module)
 }
 
 /// The kernel takes `-` and `_` in a module's name for the same.
@@ -245,32 +222,35 @@ fn canonical(name: &str) -> String {
 }
 
 /// Returns [`MODULES`] and what they depend on, each after its dependencies.
-fn load_order(files: &BTreeMap<String, PathBuf>) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut order = Vec::new();
-    for name in MODULES {
-        add_with_dependencies(name, files, &mut order)?;
-    }
-    Ok(order)
+fn load_order(package: &Package) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut order = Order { package, begun: Vec::new(), modules: Vec::new() };
+    MODULES.iter().try_for_each(|name| order.add_with_dependencies(name))?;
+    Ok(order.modules)
 }
 
-fn add_with_dependencies(
-    name: &str,
-    files: &BTreeMap<String, PathBuf>,
-    order: &mut Vec<(String, Vec<u8>)>,
-) -> Result<()> {
-    let name = canonical(name);
-    if order.iter().any(|(loaded, _)| *loaded == name) {
-        return Ok(());
+/// Modules, each after its dependencies.
+struct Order<'a> {
+    package: &'a Package,
+    /// The names of those that are in [`Self::modules`] or wait for their dependencies.
+    begun: Vec<String>,
+    modules: Vec<(String, Vec<u8>)>,
+}
+
+impl Order<'_> {
+    /// Adds a module. Of modules that depend on each other, the first that is asked for comes last.
+    fn add_with_dependencies(&mut self, name: &str) -> Result<()> {
+        let name = canonical(name);
+        if self.begun.contains(&name) {
+            return Ok(());
+        }
+        self.begun.push(name.clone());
+        let bytes = self.package.module(&name)?;
+        for dependency in dependencies(&bytes) {
+            self.add_with_dependencies(&dependency)?;
+        }
+        self.modules.push((name, bytes));
+        Ok(())
     }
-    let path = files.get(&name).ok_or_else(|| {
-        HostError::malformed("the virtual host's kernel package", format!("it has no {name}.ko"))
-    })?;
-    let bytes = read_module(path)?;
-    for dependency in dependencies(&bytes) {
-        add_with_dependencies(&dependency, files, order)?;
-    }
-    order.push((name, bytes));
-    Ok(())
 }
 
 /// Reads the field `depends` of a module's section `.modinfo`: NUL-terminated `KEY=VALUE` texts.
@@ -289,36 +269,77 @@ mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
 
+    use super::package::Module;
     use super::*;
 
-    fn put(tree: &Path, path: &str, depends: &str) {
-        let path = tree.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, format!("ELF\0license=GPL\0depends={depends}\0name=x\0")).unwrap();
+    /// Returns a module that depends on others.
+    fn module(depends: &str) -> Module {
+        Module::plain(format!("ELF\0license=GPL\0depends={depends}\0name=x\0").into_bytes())
+    }
+
+    /// Returns a package with modules, each with those that it depends on, and an image that is not compressed.
+    fn package(modules: &[(&str, &str)]) -> Package {
+        let modules = modules.iter().map(|(name, depends)| (canonical(name), module(depends)));
+        let mut image = vec![0; 4096];
+        image[0x202..0x206].copy_from_slice(b"HdrS");
+        Package { version: "6.1.0-9-cloud-amd64".to_owned(), image, modules: modules.collect() }
+    }
+
+    const ALL: [(&str, &str); 9] = [
+        ("kvm", "irqbypass"),
+        ("kvm-amd", "kvm"),
+        ("irqbypass", ""),
+        ("libnvdimm", ""),
+        ("nd_btt", "libnvdimm"),
+        ("nd_pmem", "libnvdimm,nd_btt"),
+        ("nfit", "libnvdimm"),
+        ("erofs", "libcrc32c"),
+        ("libcrc32c", ""),
+    ];
+
+    #[test]
+    fn the_newest_kernel_that_is_whole_is_found() {
+        let cache = tempfile::tempdir().unwrap();
+        let mut package = package(&ALL);
+        prepare(&package, cache.path()).unwrap();
+        package.version = "6.1.0-56-cloud-amd64".to_owned();
+        let newest = prepare(&package, cache.path()).unwrap();
+        let version = || HostKernel::find(cache.path()).unwrap().unwrap().version().to_owned();
+        assert_eq!(version(), "6.1.0-56-cloud-amd64");
+        for stranger in [newest.modules()[0].clone(), newest.directory.join(ABOUT)] {
+            fs::set_permissions(&stranger, Permissions::from_mode(0o646)).unwrap();
+            let error = HostKernel::find(cache.path()).unwrap_err();
+            assert!(error.to_string().contains("everybody can write to"), "{error}");
+            fs::set_permissions(&stranger, Permissions::from_mode(0o644)).unwrap();
+        }
+        // Half of what a power failure leaves.
+        for lost in [newest.modules()[3].clone(), newest.kernel()] {
+            let bytes = fs::read(&lost).unwrap();
+            write(&lost, b"").unwrap();
+            assert_eq!(version(), "6.1.0-9-cloud-amd64");
+            write(&lost, &bytes).unwrap();
+            assert_eq!(version(), "6.1.0-56-cloud-amd64");
+        }
     }
 
     #[test]
-    fn the_newest_kernel_is_found() {
+    fn a_kernel_replaces_one_of_its_version_and_leaves_nothing_else() {
         let cache = tempfile::tempdir().unwrap();
-        for version in ["6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"] {
-            let directory = cache.path().join(format!("{FORM}{version}"));
-            fs::create_dir(&directory).unwrap();
-            let about = About { version: version.to_owned(), exits: Exits::BOTH };
-            write(&directory.join(ABOUT), &serde_json::to_vec(&about).unwrap()).unwrap();
-            write(&directory.join("kernel"), b"ELF").unwrap();
-            fs::create_dir(directory.join("modules")).unwrap();
-        }
-        let newest = cache.path().join(format!("{FORM}6.1.0-56-cloud-amd64"));
-        let version = || HostKernel::find(cache.path()).unwrap().unwrap().version().to_owned();
-        assert_eq!(version(), "6.1.0-56-cloud-amd64");
-        let module = newest.join("modules/00-kvm.ko");
-        write(&module, b"ELF").unwrap();
-        fs::set_permissions(&module, Permissions::from_mode(0o646)).unwrap();
-        let error = HostKernel::find(cache.path()).unwrap_err();
+        let mut package = package(&ALL);
+        prepare(&package, cache.path()).unwrap();
+        package.image.push(1);
+        let kernel = prepare(&package, cache.path()).unwrap();
+        assert_eq!(fs::read(kernel.kernel()).unwrap(), package.image);
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn no_kernel_is_made_where_another_user_can_change_it() {
+        let cache = tempfile::tempdir().unwrap();
+        fs::set_permissions(cache.path(), Permissions::from_mode(0o777)).unwrap();
+        let error = prepare(&package(&ALL), cache.path()).unwrap_err();
         assert!(error.to_string().contains("everybody can write to"), "{error}");
-        // Half of what a power failure leaves.
-        write(&newest.join("kernel"), b"").unwrap();
-        assert_eq!(version(), "6.1.0-9-cloud-amd64");
+        assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
     }
 
     /// A module as `xz --check=crc32` writes it, which depends on two others.
@@ -334,45 +355,37 @@ mod tests {
 
     #[test]
     fn a_compressed_module_is_read() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("nd_pmem.ko.xz");
-        write(&file, COMPRESSED).unwrap();
-        let files = index(directory.path()).unwrap();
-        let module = read_module(&files["nd_pmem"]).unwrap();
-        assert_eq!(dependencies(&module), ["libnvdimm", "nd_btt"]);
-        write(&file, &COMPRESSED[..40]).unwrap();
-        assert!(read_module(&file).unwrap_err().to_string().contains("decompress"));
+        let mut package = package(&ALL);
+        let mut put = |bytes: &[u8]| {
+            package.modules.insert("nd_pmem".to_owned(), Module::xz(bytes.to_vec()));
+            package.module("nd_pmem")
+        };
+        assert_eq!(dependencies(&put(COMPRESSED).unwrap()), ["libnvdimm", "nd_btt"]);
+        let error = put(&COMPRESSED[..40]).unwrap_err();
+        assert!(error.to_string().starts_with("nd_pmem.ko.xz is malformed: "), "{error}");
     }
 
     #[test]
     fn a_module_is_loaded_once_after_its_dependencies() {
-        let directory = tempfile::tempdir().unwrap();
-        put(directory.path(), "arch/kvm/kvm.ko", "irqbypass");
-        put(directory.path(), "arch/kvm/kvm-amd.ko", "kvm");
-        put(directory.path(), "virt/irqbypass.ko", "");
-        put(directory.path(), "nvdimm/libnvdimm.ko", "");
-        put(directory.path(), "nvdimm/nd_btt.ko", "libnvdimm");
-        put(directory.path(), "nvdimm/nd_pmem.ko", "libnvdimm,nd_btt");
-        put(directory.path(), "acpi/nfit.ko", "libnvdimm");
-        put(directory.path(), "fs/erofs.ko", "libcrc32c");
-        let error = load_order(&index(directory.path()).unwrap()).unwrap_err();
+        let names = |modules: &[(&str, &str)]| {
+            let order = load_order(&package(modules))?;
+            Ok::<_, HostError>(order.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        let error = names(&ALL[..8]).unwrap_err();
         assert!(error.to_string().contains("libcrc32c.ko"), "{error}");
-        put(directory.path(), "lib/libcrc32c.ko", "");
-        let order = load_order(&index(directory.path()).unwrap()).unwrap();
-        let names: Vec<_> = order.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(
-            names,
-            [
-                "irqbypass",
-                "kvm",
-                "kvm_amd",
-                "libnvdimm",
-                "nd_btt",
-                "nd_pmem",
-                "nfit",
-                "libcrc32c",
-                "erofs"
-            ]
-        );
+        let order = "irqbypass kvm kvm_amd libnvdimm nd_btt nd_pmem nfit libcrc32c erofs";
+        assert_eq!(names(&ALL).unwrap().join(" "), order);
+        // Modules that depend on each other, or on themselves, end, too.
+        let mut circle = ALL;
+        circle[2].1 = "kvm-amd,irqbypass";
+        assert_eq!(names(&circle).unwrap().join(" "), order);
+    }
+
+    #[test]
+    fn a_version_is_a_name_that_can_be_printed() {
+        assert!(is_version("6.12.117+deb12-cloud-amd64"));
+        for wrong in ["", "..", "6/..", "6\x1b[31m", "6\n"] {
+            assert!(!is_version(wrong), "{wrong:?}");
+        }
     }
 }

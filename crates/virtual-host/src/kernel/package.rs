@@ -1,10 +1,16 @@
-//! Fetching the kernel: a Debian package, by its name.
+//! Fetching the kernel: a Debian package, by its name. Its file is read and not unpacked: no link in it leads anywhere.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read, Take};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::str;
 
-use super::{HostKernel, prepare, publish};
+use lzma_rust2::XzReader;
+use tar::{Archive, Entry};
+
+use super::{HostKernel, canonical, is_version, prepare};
 use crate::{HostError, Result, programs};
 
 /// The packages that depend on the newest kernel package of a series, in the order in which they are looked for: Debian 12 has
@@ -12,6 +18,14 @@ use crate::{HostError, Result, programs};
 const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cloud-amd64"];
 /// How the names of kernel packages start.
 const IMAGE: &str = "linux-image-";
+/// No module and no compressed kernel is larger than this, in bytes.
+const MEMBER_LIMIT: u64 = 1 << 26;
+/// The modules of a package are not larger together, in bytes: those of Debian 13 are 30 MB, compressed.
+const MODULES_LIMIT: u64 = 1 << 29;
+/// No package is larger than this when it is unpacked, in bytes.
+const PACKAGE_LIMIT: u64 = 1 << 31;
+/// What the package's file is called in messages.
+const PACKAGE: &str = "the virtual host's kernel package";
 
 /// Returns the name of the newest kernel package that this machine's apt knows.
 ///
@@ -41,13 +55,11 @@ fn parse_depends(text: &str) -> Option<String> {
 /// # Errors
 /// It cannot be downloaded, unpacked or prepared.
 pub fn fetch(package: &str, cache: &Path) -> Result<HostKernel> {
-    fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
-    let scratch = tempfile::tempdir_in(cache).map_err(HostError::file("make", cache))?;
+    let scratch = tempfile::tempdir().map_err(HostError::file("make", Path::new("a directory")))?;
     let mut download = Command::new("apt-get");
     download.args(["--quiet=2", "download", package]).current_dir(scratch.path());
     programs::run(&mut download)?;
-    let file = only_file(scratch.path())?;
-    prepared(&file, cache, false)
+    prepare_package(&only_file(scratch.path())?, cache)
 }
 
 fn only_file(folder: &Path) -> Result<PathBuf> {
@@ -59,39 +71,274 @@ fn only_file(folder: &Path) -> Result<PathBuf> {
 /// Prepares the kernel in a Debian package's file in a cache directory, in place of one of the same version.
 ///
 /// # Errors
-/// It cannot be unpacked, or has no kernel of the expected form.
+/// It is no package, or has no kernel of the expected form, or another user can change the cache directory.
 pub fn prepare_package(file: &Path, cache: &Path) -> Result<HostKernel> {
-    prepared(file, cache, true)
-}
-
-fn prepared(file: &Path, cache: &Path, replace: bool) -> Result<HostKernel> {
     fs::create_dir_all(cache).map_err(HostError::file("make", cache))?;
-    let scratch = tempfile::tempdir_in(cache).map_err(HostError::file("make", cache))?;
-    let unpacked = scratch.path().join("unpacked");
-    programs::run(Command::new("dpkg-deb").arg("-x").arg(file).arg(&unpacked))?;
-    let version = version(&unpacked)?;
-    let draft = scratch.path().join("ready");
-    prepare(&unpacked, &version, &draft)?;
-    publish(&draft, &version, scratch.path(), cache, replace)
+    prepare(&Package::open(file)?, cache)
 }
 
-/// Returns the directory of a package's modules. Since Debian 13 `/lib` is not in packages any more.
-pub(super) fn modules(unpacked: &Path) -> PathBuf {
-    let merged = unpacked.join("usr/lib/modules");
-    if merged.exists() { merged } else { unpacked.join("lib/modules") }
+/// What a kernel package has of use here.
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    /// The kernel's version, which is safe to print and to name a directory.
+    pub(super) version: String,
+    /// The bzImage.
+    pub(super) image: Vec<u8>,
+    /// The modules by their [`canonical`] names.
+    pub(super) modules: BTreeMap<String, Module>,
 }
 
-/// Returns the version that names the package's directory of modules.
-fn version(unpacked: &Path) -> Result<String> {
-    let folder = modules(unpacked);
-    let entries = fs::read_dir(&folder).map_err(HostError::file("list", &folder))?;
-    let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.next().ok_or_else(|| HostError::malformed("the package", "it has no kernel modules"))
+/// The file of a module: Debian 13 compresses them, Debian 12 does not.
+#[derive(Debug)]
+pub(super) struct Module {
+    bytes: Vec<u8>,
+    is_xz: bool,
+}
+
+/// A member of a package that is of use here.
+#[derive(Debug, PartialEq, Eq)]
+enum Member {
+    /// `/boot/vmlinuz-VERSION`.
+    Image { version: String },
+    /// `/lib/modules/VERSION/kernel/…/NAME.ko` or `.ko.xz`.
+    Module { version: String, name: String, is_xz: bool },
+}
+
+impl Package {
+    /// Reads a package's file.
+    ///
+    /// # Errors
+    /// `dpkg-deb` is missing or refuses the file; the package is not one of a kernel, or too large.
+    fn open(file: &Path) -> Result<Self> {
+        // An absolute path is not taken for an option.
+        let file = std::path::absolute(file).map_err(HostError::file("find", file))?;
+        let mut command = Command::new("dpkg-deb");
+        command.arg("--fsys-tarfile").arg(&file).env("LC_ALL", "C").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| programs::not_started(&command, error))?;
+        let output = child.stdout.take().ok_or_else(|| malformed("it has no output"));
+        let read = output.and_then(Self::of_output);
+        // A file that is no package ends the program before its output ends as an archive does.
+        if matches!(read, Err(HostError::Malformed { .. })) {
+            drop(child.kill());
+        }
+        ended(child, &command).and(read)
+    }
+
+    /// Reads the archive that a program prints, to its end.
+    fn of_output(output: ChildStdout) -> Result<Self> {
+        let mut output = output.take(PACKAGE_LIMIT);
+        let package = Self::read(&mut output);
+        if !matches!(package, Err(HostError::Malformed { .. })) {
+            // What is not read would end the program.
+            drop(io::copy(&mut output, &mut io::sink()));
+        }
+        if output.limit() == 0 { Err(malformed("it is too large")) } else { package }
+    }
+
+    /// Reads a package's archive of files.
+    fn read(archive: &mut Take<impl Read>) -> Result<Self> {
+        let failed = |error| HostError::file("read", Path::new(PACKAGE))(error);
+        let mut package = Self::default();
+        let mut room = MODULES_LIMIT;
+        for entry in Archive::new(archive).entries().map_err(failed)? {
+            let mut entry = entry.map_err(failed)?;
+            if let Some(member) = Member::of(&entry) {
+                let bytes = contents(&mut entry, &mut room)?;
+                package.add(member, bytes)?;
+            }
+        }
+        if package.image.is_empty() { Err(malformed("it has no kernel")) } else { Ok(package) }
+    }
+
+    fn add(&mut self, member: Member, bytes: Vec<u8>) -> Result<()> {
+        let (Member::Image { version } | Member::Module { version, .. }) = &member;
+        if !is_version(version) {
+            return Err(malformed("its version is not the name of a directory"));
+        }
+        if self.version.is_empty() {
+            self.version.clone_from(version);
+        } else if self.version != *version {
+            return Err(malformed("it has files of two kernels"));
+        }
+        match member {
+            Member::Image { .. } => self.image = bytes,
+            Member::Module { name, is_xz, .. } => {
+                self.modules.insert(name, Module { bytes, is_xz });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bytes of a module.
+    ///
+    /// # Errors
+    /// The package has none of this name, or it does not decompress.
+    pub(super) fn module(&self, name: &str) -> Result<Vec<u8>> {
+        let module =
+            self.modules.get(name).ok_or_else(|| malformed(&format!("it has no {name}.ko")))?;
+        if !module.is_xz {
+            return Ok(module.bytes.clone());
+        }
+        let broken = |why: &str| HostError::malformed(format!("{name}.ko.xz"), why);
+        let mut bytes = Vec::new();
+        let mut reader = XzReader::new(&*module.bytes, true).take(MEMBER_LIMIT + 1);
+        reader.read_to_end(&mut bytes).map_err(|error| broken(&error.to_string()))?;
+        if bytes.len() as u64 > MEMBER_LIMIT {
+            return Err(broken("it is too long for a kernel module"));
+        }
+        Ok(bytes)
+    }
+}
+
+impl Member {
+    /// Returns what a member of a package is; `None` for one of no use, such as a link.
+    fn of(entry: &Entry<'_, impl Read>) -> Option<Self> {
+        let path = entry.path_bytes();
+        let path = str::from_utf8(&path).ok()?;
+        entry.header().entry_type().is_file().then(|| Self::at(path))?
+    }
+
+    fn at(path: &str) -> Option<Self> {
+        let path = path.strip_prefix("./").unwrap_or(path);
+        if let Some(version) = path.strip_prefix("boot/vmlinuz-") {
+            return Some(Self::Image { version: version.to_owned() });
+        }
+        // Since Debian 13 `/lib` is not in packages any more.
+        let path = path.strip_prefix("usr/").unwrap_or(path).strip_prefix("lib/modules/")?;
+        let (version, path) = path.split_once("/kernel/")?;
+        let file = path.rsplit('/').next()?;
+        let (file, is_xz) = file.strip_suffix(".xz").map_or((file, false), |file| (file, true));
+        let name = canonical(file.strip_suffix(".ko")?);
+        Some(Self::Module { version: version.to_owned(), name, is_xz })
+    }
+}
+
+/// Reads a member's bytes, which leave less room for others.
+fn contents(entry: &mut Entry<'_, impl Read>, room: &mut u64) -> Result<Vec<u8>> {
+    let limit = MEMBER_LIMIT.min(*room);
+    let mut bytes = Vec::new();
+    let read = entry.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| HostError::file("read", Path::new(PACKAGE))(error))?;
+    *room = room.checked_sub(bytes.len() as u64).ok_or_else(|| malformed("it is too large"))?;
+    if bytes.len() as u64 > limit { Err(malformed("it is too large")) } else { Ok(bytes) }
+}
+
+/// Waits for a program, and returns its error if it has failed by itself.
+fn ended(child: Child, command: &Command) -> Result<()> {
+    let failed = |source| HostError::Start { program: programs::shown(command), source };
+    let output = child.wait_with_output().map_err(failed)?;
+    // One that a signal has ended was not read to its end.
+    if output.status.code().is_none_or(|code| code == 0) {
+        return Ok(());
+    }
+    Err(HostError::Failed {
+        command: programs::shown(command),
+        status: output.status.to_string(),
+        output: programs::tail(&output.stderr, programs::SHOWN),
+    })
+}
+
+fn malformed(why: &str) -> HostError {
+    HostError::malformed(PACKAGE, why)
+}
+
+#[cfg(test)]
+impl Module {
+    pub(super) fn plain(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_xz: false }
+    }
+
+    pub(super) fn xz(bytes: Vec<u8>) -> Self {
+        Self { bytes, is_xz: true }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use tar::{Builder, EntryType, Header};
+
     use super::*;
+
+    /// Returns an archive of members: type, path, and the contents or the target of a link.
+    fn archive(members: &[(EntryType, &str, &str)]) -> Vec<u8> {
+        let mut archive = Builder::new(Vec::new());
+        for (kind, path, text) in members {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(*kind);
+            header.set_mode(0o644);
+            if kind.is_file() {
+                header.set_size(text.len() as u64);
+                archive.append_data(&mut header, path, text.as_bytes()).unwrap();
+            } else {
+                header.set_size(0);
+                archive.append_link(&mut header, path, text).unwrap();
+            }
+        }
+        archive.into_inner().unwrap()
+    }
+
+    fn read(members: &[(EntryType, &str, &str)]) -> Result<Package> {
+        Package::read(&mut archive(members).as_slice().take(PACKAGE_LIMIT))
+    }
+
+    const FILE: EntryType = EntryType::Regular;
+    const KERNEL: (EntryType, &str, &str) = (FILE, "./boot/vmlinuz-6.1-amd64", "image");
+
+    #[test]
+    fn the_kernel_and_the_modules_of_a_package_are_read() {
+        let members = [
+            KERNEL,
+            (FILE, "./boot/config-6.1-amd64", "CONFIG"),
+            (FILE, "./lib/modules/6.1-amd64/kernel/arch/x86/kvm/kvm-amd.ko", "one"),
+            (FILE, "./usr/lib/modules/6.1-amd64/kernel/fs/erofs.ko.xz", "two"),
+            (FILE, "./lib/modules/6.1-amd64/modules.order", "none"),
+        ];
+        let package = read(&members).unwrap();
+        assert_eq!((&*package.version, &*package.image), ("6.1-amd64", &b"image"[..]));
+        assert_eq!(package.modules.keys().collect::<Vec<_>>(), ["erofs", "kvm_amd"]);
+        assert_eq!(package.module("kvm_amd").unwrap(), b"one");
+        assert!(package.modules["erofs"].is_xz);
+    }
+
+    #[test]
+    fn links_of_a_package_lead_nowhere() {
+        let link = EntryType::Symlink;
+        let erofs = "./lib/modules/6.1-amd64/kernel/fs/erofs.ko";
+        let members = [KERNEL, (link, erofs, "/etc/shadow"), (EntryType::Link, erofs, "boot/x")];
+        assert_eq!(read(&members).unwrap().modules.len(), 0);
+        let error = read(&[(link, KERNEL.1, "/dev/zero")]).unwrap_err().to_string();
+        assert_eq!(error, "the virtual host's kernel package is malformed: it has no kernel");
+    }
+
+    #[test]
+    fn a_package_of_another_form_is_refused() {
+        let module = "./lib/modules/6.2-amd64/kernel/fs/erofs.ko";
+        for (members, why) in [
+            (vec![KERNEL, (FILE, module, "")], "it has files of two kernels"),
+            (vec![(FILE, "./boot/vmlinuz-6\n", "")], "its version is not the name of a directory"),
+            (vec![(FILE, "./boot/vmlinuz-../x", "")], "its version is not the name of a directory"),
+            (vec![], "it has no kernel"),
+        ] {
+            let error = read(&members).unwrap_err().to_string();
+            assert!(error.ends_with(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_member_has_the_room_that_is_left() {
+        let bytes = archive(&[KERNEL]);
+        let mut entry = Archive::new(bytes.as_slice());
+        let mut entry = entry.entries().unwrap().next().unwrap().unwrap();
+        assert!(contents(&mut entry, &mut 4).unwrap_err().to_string().ends_with("too large"));
+    }
+
+    #[test]
+    fn a_file_that_is_no_package_is_refused_by_dpkg() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = Package::open(file.path()).unwrap_err().to_string();
+        assert!(error.contains("dpkg-deb --fsys-tarfile"), "{error}");
+    }
 
     #[test]
     fn the_kernel_package_is_found() {

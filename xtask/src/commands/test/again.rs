@@ -20,6 +20,8 @@ pub(super) struct Failure {
     pub(super) tests: Vec<String>,
     /// Everything that the process wrote.
     pub(super) written: Vec<u8>,
+    /// Whether a signal has ended the process: a crash is no chance.
+    crashed: bool,
 }
 
 /// Tests that failed at first and then passed.
@@ -31,9 +33,16 @@ pub(super) struct Flaky {
 }
 
 impl Failure {
-    /// Describes what failed of a program. All of it is run again if the process died: nobody knows what was left to run.
+    /// Describes what failed of a program. All of it is run again if the names of the failed tests are not known.
     pub(super) fn of(program: TestProgram, ran: &Ran) -> Self {
-        Self { program, tests: ran.heard.failed.clone(), written: ran.written() }
+        let (tests, crashed) = (ran.failed().to_vec(), ran.is_killed());
+        Self { program, tests, written: ran.written(), crashed }
+    }
+
+    /// Returns whether a second run has shown that its tests pass.
+    pub(super) fn is_over(&self, again: &Ran) -> bool {
+        let named = self.tests.len();
+        again.passes() && (named == 0 || again.heard.passed == named)
     }
 
     /// Returns its name, for people.
@@ -59,9 +68,10 @@ impl Failure {
     }
 }
 
-/// Returns whether failures are few enough to be chance.
+/// Returns whether failures are few enough to be chance, and none is a crash.
 pub(super) fn may_be_chance(failures: &[Failure]) -> bool {
-    failures.iter().map(|it| it.tests.len().max(1)).sum::<usize>() <= MOST
+    let crashed = failures.iter().any(|it| it.crashed);
+    !crashed && failures.iter().map(|it| it.tests.len().max(1)).sum::<usize>() <= MOST
 }
 
 /// Returns a name for a directory: letters, digits and `-`, at most 100.
@@ -83,7 +93,8 @@ mod tests {
 
     fn failures(count: usize) -> Failure {
         failure(&format!(
-            "printf '\nfailures:\n'; for it in $(seq {count}); do echo \"    b$it\"; done"
+            "printf '\nfailures:\n'; for it in $(seq {count}); do echo \"    b$it\"; done; \
+             echo; echo 'test result: FAILED. 0 passed; {count} failed; 0 ignored'; exit 101"
         ))
     }
 
@@ -94,14 +105,26 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_process_that_died_is_run_again() {
-        assert_eq!(failure("echo 'test a ... ok'; kill -9 $$").name(), "a --lib");
+    fn all_of_a_process_that_ended_early_is_run_again() {
+        assert_eq!(failure("echo 'test a ... ok'; exit 3").name(), "a --lib");
     }
 
     #[test]
-    fn many_failures_are_no_chance() {
-        assert!(may_be_chance(&[failures(9), failure("kill -9 $$")]));
-        assert!(!may_be_chance(&[failures(10), failure("kill -9 $$")]));
+    fn a_second_run_shows_each_test_that_failed() {
+        let again = |passed: usize| {
+            let result = format!("echo 'test result: ok. {passed} passed; 0 failed; 0 ignored'");
+            Ran::of(Command::new("sh").args(["-c", &result])).unwrap()
+        };
+        assert!(failures(2).is_over(&again(2)));
+        assert!(!failures(2).is_over(&again(0)), "a test that does not run has not passed");
+        assert!(failure("exit 3").is_over(&again(7)));
+    }
+
+    #[test]
+    fn many_failures_and_a_crash_are_no_chance() {
+        assert!(may_be_chance(&[failures(9), failure("exit 3")]));
+        assert!(!may_be_chance(&[failures(10), failure("exit 3")]));
+        assert!(!may_be_chance(&[failures(1), failure("kill -SEGV $$")]));
     }
 
     #[test]

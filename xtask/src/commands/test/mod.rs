@@ -22,8 +22,8 @@ Without an option: cargo fmt, and `cargo test --workspace` with the shorter half
 #[ignore]. A box there has the lean kernel if it was compiled, else libkrunfw's.
 
 With --all: the lean kernel is compiled, and everything is checked: clippy, the documentation, the dependencies, all tests
-with #[ignore], and all boots. What a run without --all has passed on the same commit is not run again,
-if nothing was changed since.
+with #[ignore], and all boots. What a run without --all has passed on the same commit with the lean kernel is not
+run again, if nothing was changed since.
 
 A test that fails is run once more, alone. If it passes then, the run ends well and names it as flaky; both outputs are
 below target/flaky.

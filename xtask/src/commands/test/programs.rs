@@ -47,8 +47,16 @@ impl TestProgram {
         Self { name: name.to_owned(), executable, manifest }
     }
 
-    fn of(message: Message) -> Option<Self> {
-        let is_test = message.profile.is_some_and(|profile| profile.test);
+    /// Returns the test program that a message is about, if it is about one.
+    fn of(message: Message) -> Option<Result<Self>> {
+        let is_test = message.profile.as_ref().is_some_and(|profile| profile.test);
+        is_test.then(|| {
+            Self::read(message)
+                .ok_or_else(|| KitError::malformed("cargo's output", "it has no name of a test"))
+        })
+    }
+
+    fn read(message: Message) -> Option<Self> {
         let (executable, manifest) = (message.executable?, message.manifest_path?);
         let (package, target) = (package_of(&message.package_id?)?.to_owned(), message.target?);
         let name = match target.kind.first()?.as_str() {
@@ -57,7 +65,7 @@ impl TestProgram {
             }
             _ => format!("{package} --lib"),
         };
-        is_test.then_some(Self { name, executable, manifest })
+        Some(Self { name, executable, manifest })
     }
 
     /// Returns whether its tests start the virtual host, in many threads.
@@ -108,7 +116,11 @@ fn programs(messages: &[u8]) -> Result<Vec<TestProgram>> {
     let messages = serde_json::Deserializer::from_slice(messages).into_iter();
     let messages: std::result::Result<Vec<Message>, _> = messages.collect();
     let messages = messages.map_err(|error| KitError::malformed("cargo's output", error))?;
-    Ok(messages.into_iter().filter_map(TestProgram::of).collect())
+    let found: Vec<_> = messages.into_iter().filter_map(TestProgram::of).collect::<Result<_>>()?;
+    if found.is_empty() {
+        return Err(KitError::malformed("cargo's output", "it has no test programs"));
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -137,6 +149,9 @@ mod tests {
         let names: Vec<&str> = found.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["a-b --lib", "box-tests --test boot"]);
         assert_eq!(found[0].command().get_current_dir(), Some(Path::new("/w/a-b")));
+        for wrong in [messages.replace('#', "?"), messages.replace("true}", "false}")] {
+            assert!(programs(wrong.as_bytes()).is_err());
+        }
     }
 
     #[test]

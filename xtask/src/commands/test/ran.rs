@@ -13,8 +13,10 @@ pub(super) struct Listener {
     pub(super) passed: usize,
     /// How many tests with `#[ignore]` did not run.
     pub(super) ignored: usize,
-    /// The names of the tests that failed.
+    /// The names of the tests that failed, as far as they were understood.
     pub(super) failed: Vec<String>,
+    /// How many tests failed.
+    failures: usize,
     /// All lines but those of tests that passed or were ignored.
     pub(super) written: Vec<u8>,
     /// Whether the line with the result of all tests was written.
@@ -52,7 +54,20 @@ impl Ran {
 
     /// Returns whether all tests passed.
     pub(super) fn passes(&self) -> bool {
-        self.status.success() && self.heard.has_result && self.heard.failed.is_empty()
+        let Listener { has_result, failures, ref failed, .. } = self.heard;
+        self.status.success() && has_result && failures == 0 && failed.is_empty()
+    }
+
+    /// Returns the names of the tests that failed, unless some are missing: a process that a test has started may have written
+    /// between them.
+    pub(super) fn failed(&self) -> &[String] {
+        let Listener { failures, ref failed, .. } = self.heard;
+        if failed.len() == failures { failed } else { &[] }
+    }
+
+    /// Returns whether a signal has ended the process.
+    pub(super) fn is_killed(&self) -> bool {
+        self.status.code().is_none()
     }
 
     /// Returns how many tests passed and were left out, for people.
@@ -122,6 +137,7 @@ impl Listener {
             found.and_then(|count| count.parse().ok()).unwrap_or(0)
         };
         (self.passed, self.ignored) = (count(" passed"), count(" ignored"));
+        self.failures = count(" failed");
     }
 }
 
@@ -165,6 +181,15 @@ exit 101"#;
         let written = String::from_utf8(ran.written()).unwrap();
         assert!(written.contains("---- a::two stdout ----\n    an indented line\n"), "{written}");
         assert!(!written.contains("a::one") && !written.contains("a::three"), "{written}");
+    }
+
+    #[test]
+    fn names_that_are_not_understood_are_missing() {
+        let torn = FAILURE.replace("    a::two\n\ntest", "    a::two\nbye\n    b::three\n\ntest");
+        let torn = ran(&torn.replace("1 failed", "2 failed"));
+        assert!(!torn.passes() && torn.failed().is_empty());
+        assert_eq!(ran(FAILURE).failed(), ["a::two"]);
+        assert!(!ran("echo 'test result: ok. 1 passed; 1 failed; 0 ignored'").passes());
     }
 
     #[test]
