@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use box_digest::Digest;
-use oci_image::{Access, Image, open};
 use boxfile_spec::{ImageRef, Platform};
+use oci_image::{Access, Image, open};
 use serde_json::json;
 use tempfile::TempDir;
 

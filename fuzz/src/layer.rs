@@ -4,8 +4,8 @@ use std::io;
 
 use box_digest::Digest;
 use box_image::ComponentName;
-use oci_layer::{Action, Change, LayerIndex, Limits, flatten, read_plain};
 use box_tree::entries;
+use oci_layer::{Action, Change, LayerIndex, Limits, Total, flatten, read_plain};
 
 /// Separates an input into two layers.
 const SEPARATOR: &[u8] = b"\n--\n";
@@ -58,7 +58,7 @@ fn read(archive: &[u8]) -> Option<LayerIndex> {
     index.changes.iter().for_each(check);
     let mut stored = Vec::new();
     index.write(&mut stored).expect("memory takes everything");
-    let again = LayerIndex::decode(&stored);
+    let again = LayerIndex::decode(&stored, &Total::default());
     assert_eq!(again.as_ref(), Ok(&index), "it does not read back");
     Some(index)
 }
