@@ -74,9 +74,11 @@ fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
 
 /// Returns the images that have a name, if any has one. `skopeo copy` to a name that a layout has already leaves the image that had it,
 /// without a name.
-fn only_named(chosen: Vec<Descriptor>) -> Vec<Descriptor> {
-    let named: Vec<_> = chosen.iter().filter(|it| tag(it).is_some()).cloned().collect();
-    if named.is_empty() { chosen } else { named }
+fn only_named(mut chosen: Vec<Descriptor>) -> Vec<Descriptor> {
+    if chosen.iter().any(|it| tag(it).is_some()) {
+        chosen.retain(|it| tag(it).is_some());
+    }
+    chosen
 }
 
 /// Follows indexes to a manifest.

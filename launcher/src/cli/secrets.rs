@@ -191,7 +191,7 @@ fn check_names(given: &[GivenSecret], plan: &RunPlan) -> Result<(), CommandError
             let help = match names.as_slice() {
                 _ if is_variable => format!("it is a variable: `-e {name}=VALUE`"),
                 [] => format!(
-                    "leave it out, or build the box with `secret \"{name}\"` in its component"
+                    "leave it out, or write `secret \"{name}\"` into the Boxfile, and build again"
                 ),
                 names => format!("it declares {}", names.join(", ")),
             };

@@ -157,19 +157,19 @@ promises! {
     CAPABILITIES = Exactly 8.0 "",
         "tests/boot/hello.rs::a_component_cannot_mount_or_leave",
         "capabilities of a workload, unless the Boxfile adds some";
-    /// What a hostile program tries in a component.
+    /// The attempts that a hostile program makes in a component.
     COMPONENT_ATTEMPTS = Exactly 70.0 "",
         "tests/boot/isolation.rs::root_of_the_agent_succeeds_in_nothing",
         "attempts of root of a component to reach beyond it, of which none succeeds",
         also in "docs/status.md" as "none of {} attempts",
         also in "docs/security.md" as "It makes {} attempts";
-    /// What a hostile program tries in the place of the VMM, once with a directory to write to and once without.
+    /// The attempts that a hostile program makes in the place of the VMM: half of them without a directory to write to, half with one.
     VMM_ATTEMPTS = Exactly 54.0 "",
         "tests/boot/jail.rs::a_program_in_the_place_of_the_vmm_gets_nowhere",
         "attempts of a program in the VMM's place, which get `/dev/kvm` and nothing else",
         also in "docs/status.md" as "tries {} things",
         also in "docs/security.md" as "| {} attempts of a program";
-    /// What a hostile kernel of a guest tries.
+    /// The attacks that a hostile kernel of a guest makes.
     KERNEL_ATTACKS = Exactly 40.0 "",
         "tests/boot/attacks.rs::forty_attacks_of_a_guests_kernel_get_nothing",
         "attacks of a guest's kernel on the directories that it is given, of which none reaches another file",

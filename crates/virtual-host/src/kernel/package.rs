@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read, Take};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::str;
 
 use lzma_rust2::XzReader;
@@ -20,10 +20,8 @@ const METAPACKAGES: [&str; 2] = ["linux-image-6.12-cloud-amd64", "linux-image-cl
 const IMAGE: &str = "linux-image-";
 /// No module and no compressed kernel is larger than this, in bytes.
 const MEMBER_LIMIT: u64 = 1 << 26;
-/// The modules of a package are not larger together, in bytes: those of Debian 13 are 30 MB, compressed.
-const MODULES_LIMIT: u64 = 1 << 29;
-/// No package is larger than this when it is unpacked, in bytes.
-const PACKAGE_LIMIT: u64 = 1 << 31;
+/// No package is larger than this when it is unpacked, in bytes. Its modules are held in memory; the package of Linux 6.12 has 36 MB.
+const PACKAGE_LIMIT: u64 = 1 << 29;
 /// What the package's file is called in messages.
 const PACKAGE: &str = "the virtual host's kernel package";
 
@@ -116,36 +114,27 @@ impl Package {
         command.arg("--fsys-tarfile").arg(&file).env("LC_ALL", "C").stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| programs::not_started(&command, error))?;
-        let output = child.stdout.take().ok_or_else(|| malformed("it has no output"));
-        let read = output.and_then(Self::of_output);
-        // A file that is no package ends the program before its output ends as an archive does.
-        if matches!(read, Err(HostError::Malformed { .. })) {
+        let output = child.stdout.take().ok_or_else(|| malformed("it has no output"))?;
+        let mut output = output.take(PACKAGE_LIMIT);
+        let read = Self::read(&mut output);
+        // The program ends by itself only if all of its output is read.
+        drop(io::copy(&mut output, &mut io::sink()));
+        if output.limit() == 0 {
             drop(child.kill());
+            drop(child.wait());
+            return Err(malformed("it is too large"));
         }
         ended(child, &command).and(read)
     }
 
-    /// Reads the archive that a program prints, to its end.
-    fn of_output(output: ChildStdout) -> Result<Self> {
-        let mut output = output.take(PACKAGE_LIMIT);
-        let package = Self::read(&mut output);
-        if !matches!(package, Err(HostError::Malformed { .. })) {
-            // What is not read would end the program.
-            drop(io::copy(&mut output, &mut io::sink()));
-        }
-        if output.limit() == 0 { Err(malformed("it is too large")) } else { package }
-    }
-
     /// Reads a package's archive of files.
-    fn read(archive: &mut Take<impl Read>) -> Result<Self> {
+    fn read(archive: impl Read) -> Result<Self> {
         let failed = |error| HostError::file("read", Path::new(PACKAGE))(error);
         let mut package = Self::default();
-        let mut room = MODULES_LIMIT;
         for entry in Archive::new(archive).entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             if let Some(member) = Member::of(&entry) {
-                let bytes = contents(&mut entry, &mut room)?;
-                package.add(member, bytes)?;
+                package.add(member, contents(&mut entry, MEMBER_LIMIT)?)?;
             }
         }
         if package.image.is_empty() { Err(malformed("it has no kernel")) } else { Ok(package) }
@@ -214,22 +203,19 @@ impl Member {
     }
 }
 
-/// Reads a member's bytes, which leave less room for others.
-fn contents(entry: &mut Entry<'_, impl Read>, room: &mut u64) -> Result<Vec<u8>> {
-    let limit = MEMBER_LIMIT.min(*room);
+/// Reads a member of at most `limit` bytes.
+fn contents(entry: &mut Entry<'_, impl Read>, limit: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = entry.take(limit + 1).read_to_end(&mut bytes);
     read.map_err(|error| HostError::file("read", Path::new(PACKAGE))(error))?;
-    *room = room.checked_sub(bytes.len() as u64).ok_or_else(|| malformed("it is too large"))?;
     if bytes.len() as u64 > limit { Err(malformed("it is too large")) } else { Ok(bytes) }
 }
 
-/// Waits for a program, and returns its error if it has failed by itself.
+/// Waits for a program, and returns its error if it has failed.
 fn ended(child: Child, command: &Command) -> Result<()> {
     let failed = |source| HostError::Start { program: programs::shown(command), source };
     let output = child.wait_with_output().map_err(failed)?;
-    // One that a signal has ended was not read to its end.
-    if output.status.code().is_none_or(|code| code == 0) {
+    if output.status.success() {
         return Ok(());
     }
     Err(HostError::Failed {
@@ -279,7 +265,7 @@ mod tests {
     }
 
     fn read(members: &[(EntryType, &str, &str)]) -> Result<Package> {
-        Package::read(&mut archive(members).as_slice().take(PACKAGE_LIMIT))
+        Package::read(archive(members).as_slice())
     }
 
     const FILE: EntryType = EntryType::Regular;
@@ -326,11 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn a_member_has_the_room_that_is_left() {
+    fn a_member_that_is_too_large_is_refused() {
         let bytes = archive(&[KERNEL]);
         let mut entry = Archive::new(bytes.as_slice());
         let mut entry = entry.entries().unwrap().next().unwrap().unwrap();
-        assert!(contents(&mut entry, &mut 4).unwrap_err().to_string().ends_with("too large"));
+        assert!(contents(&mut entry, 4).unwrap_err().to_string().ends_with("too large"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(super) struct Listener {
     /// How many tests with `#[ignore]` did not run.
     pub(super) ignored: usize,
     /// The names of the tests that failed, as far as they were understood.
-    pub(super) failed: Vec<String>,
+    failed: Vec<String>,
     /// How many tests failed.
     failures: usize,
     /// All lines but those of tests that passed or were ignored.

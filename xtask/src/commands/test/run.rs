@@ -168,6 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_variable_weakens_a_test() {
+        let tests = Tests { workspace: &Workspace::find(), all: false, passed_before: false };
+        let command = tests.command(&TestProgram::named("a --lib"), &[]);
+        let removed = |name: &&str| command.get_envs().any(|it| it == (name.as_ref(), None));
+        assert!(WEAKENING.iter().all(removed));
+    }
+
+    #[test]
     fn a_run_without_failure_has_the_numbers_of_tests() {
         let state = State { passed: 7, ..State::default() };
         assert_eq!(state.summary(false).unwrap(), ["7 tests passed"]);
