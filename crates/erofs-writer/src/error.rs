@@ -64,6 +64,10 @@ pub enum Error {
     /// Two files have one content and different sizes.
     #[error("content {content} is said to have {first} bytes and also {second} bytes")]
     ContentSizeMismatch { content: Blake3Digest, first: u64, second: u64 },
+    /// A content was said to lie behind the image at an offset that is not the start of a block there, or from which it
+    /// does not fit.
+    #[error("content {content} cannot lie {offset} bytes behind the image")]
+    Misplaced { content: Blake3Digest, offset: u64 },
     /// A content ended early: `size` was declared.
     #[error("content {content} ended after {delivered} of its {size} bytes")]
     ContentTooShort { content: Blake3Digest, size: u64, delivered: u64 },

@@ -1,16 +1,18 @@
 //! Where everything lies: decided for the whole image before its first byte is written.
 
-use crate::inode::{self, Data};
-use crate::tree::{Inode, Node, NodeId};
+use std::ops::Range;
+
 use box_digest::Blake3Digest;
 
-use crate::{BLOCK, BLOCK_SIZE, Error, directory};
+use crate::inode::{self, Data};
+use crate::tree::{Inode, Node, NodeId, is_dot};
+use crate::{BLOCK, BLOCK_SIZE, Behind, Error, directory};
 
 /// `nid` counts in units of this many bytes.
 const SLOT: u64 = 32;
 /// The largest file that lies after its inode, in bytes. Above half a block, the space that is
 /// lost at the ends of blocks comes close to what a block of its own would cost.
-const MAX_INLINE_FILE: u64 = 2048;
+pub const MAX_INLINE_FILE: u64 = 2048;
 /// Bytes that follow the last inode at least. `fsck.erofs` before erofs-utils 1.9 reads the header
 /// of extended attributes of an inode that has none, and fails where the image ends.
 const SLACK: u64 = 12;
@@ -22,14 +24,28 @@ pub(crate) struct ImageLayout {
     pub(crate) order: Vec<NodeId>,
     /// Where each of them lies, by [`NodeId::index`].
     pub(crate) places: Vec<InodePlace>,
-    /// The first block after the inodes.
-    pub(crate) first_data_block: u32,
-    /// The contents with blocks of their own, in the order of the blocks.
-    pub(crate) contents: Vec<StoredContent>,
-    /// The image's size in blocks.
+    /// The parts of the image, one after the other.
+    pub(crate) parts: Vec<Part>,
+    /// The blocks that are written.
+    pub(crate) own_blocks: u32,
+    /// The image's size in blocks, with what lies behind those that are written.
     pub(crate) blocks: u32,
     /// Bytes of files that are not stored again.
     pub(crate) shared_bytes: u64,
+}
+
+/// Inodes, and after them what these inodes need blocks for. The inodes that are put last, and their data, are
+/// a part of their own, so that a change of them moves nothing of the first part.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The part's inodes, as a range of [`ImageLayout::order`].
+    pub(crate) inodes: Range<usize>,
+    /// The first block after the inodes.
+    pub(crate) first_data_block: u32,
+    /// The directories and symlinks with blocks in this part, in the order of the blocks.
+    pub(crate) trees: Vec<NodeId>,
+    /// The contents with blocks in this part, in the order of the blocks.
+    pub(crate) contents: Vec<StoredContent>,
 }
 
 /// Where an inode and its data lie.
@@ -56,21 +72,29 @@ pub(crate) struct StoredContent {
 }
 
 impl ImageLayout {
-    /// Plans the image of the inodes that come in `order`.
+    /// Plans the image of the inodes that come in `order`, those that are put last at its end.
     ///
     /// # Errors
     /// [`Error::ContentSizeMismatch`] and [`Error::TooLarge`].
-    pub(crate) fn new(inodes: &[Inode], order: Vec<NodeId>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        inodes: &[Inode],
+        order: Vec<NodeId>,
+        behind: &Behind<'_>,
+    ) -> Result<Self, Error> {
         let uses = Uses::count(inodes, &order)?;
-        let mut places = vec![InodePlace::default(); inodes.len()];
-        let end = place_inodes(inodes, &order, &uses, &mut places);
-        let mut next = (end + SLACK).div_ceil(BLOCK_SIZE);
-        let first_data_block = u32::try_from(next).map_err(|_| Error::TooLarge)?;
-        place_tree_data(inodes, &order, &mut places, &mut next)?;
-        let contents = place_contents(inodes, &order, &uses, &mut places, &mut next)?;
-        let blocks = u32::try_from(next).map_err(|_| Error::TooLarge)?;
-        let shared_bytes = uses.shared_bytes;
-        Ok(Self { order, places, first_data_block, contents, blocks, shared_bytes })
+        let first_last = order.partition_point(|id| !inodes[id.index()].is_last);
+        let places = vec![InodePlace::default(); inodes.len()];
+        let mut planner = Planner { inodes, order: &order, uses: &uses, behind, places, next: 1 };
+        let parts = [0..first_last, first_last..order.len()].into_iter();
+        let parts = parts.filter(|part| !part.is_empty()).map(|part| planner.plan(part));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let own = u32::try_from(planner.next.next_multiple_of(behind.alignment / BLOCK_SIZE));
+        let own_blocks = own.map_err(|_| Error::TooLarge)?;
+        planner.place_behind(own_blocks)?;
+        let blocks = u64::from(own_blocks) + behind.size / BLOCK_SIZE;
+        let blocks = u32::try_from(blocks).map_err(|_| Error::TooLarge)?;
+        let (places, shared_bytes) = (planner.places, uses.shared_bytes);
+        Ok(Self { order, places, parts, own_blocks, blocks, shared_bytes })
     }
 }
 
@@ -79,23 +103,18 @@ impl ImageLayout {
 struct Uses {
     /// Of each inode that is a file, by [`NodeId::index`], the first one in the order that has its content.
     first: Vec<NodeId>,
-    /// Whether no other inode has its content.
-    alone: Vec<bool>,
     shared_bytes: u64,
 }
 
 impl Uses {
     fn count(inodes: &[Inode], order: &[NodeId]) -> Result<Self, Error> {
-        let file = |id: NodeId| match inodes[id.index()].node {
-            Node::File { size, content } => Some((content, size)),
-            _ => None,
-        };
+        let file = |id: NodeId| inodes[id.index()].file();
         let mut files: Vec<NodeId> =
             order.iter().copied().filter(|id| file(*id).is_some()).collect();
         // Stable: of one content the first in the order stays first.
         files.sort_by_key(|id| file(*id).map(|(content, _)| *content.as_bytes()));
         let first = vec![NodeId::at(0); inodes.len()];
-        let mut uses = Self { first, alone: vec![true; inodes.len()], shared_bytes: 0 };
+        let mut uses = Self { first, shared_bytes: 0 };
         for same in files.chunk_by(|a, b| file(*a).map(|it| it.0) == file(*b).map(|it| it.0)) {
             uses.add(same, file)?;
         }
@@ -114,30 +133,116 @@ impl Uses {
             if second != size {
                 return Err(Error::ContentSizeMismatch { content, first: size, second });
             }
-            if number > 0 {
+            if number > 0 && size > MAX_INLINE_FILE {
                 self.shared_bytes = self.shared_bytes.saturating_add(size);
             }
             self.first[id.index()] = same[0];
-            self.alone[id.index()] = same.len() == 1;
         }
         Ok(())
     }
 }
 
-/// Gives every inode its offset and decides what follows it; returns where the last one ends.
-fn place_inodes(inodes: &[Inode], order: &[NodeId], uses: &Uses, places: &mut [InodePlace]) -> u64 {
-    let mut end = BLOCK_SIZE;
-    for id in order {
-        let inode = &inodes[id.index()];
-        let size = data_size(inode);
-        let head = inode::SIZE + inode.xattrs.len();
-        let tail = wanted_tail(inode, size, uses.alone[id.index()]);
-        let tail = if head + tail <= BLOCK { tail } else { 0 };
-        let offset = place_unit(end, head + tail);
-        end = offset + (head + tail) as u64;
-        places[id.index()] = InodePlace { offset, data: Data { size, tail, block: 0 } };
+/// Places one part after the other.
+struct Planner<'a> {
+    inodes: &'a [Inode],
+    order: &'a [NodeId],
+    uses: &'a Uses,
+    behind: &'a Behind<'a>,
+    places: Vec<InodePlace>,
+    /// The first block that nothing has yet.
+    next: u64,
+}
+
+impl Planner<'_> {
+    fn plan(&mut self, part: Range<usize>) -> Result<Part, Error> {
+        let end = self.place_inodes(part.clone());
+        self.next = (end + SLACK).div_ceil(BLOCK_SIZE);
+        let first_data_block = u32::try_from(self.next).map_err(|_| Error::TooLarge)?;
+        let trees = self.place_trees(&part)?;
+        let contents = self.place_contents(&part)?;
+        Ok(Part { inodes: part, first_data_block, trees, contents })
     }
-    end
+
+    /// Gives every inode its offset and decides what follows it; returns where the last one ends.
+    fn place_inodes(&mut self, part: Range<usize>) -> u64 {
+        let mut end = self.next * BLOCK_SIZE;
+        for id in &self.order[part] {
+            let inode = &self.inodes[id.index()];
+            let size = data_size(inode);
+            let head = inode::SIZE + inode.xattrs.len();
+            let tail = if self.is_joined(inode) { 0 } else { wanted_tail(inode, size) };
+            let tail = if head + tail <= BLOCK { tail } else { 0 };
+            let offset = place_unit(end, head + tail);
+            end = offset + (head + tail) as u64;
+            self.places[id.index()] = InodePlace { offset, data: Data { size, tail, block: 0 } };
+        }
+        end
+    }
+
+    /// Returns whether a directory of the first part holds an inode that is put last. What its data
+    /// are then depends on the last part, so that they lie there.
+    fn is_joined(&self, inode: &Inode) -> bool {
+        let is_last = |id: &NodeId| self.inodes[id.index()].is_last;
+        !inode.is_last && inode.entries.iter().any(|(name, child)| !is_dot(name) && is_last(child))
+    }
+
+    /// Gives directories and symlinks blocks for what does not follow them.
+    fn place_trees(&mut self, part: &Range<usize>) -> Result<Vec<NodeId>, Error> {
+        let mut trees = Vec::new();
+        for at in 0..part.end {
+            let id = self.order[at];
+            let inode = &self.inodes[id.index()];
+            let data = self.places[id.index()].data;
+            let bytes = data.size - data.tail as u64;
+            let is_here = part.contains(&at) != self.is_joined(inode);
+            if matches!(inode.node, Node::File { .. }) || bytes == 0 || !is_here {
+                continue;
+            }
+            self.places[id.index()].data.block = take_blocks(&mut self.next, bytes)?;
+            trees.push(id);
+        }
+        Ok(trees)
+    }
+
+    /// Gives contents their blocks, each once.
+    fn place_contents(&mut self, part: &Range<usize>) -> Result<Vec<StoredContent>, Error> {
+        let mut contents = Vec::new();
+        for id in &self.order[part.clone()] {
+            let Some((content, size)) = self.plain(*id) else { continue };
+            let first = self.uses.first[id.index()];
+            // Of a small one that does not fit after its inode, the first may follow its own.
+            if size > MAX_INLINE_FILE && first != *id {
+                self.places[id.index()].data.block = self.places[first.index()].data.block;
+            } else if (self.behind.place)(&content).is_none() {
+                self.places[id.index()].data.block = take_blocks(&mut self.next, size)?;
+                contents.push(StoredContent { content, size });
+            }
+        }
+        Ok(contents)
+    }
+
+    /// Returns the content of a file that does not follow its inode.
+    fn plain(&self, id: NodeId) -> Option<(Blake3Digest, u64)> {
+        let file = self.inodes[id.index()].file()?;
+        (file.1 > 0 && self.places[id.index()].data.tail == 0).then_some(file)
+    }
+
+    /// Names the blocks of the contents that lie behind the image's own.
+    fn place_behind(&mut self, own_blocks: u32) -> Result<(), Error> {
+        for id in self.order {
+            let Some((content, size)) = self.plain(*id) else { continue };
+            let Some(offset) = (self.behind.place)(&content) else { continue };
+            let is_there = offset.is_multiple_of(BLOCK_SIZE)
+                && offset.checked_add(size).is_some_and(|end| end <= self.behind.size);
+            if !is_there {
+                return Err(Error::Misplaced { content, offset });
+            }
+            let block = u64::from(own_blocks) + offset / BLOCK_SIZE;
+            self.places[id.index()].data.block =
+                u32::try_from(block).map_err(|_| Error::TooLarge)?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns the first slot from `end` on where `size` bytes do not cross the end of a block.
@@ -160,68 +265,24 @@ fn data_size(inode: &Inode) -> u64 {
 }
 
 /// Returns how many of the data's last bytes should follow the inode if they fit.
-fn wanted_tail(inode: &Inode, size: u64, is_alone: bool) -> usize {
+///
+/// A small file follows its inode even if another one has the same content: its place then depends on
+/// nothing but itself, and up to that size a block for all of them would rarely take less.
+fn wanted_tail(inode: &Inode, size: u64) -> usize {
     let wanted = match &inode.node {
         Node::Directory | Node::Symlink { .. } => true,
-        Node::File { .. } => size <= MAX_INLINE_FILE && is_alone,
+        Node::File { .. } => size <= MAX_INLINE_FILE,
         _ => false,
     };
     let tail = usize::try_from(size % BLOCK_SIZE).expect("it is less than a block");
     if wanted { tail } else { 0 }
 }
 
-/// Takes the blocks from `next` on that so many bytes need; returns the first, or 0 where none is
-/// needed.
+/// Takes the blocks from `next` on that so many bytes need, and returns the first.
 fn take_blocks(next: &mut u64, bytes: u64) -> Result<u32, Error> {
-    if bytes == 0 {
-        return Ok(0);
-    }
     let first = u32::try_from(*next).map_err(|_| Error::TooLarge)?;
     *next += bytes.div_ceil(BLOCK_SIZE);
     Ok(first)
-}
-
-/// Gives directories and symlinks blocks for what does not follow them.
-fn place_tree_data(
-    inodes: &[Inode],
-    order: &[NodeId],
-    places: &mut [InodePlace],
-    next: &mut u64,
-) -> Result<(), Error> {
-    for id in order {
-        let data = &mut places[id.index()].data;
-        if !matches!(inodes[id.index()].node, Node::File { .. }) {
-            data.block = take_blocks(next, data.size - data.tail as u64)?;
-        }
-    }
-    Ok(())
-}
-
-/// Gives contents their blocks, each once.
-fn place_contents(
-    inodes: &[Inode],
-    order: &[NodeId],
-    uses: &Uses,
-    places: &mut [InodePlace],
-    next: &mut u64,
-) -> Result<Vec<StoredContent>, Error> {
-    let mut contents = Vec::new();
-    for id in order {
-        let Node::File { size, content } = inodes[id.index()].node else { continue };
-        let first = uses.first[id.index()];
-        let block = places[first.index()].data.block;
-        let data = &mut places[id.index()].data;
-        if size == 0 || data.tail > 0 {
-            continue;
-        }
-        if first != *id {
-            data.block = block;
-            continue;
-        }
-        data.block = take_blocks(next, size)?;
-        contents.push(StoredContent { content, size });
-    }
-    Ok(contents)
 }
 
 #[cfg(test)]
@@ -241,7 +302,7 @@ mod tests {
             builder.link(builder.root(), format!("{number:05}").as_bytes(), id).unwrap();
         }
         let order = walk::order(&builder.inodes, builder.root())?;
-        ImageLayout::new(&builder.inodes, order)
+        ImageLayout::new(&builder.inodes, order, &Behind::NOTHING)
     }
 
     fn plain(nodes: impl IntoIterator<Item = Node>) -> ImageLayout {
@@ -258,15 +319,83 @@ mod tests {
     }
 
     #[test]
-    fn small_files_follow_their_inode_unless_they_share_their_content() {
-        let layout = plain([file(1, 2048), file(2, 2049), file(3, 10), file(3, 10), file(4, 0)]);
+    fn small_files_follow_their_inode_and_larger_ones_share_their_blocks() {
+        let sizes = [(1, 2048), (2, 2049), (3, 10), (3, 10), (4, 0), (2, 2049)];
+        let layout = plain(sizes.map(|(id, size)| file(id, size)));
         let data: Vec<_> = layout.places[1..].iter().map(|place| place.data).collect();
         assert_eq!(data[0], Data { size: 2048, tail: 2048, block: 0 });
         assert_eq!(data[1], Data { size: 2049, tail: 0, block: 2 });
-        assert_eq!(data[2], Data { size: 10, tail: 0, block: 3 });
+        assert_eq!(data[2], Data { size: 10, tail: 10, block: 0 });
         assert_eq!(data[3], data[2]);
         assert_eq!(data[4], Data { size: 0, tail: 0, block: 0 });
-        assert_eq!((layout.blocks, layout.shared_bytes, layout.contents.len()), (4, 10, 2));
+        assert_eq!(data[5], data[1]);
+        assert_eq!((layout.blocks, layout.shared_bytes), (3, 2049));
+        assert_eq!(layout.parts[0].contents.len(), 1);
+    }
+
+    /// A root with directories `a`, with a small and a large file, and `b`, which is put last with a file of the
+    /// same kinds, of these sizes.
+    fn in_two_parts(sizes: [u64; 2], behind: &Behind<'_>) -> Result<ImageLayout, Error> {
+        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
+        let mut add = |parent, name: &[u8], node, is_last| {
+            let id = builder.add(Meta::default(), node).unwrap();
+            builder.link(parent, name, id).unwrap();
+            if is_last {
+                builder.put_last(id).unwrap();
+            }
+            id
+        };
+        let b = add(NodeId::at(0), b"0 before a", Node::Directory, true);
+        let a = add(NodeId::at(0), b"a", Node::Directory, false);
+        add(a, b"small", file(1, 100), false);
+        add(a, b"large", file(2, 5000), false);
+        add(b, b"one", file(3, sizes[0]), true);
+        add(b, b"two", file(4, sizes[1]), true);
+        add(b, b"of a", file(2, 5000), true);
+        let order = walk::order(&builder.inodes, builder.root())?;
+        ImageLayout::new(&builder.inodes, order, behind)
+    }
+
+    #[test]
+    fn what_is_put_last_moves_nothing_else() {
+        let [one, other] = [[10, 3000], [2000, 90_000]]
+            .map(|sizes| in_two_parts(sizes, &Behind::NOTHING).unwrap());
+        // The root's data are those of a directory that holds both kinds.
+        assert_eq!(one.places[0].offset, other.places[0].offset);
+        assert_eq!(one.places[2..5], other.places[2..5]);
+        assert_ne!(one.places[5..], other.places[5..]);
+        let first = &one.parts[0];
+        assert_eq!((first.inodes.clone(), first.trees.len(), first.contents.len()), (0..4, 0, 1));
+        let last = &one.parts[1];
+        assert_eq!((last.inodes.clone(), last.trees.len(), last.contents.len()), (4..8, 1, 1));
+        assert_eq!(one.places[0].data, Data { size: 62, tail: 0, block: 5 });
+        assert_eq!(one.places[7].data.block, one.places[4].data.block);
+    }
+
+    #[test]
+    fn contents_behind_the_image_are_not_written() {
+        let place = |content: &Blake3Digest| match content.as_bytes()[0] {
+            1 => Some(8192),
+            2 => Some(4096),
+            _ => None,
+        };
+        let behind = Behind { alignment: 1 << 20, size: 12_288, place: &place };
+        let layout = in_two_parts([10, 3000], &behind).unwrap();
+        assert_eq!((layout.own_blocks, layout.blocks), (256, 259));
+        assert_eq!(layout.places[3].data, Data { size: 100, tail: 100, block: 0 });
+        assert_eq!(layout.places[4].data, Data { size: 5000, tail: 0, block: 257 });
+        assert_eq!(layout.parts[0].contents, []);
+        assert_eq!(layout.parts[1].contents.len(), 1);
+    }
+
+    #[test]
+    fn contents_lie_within_what_is_behind_the_image() {
+        for (offset, size) in [(4095, 12_288), (8192, 12_288), (u64::MAX - 4095, 12_288), (0, 4096)]
+        {
+            let behind = Behind { alignment: 4096, size, place: &|_| Some(offset) };
+            let error = in_two_parts([10, 3000], &behind).unwrap_err();
+            assert!(matches!(error, Error::Misplaced { .. }), "{offset} {error}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reads one file of an image, from the image's own structures.
+//! Reads one file of an image, or where its files lie, from the image's own structures.
 //!
 //! Only what [`crate::ImageBuilder::write`] writes is read, and everything that Linux could take for
 //! another image is refused: so a file is here what it is there.
@@ -10,7 +10,9 @@ use std::os::unix::fs::FileExt;
 
 use crate::directory::ENTRY;
 use crate::inode::{DIRECTORY, FLAT_INLINE, REGULAR, SIZE, TYPE};
-use crate::{BLOCK, BLOCK_SIZE, superblock, xattr};
+use crate::superblock::Superblock;
+use crate::tree::is_dot;
+use crate::{BLOCK, BLOCK_SIZE, xattr};
 
 /// The largest directory that is searched, in bytes.
 const DIRECTORY_MAX: u64 = 1 << 20;
@@ -42,10 +44,7 @@ pub fn read_file<'n>(
     path: impl IntoIterator<Item = &'n [u8]>,
     limit: u64,
 ) -> Result<Vec<u8>, ReadError> {
-    let mut first = [0; BLOCK];
-    read(image, &mut first, 0)?;
-    let root = superblock::root(&first).ok_or(ReadError::Unknown("its first block is another"))?;
-    let mut inode = Inode::read(image, root.into())?;
+    let mut inode = root(image)?;
     for name in path {
         inode.check_type(DIRECTORY)?;
         let directory = inode.data(image, DIRECTORY_MAX)?;
@@ -55,8 +54,32 @@ pub fn read_file<'n>(
     inode.data(image, limit)
 }
 
+/// Returns how many bytes an image has, with what lies behind the part that was written, by its first block.
+///
+/// # Errors
+/// [`ReadError::Io`] and [`ReadError::Unknown`].
+pub fn image_size(image: &File) -> Result<u64, ReadError> {
+    Ok(u64::from(superblock(image)?.blocks) * BLOCK_SIZE)
+}
+
+fn superblock(image: &File) -> Result<Superblock, ReadError> {
+    let mut first = [0; BLOCK];
+    read(image, &mut first, 0)?;
+    Superblock::decode(&first).ok_or(ReadError::Unknown("its first block is another"))
+}
+
+/// Reads the root directory's inode of an image.
+///
+/// # Errors
+/// [`ReadError::Io`] and [`ReadError::Unknown`].
+pub fn root(image: &File) -> Result<Inode, ReadError> {
+    Inode::read(image, superblock(image)?.root.into())
+}
+
 /// An inode as the image has it.
-struct Inode {
+#[derive(Debug, Clone)]
+pub struct Inode {
+    nid: u64,
     mode: u16,
     size: u64,
     /// The offset of the first whole block of data.
@@ -82,7 +105,39 @@ impl Inode {
         };
         let blocks = u64::from(u32_at(&bytes, 16)) * BLOCK_SIZE;
         let size = u64::from(u32_at(&bytes, 12)) << 32 | u64::from(u32_at(&bytes, 8));
-        Ok(Self { mode: u16_at(&bytes, 4), size, blocks, tail })
+        Ok(Self { nid, mode: u16_at(&bytes, 4), size, blocks, tail })
+    }
+
+    /// Returns the number by which directories name the inode.
+    pub const fn nid(&self) -> u64 {
+        self.nid
+    }
+
+    /// Returns whether the inode is a directory.
+    pub const fn is_directory(&self) -> bool {
+        self.mode & TYPE == DIRECTORY
+    }
+
+    /// Returns the offset in the image of the first byte of a regular file; `None` for everything else and for a file
+    /// without bytes.
+    pub fn place(&self) -> Option<u64> {
+        (self.mode & TYPE == REGULAR && self.size > 0).then_some(self.tail.unwrap_or(self.blocks))
+    }
+
+    /// Reads the entries of a directory that has at most `limit` bytes, in the order of their names, without `.` and `..`.
+    ///
+    /// # Errors
+    /// [`ReadError`]; [`ReadError::Missing`] if it is no directory.
+    pub fn entries(&self, image: &File, limit: u64) -> Result<Vec<(Vec<u8>, Self)>, ReadError> {
+        self.check_type(DIRECTORY)?;
+        let directory = self.data(image, limit)?;
+        let mut entries = Vec::new();
+        for (nid, name) in sorted(&directory)? {
+            if !is_dot(name) {
+                entries.push((name.to_vec(), Self::read(image, nid)?));
+            }
+        }
+        Ok(entries)
     }
 
     fn check_type(&self, expected: u16) -> Result<(), ReadError> {
@@ -105,23 +160,22 @@ impl Inode {
     }
 }
 
-/// Finds the inode of a name in a directory. All names must be in order: Linux uses a binary search, and
-/// could otherwise find another entry, or none.
+/// Finds the inode of a name in a directory.
 fn find(directory: &[u8], wanted: &[u8]) -> Result<u64, ReadError> {
+    let found = sorted(directory)?.into_iter().find(|(_, name)| *name == wanted);
+    found.map(|(nid, _)| nid).ok_or(ReadError::Missing)
+}
+
+/// Returns the entries of a directory. All names must be in order: Linux uses a binary search, and
+/// could otherwise find another entry, or none.
+fn sorted(directory: &[u8]) -> Result<Vec<(u64, &[u8])>, ReadError> {
     let malformed = || ReadError::Unknown("a directory is in another form");
-    let (mut found, mut last): (_, &[u8]) = (None, b"");
+    let mut all: Vec<(u64, &[u8])> = Vec::new();
     for block in directory.chunks(BLOCK) {
-        for (nid, name) in names(block).ok_or_else(malformed)? {
-            if name <= last {
-                return Err(malformed());
-            }
-            last = name;
-            if name == wanted {
-                found = Some(nid);
-            }
-        }
+        all.extend(names(block).ok_or_else(malformed)?);
     }
-    found.ok_or(ReadError::Missing)
+    let first_is_empty = all.first().is_some_and(|(_, name)| name.is_empty());
+    if first_is_empty || !all.is_sorted_by(|a, b| a.1 < b.1) { Err(malformed()) } else { Ok(all) }
 }
 
 /// Returns the entries of a directory's block; `None` where they are not one after the other.
@@ -240,7 +294,8 @@ mod tests {
         assert!(refused(&|image| image[at(b"fifo-10fifo-100")] = b'g'));
         assert!(refused(&|image| image.truncate(5000)));
         // The root inode in another layout.
-        let root = usize::from(superblock::root(image[..BLOCK].try_into().unwrap()).unwrap()) * 32;
+        let block = image[..BLOCK].try_into().unwrap();
+        let root = usize::from(Superblock::decode(block).unwrap().root) * 32;
         assert!(refused(&|image| image[root] = 0));
         assert!(refused(&|image| image[root] = 1 | 4 << 1));
     }

@@ -63,6 +63,17 @@ impl<'a> Sink<'a> {
         self.put(&[0; 2 * BLOCK][..gap])
     }
 
+    /// Writes zero bytes up to an offset however far ahead.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn fill_to(&mut self, offset: u64) -> Result<(), Error> {
+        while self.position < offset {
+            self.pad_to(offset.min(self.position + BLOCK_SIZE))?;
+        }
+        Ok(())
+    }
+
     /// Writes zero bytes up to the end of the block.
     ///
     /// # Errors

@@ -96,6 +96,8 @@ pub(crate) struct Inode {
     pub(crate) links: u32,
     /// Its entries, if it is a directory. A directory without `..` has no name yet.
     pub(crate) entries: Entries,
+    /// Whether it lies behind all inodes that are not.
+    pub(crate) is_last: bool,
 }
 
 impl Inode {
@@ -109,7 +111,7 @@ impl Inode {
             links = 2;
         }
         let xattrs = xattr::encode(std::mem::take(&mut meta.xattrs))?;
-        Ok(Self { meta, xattrs, node, links, entries })
+        Ok(Self { meta, xattrs, node, links, entries, is_last: false })
     }
 
     /// Returns whether a directory holds it, or it is the root.
@@ -117,6 +119,14 @@ impl Inode {
         match self.node {
             Node::Directory => self.parent().is_some(),
             _ => self.links > 0,
+        }
+    }
+
+    /// Returns the content of a regular file, and its size in bytes.
+    pub(crate) fn file(&self) -> Option<(Blake3Digest, u64)> {
+        match self.node {
+            Node::File { size, content } => Some((content, size)),
+            _ => None,
         }
     }
 
@@ -168,6 +178,18 @@ impl ImageBuilder {
         let id = NodeId(u32::try_from(self.inodes.len()).map_err(|_| Error::TooLarge)?);
         self.inodes.push(Inode::new(meta, node, id)?);
         Ok(id)
+    }
+
+    /// Puts an inode behind all inodes that are not put last, and its data behind theirs. So an image whose
+    /// last inodes change keeps the addresses and numbers of all others, apart from the data of directories that
+    /// hold both kinds. The root stays the first inode.
+    ///
+    /// # Errors
+    /// [`Error::UnknownNode`].
+    pub fn put_last(&mut self, node: NodeId) -> Result<(), Error> {
+        self.get(node)?;
+        self.inodes[node.index()].is_last = node != ROOT;
+        Ok(())
     }
 
     /// Gives an inode a name in a directory.

@@ -8,7 +8,7 @@ use crate::tree::{Inode, Node, NodeId, is_dot};
 ///
 /// A directory's new children come together, sorted by name; then its subdirectories are visited
 /// in turn, each to its depth. An inode with several names comes where the first of them is met.
-/// The order depends on the tree only.
+/// The inodes that are put last follow all others, in the same order. The order depends on the tree only.
 ///
 /// # Errors
 /// [`Error::Unreachable`] and [`Error::Cycle`].
@@ -29,7 +29,12 @@ pub(crate) fn order(inodes: &[Inode], root: NodeId) -> Result<Vec<NodeId>, Error
         let is_directory = |child: &&NodeId| inodes[child.index()].node == Node::Directory;
         pending.extend(order[first..].iter().rev().filter(is_directory));
     }
-    if order.len() < inodes.len() { Err(why_missed(inodes, &met)) } else { Ok(order) }
+    if order.len() < inodes.len() {
+        return Err(why_missed(inodes, &met));
+    }
+    // Stable.
+    order.sort_by_key(|id| inodes[id.index()].is_last);
+    Ok(order)
 }
 
 /// Returns the reason why inodes cannot be reached from the root.

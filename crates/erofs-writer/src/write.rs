@@ -1,26 +1,24 @@
 //! Writing the planned image, part after part.
 
-use std::collections::HashMap;
 use std::io::Write;
 
-use box_digest::Blake3Digest;
-
 use crate::directory::{self, DirectoryEntry};
-use crate::layout::{ImageLayout, InodePlace};
+use crate::layout::{ImageLayout, Part};
 use crate::sink::Sink;
 use crate::tree::{Inode, Node};
-use crate::{BLOCK_SIZE, Contents, Error, ImageBuilder, identity, inode, superblock, walk};
+use crate::{BLOCK_SIZE, Behind, Contents, Error, ImageBuilder, identity, inode, superblock, walk};
 
 /// The facts of a written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// The image's size in bytes, a multiple of 4096.
+    /// The size in bytes of what was written, a multiple of 4096.
     pub size: u64,
     /// The number of inodes: of files, directories and all else, each counted once.
     pub inodes: u64,
     /// The volume's UUID: a digest of the whole tree, contents by their ids.
     pub uuid: [u8; 16],
-    /// Bytes of files that were not written again because an equal content was there already.
+    /// Bytes of files that were not written again because an equal content above
+    /// [`MAX_INLINE_FILE`](crate::MAX_INLINE_FILE) was there already.
     pub shared_bytes: u64,
 }
 
@@ -37,10 +35,24 @@ impl ImageBuilder {
     /// [`Error::Write`], [`Error::Content`], [`Error::ContentTooShort`],
     /// [`Error::ContentTooLong`]; `out` then holds a part of an image.
     pub fn write(self, out: &mut dyn Write, contents: &mut dyn Contents) -> Result<Summary, Error> {
+        self.write_before(out, contents, &Behind::NOTHING)
+    }
+
+    /// Writes the first part of an image, as [`Self::write`] writes a whole one. What the caller puts behind it, as
+    /// `behind` says, is the rest of the image.
+    ///
+    /// # Errors
+    /// Those of [`Self::write`], and [`Error::Misplaced`].
+    pub fn write_before(
+        self,
+        out: &mut dyn Write,
+        contents: &mut dyn Contents,
+        behind: &Behind<'_>,
+    ) -> Result<Summary, Error> {
         let inodes = &self.inodes;
-        let layout = self.layout()?;
+        let layout = ImageLayout::new(inodes, walk::order(inodes, self.root())?, behind)?;
         let summary = Summary {
-            size: u64::from(layout.blocks) * BLOCK_SIZE,
+            size: u64::from(layout.own_blocks) * BLOCK_SIZE,
             inodes: inodes.len() as u64,
             uuid: identity::uuid(inodes, &layout.order),
             shared_bytes: layout.shared_bytes,
@@ -50,37 +62,14 @@ impl ImageBuilder {
         let (blocks, uuid) = (layout.blocks, summary.uuid);
         let mut image = Image { inodes, layout: &layout, sink: Sink::new(out), contents };
         image.sink.put(&superblock::encode(root_nid, summary.inodes, blocks, uuid))?;
-        image.write_inodes()?;
-        image.write_tree_data()?;
-        image.write_contents()?;
+        for part in &layout.parts {
+            image.write_inodes(part)?;
+            image.write_trees(part)?;
+            image.write_contents(part)?;
+        }
+        image.sink.fill_to(summary.size)?;
         image.sink.finish()?;
         Ok(summary)
-    }
-
-    /// Returns the offset in the image of each content's first byte, without writing the image. A
-    /// content without bytes has none.
-    ///
-    /// The layout follows from the tree alone, so that who has the tree finds the bytes of a file in
-    /// the image without reading the image's own structures.
-    ///
-    /// # Errors
-    /// Those of the tree that [`write`](Self::write) has.
-    pub fn places(self) -> Result<HashMap<Blake3Digest, u64>, Error> {
-        let layout = self.layout()?;
-        let files = self.inodes.iter().zip(&layout.places);
-        let places = files.filter_map(|(inode, place)| match inode.node {
-            Node::File { size, content } if size > 0 => {
-                let tail = place.offset + (inode::SIZE + inode.xattrs.len()) as u64;
-                let blocks = u64::from(place.data.block) * BLOCK_SIZE;
-                Some((content, if place.data.tail > 0 { tail } else { blocks }))
-            }
-            _ => None,
-        });
-        Ok(places.collect())
-    }
-
-    fn layout(&self) -> Result<ImageLayout, Error> {
-        ImageLayout::new(&self.inodes, walk::order(&self.inodes, self.root())?)
     }
 }
 
@@ -93,14 +82,12 @@ struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    /// Returns the inodes in their order, with their places.
-    fn placed(&self) -> impl Iterator<Item = (&'a Inode, InodePlace)> + use<'a> {
-        let Self { inodes, layout, .. } = *self;
-        layout.order.iter().map(|id| (&inodes[id.index()], layout.places[id.index()]))
-    }
-
-    fn write_inodes(&mut self) -> Result<(), Error> {
-        for (number, (inode, place)) in (1..).zip(self.placed()) {
+    fn write_inodes(&mut self, part: &Part) -> Result<(), Error> {
+        for at in part.inodes.clone() {
+            let id = self.layout.order[at];
+            let (inode, place) = (&self.inodes[id.index()], self.layout.places[id.index()]);
+            // `ImageBuilder::add` counts inodes with 32 bits, and a tree of all of them is too large.
+            let number = u32::try_from(at + 1).map_err(|_| Error::TooLarge)?;
             self.sink.pad_to(place.offset)?;
             self.sink.put(&inode::encode(inode, number, place.data))?;
             self.sink.put(&inode.xattrs)?;
@@ -108,7 +95,7 @@ impl<'a> Image<'a> {
                 self.write_tail(inode)?;
             }
         }
-        self.sink.pad_to(u64::from(self.layout.first_data_block) * BLOCK_SIZE)
+        self.sink.pad_to(u64::from(part.first_data_block) * BLOCK_SIZE)
     }
 
     fn write_tail(&mut self, inode: &'a Inode) -> Result<(), Error> {
@@ -123,22 +110,23 @@ impl<'a> Image<'a> {
     }
 
     /// Writes what directories and symlinks have beyond their tail.
-    fn write_tree_data(&mut self) -> Result<(), Error> {
-        for (inode, place) in self.placed() {
-            let blocks = (place.data.size - place.data.tail as u64).div_ceil(BLOCK_SIZE);
+    fn write_trees(&mut self, part: &Part) -> Result<(), Error> {
+        for id in &part.trees {
+            let inode = &self.inodes[id.index()];
+            let data = self.layout.places[id.index()].data;
+            let blocks = (data.size - data.tail as u64).div_ceil(BLOCK_SIZE);
             let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
             match &inode.node {
-                Node::Directory => {
+                Node::Symlink { target } => {
+                    self.sink.put(target)?;
+                    self.sink.finish_block()?;
+                }
+                _ => {
                     for block in self.directory_blocks(inode).take(blocks) {
                         self.sink.put(&block)?;
                         self.sink.finish_block()?;
                     }
                 }
-                Node::Symlink { target } if blocks > 0 => {
-                    self.sink.put(target)?;
-                    self.sink.finish_block()?;
-                }
-                _ => {}
             }
         }
         Ok(())
@@ -153,66 +141,11 @@ impl<'a> Image<'a> {
         }))
     }
 
-    fn write_contents(&mut self) -> Result<(), Error> {
-        for stored in &self.layout.contents {
+    fn write_contents(&mut self, part: &Part) -> Result<(), Error> {
+        for stored in &part.contents {
             self.sink.copy(self.contents, stored.content, stored.size)?;
             self.sink.finish_block()?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
-
-    use super::*;
-    use crate::{Contents, Meta};
-
-    /// Contents of one repeated byte: the first of their id.
-    struct Repeated;
-
-    impl Contents for Repeated {
-        fn copy(
-            &mut self,
-            content: &Blake3Digest,
-            size: u64,
-            out: &mut dyn Write,
-        ) -> io::Result<()> {
-            let size = usize::try_from(size).unwrap();
-            out.write_all(&vec![content.as_bytes()[0]; size])
-        }
-    }
-
-    /// A tree with files of these sizes, each with attributes; the last content twice.
-    fn tree(sizes: &[u64]) -> ImageBuilder {
-        let mut builder = ImageBuilder::new(Meta::default()).unwrap();
-        let again = sizes.len() - 1;
-        for (number, index) in (0..sizes.len()).chain([again]).enumerate() {
-            let content = Blake3Digest::from_bytes([u8::try_from(index + 1).unwrap(); 32]);
-            let xattrs = vec![(b"user.number".to_vec(), vec![b'x'; number * 7])];
-            let node = Node::File { size: sizes[index], content };
-            let node = builder.add(Meta { xattrs, ..Meta::default() }, node).unwrap();
-            builder.link(builder.root(), format!("{number}").as_bytes(), node).unwrap();
-        }
-        builder
-    }
-
-    #[test]
-    fn contents_lie_where_it_is_said() {
-        let sizes = [1, 2048, 2049, 4096, 4097, 0, 100];
-        let mut image = Vec::new();
-        tree(&sizes).write(&mut image, &mut Repeated).unwrap();
-        let places = tree(&sizes).places().unwrap();
-        for (index, size) in sizes.into_iter().enumerate() {
-            let byte = u8::try_from(index + 1).unwrap();
-            let offset = places.get(&Blake3Digest::from_bytes([byte; 32]));
-            assert_eq!(offset.is_some(), size > 0, "{size}");
-            let Some(&offset) = offset else { continue };
-            let start = usize::try_from(offset).unwrap();
-            let end = start + usize::try_from(size).unwrap();
-            assert!(image[start..end].iter().all(|found| *found == byte), "{size}");
-        }
-        assert_eq!(places.get(&Blake3Digest::from_bytes([0; 32])), None);
     }
 }

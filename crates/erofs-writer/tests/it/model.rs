@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId, Summary};
+use erofs_writer::{Behind, Contents, ImageBuilder, Meta, Node, NodeId, Summary};
 
 /// Inodes and the names that they have. Inode 0 is the root.
 #[derive(Debug, Clone)]
@@ -129,6 +129,31 @@ impl Tree {
         (out, summary)
     }
 
+    /// Writes the image with some inodes put last and some contents behind it: those whose bit is set, counted modulo 64.
+    /// Returns what was written and what is behind it.
+    pub(crate) fn image_in_parts(&self, last: u64, behind: u64) -> (Vec<u8>, Vec<u8>) {
+        let ((mut builder, ids), mut store) = self.builder_with_ids();
+        let is_set = |bits: u64, at: usize| bits >> (at % 64) & 1 == 1;
+        ids.iter()
+            .enumerate()
+            .filter(|(at, _)| is_set(last, *at))
+            .for_each(|(_, id)| builder.put_last(*id).unwrap());
+        let (mut places, mut rest) = (HashMap::new(), Vec::new());
+        for (at, (content, bytes)) in BTreeMap::from_iter(&store.0).into_iter().enumerate() {
+            if is_set(behind, at) {
+                places.insert(*content, rest.len() as u64);
+                rest.extend_from_slice(bytes);
+                rest.resize(rest.len().next_multiple_of(4096), 0);
+            }
+        }
+        let place = |content: &Blake3Digest| places.get(content).copied();
+        let behind = Behind { alignment: 1 << 20, size: rest.len() as u64, place: &place };
+        let mut out = Vec::new();
+        let summary = builder.write_before(&mut out, &mut store, &behind).unwrap();
+        assert_eq!((summary.size, summary.size % (1 << 20)), (out.len() as u64, 0));
+        (out, rest)
+    }
+
     /// Returns what writes the image, and the contents.
     pub(crate) fn builder(&self) -> (ImageBuilder, Store) {
         let inodes: Vec<_> = (1..self.inodes.len()).collect();
@@ -136,7 +161,22 @@ impl Tree {
         self.builder_in_order(&inodes, &links)
     }
 
+    fn builder_with_ids(&self) -> ((ImageBuilder, Vec<NodeId>), Store) {
+        let inodes: Vec<_> = (1..self.inodes.len()).collect();
+        let links: Vec<_> = (0..self.links.len()).collect();
+        self.builder_of(&inodes, &links)
+    }
+
     fn builder_in_order(&self, inodes: &[usize], links: &[usize]) -> (ImageBuilder, Store) {
+        let ((builder, _), store) = self.builder_of(inodes, links);
+        (builder, store)
+    }
+
+    fn builder_of(
+        &self,
+        inodes: &[usize],
+        links: &[usize],
+    ) -> ((ImageBuilder, Vec<NodeId>), Store) {
         let mut store = Store::default();
         let mut builder = ImageBuilder::new(self.inodes[0].0.clone()).unwrap();
         let mut ids: Vec<NodeId> = vec![builder.root(); self.inodes.len()];
@@ -148,7 +188,7 @@ impl Tree {
             let Link { directory, name, inode } = &self.links[link];
             builder.link(ids[*directory], name, ids[*inode]).unwrap();
         }
-        (builder, store)
+        ((builder, ids), store)
     }
 }
 

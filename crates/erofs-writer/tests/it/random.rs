@@ -136,4 +136,14 @@ proptest! {
         tools::check_extracted(&tree);
         reader::check(&tree, &image);
     }
+
+    #[test]
+    fn an_image_in_parts_says_what_its_tree_says(
+        tree in tree(), last in any::<u64>(), behind in any::<u64>(),
+    ) {
+        let (image, rest) = tree.image_in_parts(last, behind);
+        let image = [image, rest].concat();
+        tools::check(&image);
+        reader::check(&tree, &image);
+    }
 }
