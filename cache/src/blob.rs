@@ -1,7 +1,7 @@
 //! Blobs: immutable bytes, named by their content.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 
 use box_digest::{Digest, Hasher, Sha256};
 use host_fs::publish::FileDraft;
@@ -28,6 +28,13 @@ impl<'store> RawBlob<'store> {
     /// Returns a further handle of the file.
     pub(crate) fn file(&self) -> Result<File, StoreError> {
         self.draft.file().try_clone().context("open again", &self.draft.path())
+    }
+
+    /// Cuts what was written off after so many bytes. The next ones are written there.
+    pub(crate) fn cut(&self, size: u64) -> io::Result<()> {
+        let mut file = self.draft.file();
+        file.set_len(size)?;
+        file.seek(SeekFrom::Start(size)).map(drop)
     }
 
     /// Flushes the bytes to the disk and gives them the name that they hash to. A file that has the

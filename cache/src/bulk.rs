@@ -13,15 +13,15 @@ use box_digest::{Digest, Hasher, Sha256};
 use crate::blob::RawBlob;
 use crate::{Store, StoreError};
 
-/// Bytes that go to the hashing thread at once.
-const PIECE: usize = 1 << 20;
+/// Bytes that go to the hashing thread at once. Several layers are written at one time, so that few of them may wait.
+const PIECE: usize = 256 << 10;
 /// How many pieces may wait for it.
 const WAITING: usize = 4;
 /// After so many bytes the disk gets to work.
 const FLUSHED: u64 = 64 << 20;
 
 /// Writes a blob of yet unknown content, hashed by a thread of its own; without a commit nothing of
-/// it stays.
+/// it stays. What was written since a mark can be taken back.
 #[derive(Debug)]
 pub struct BulkWriter<'scope, 'store> {
     raw: RawBlob<'store>,
@@ -29,28 +29,55 @@ pub struct BulkWriter<'scope, 'store> {
     flushing: Option<Flushing<'scope>>,
     piece: Vec<u8>,
     size: u64,
+    /// The size at the mark.
+    marked: u64,
+}
+
+/// What the hash is told, in the order in which the blob is written.
+#[derive(Debug)]
+enum Told {
+    Piece(Arc<Vec<u8>>),
+    Mark,
+    Back,
+}
+
+/// The hash of what was written, and of what was written before the mark.
+#[derive(Debug, Default)]
+struct MarkedHasher {
+    now: Hasher<Sha256>,
+    marked: Hasher<Sha256>,
+}
+
+impl MarkedHasher {
+    fn take(&mut self, told: Told) {
+        match told {
+            Told::Piece(piece) => self.now.update(piece.as_slice()),
+            Told::Mark => self.marked.clone_from(&self.now),
+            Told::Back => self.now.clone_from(&self.marked),
+        }
+    }
 }
 
 /// Who hashes the blob.
 #[derive(Debug)]
 enum Hashing<'scope> {
-    Thread(SyncSender<Arc<Vec<u8>>>, ScopedJoinHandle<'scope, Digest>),
-    Here(Box<Hasher<Sha256>>),
+    Thread(SyncSender<Told>, ScopedJoinHandle<'scope, Digest>),
+    Here(Box<MarkedHasher>),
 }
 
 impl<'scope> Hashing<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>) -> Self {
-        let (pieces, waiting) = sync_channel(WAITING);
+        let (telling, told) = sync_channel(WAITING);
         let thread =
-            Builder::new().name("hash".to_owned()).spawn_scoped(scope, move || hash(&waiting));
-        thread.map_or_else(|_| Self::Here(Box::default()), |thread| Self::Thread(pieces, thread))
+            Builder::new().name("hash".to_owned()).spawn_scoped(scope, move || hash(&told));
+        thread.map_or_else(|_| Self::Here(Box::default()), |thread| Self::Thread(telling, thread))
     }
 
-    fn add(&mut self, piece: &Arc<Vec<u8>>) -> io::Result<()> {
+    fn tell(&mut self, told: Told) -> io::Result<()> {
         match self {
-            Self::Thread(pieces, _) => pieces.send(Arc::clone(piece)).map_err(|_| ended()),
+            Self::Thread(telling, _) => telling.send(told).map_err(|_| ended()),
             Self::Here(hasher) => {
-                hasher.update(piece.as_slice());
+                hasher.take(told);
                 Ok(())
             }
         }
@@ -58,11 +85,11 @@ impl<'scope> Hashing<'scope> {
 
     fn finish(self) -> io::Result<Digest> {
         match self {
-            Self::Thread(pieces, thread) => {
-                drop(pieces);
+            Self::Thread(telling, thread) => {
+                drop(telling);
                 thread.join().map_err(|_| ended())
             }
-            Self::Here(hasher) => Ok(hasher.digest()),
+            Self::Here(hasher) => Ok(hasher.now.digest()),
         }
     }
 }
@@ -83,7 +110,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         let flusher = flusher.spawn_scoped(scope, move || flush(&file, &wanted));
         let flushing = flusher.ok().map(|thread| (flushes, thread));
         let piece = Vec::with_capacity(PIECE);
-        Ok(Self { raw, hashing: Hashing::start(scope), flushing, piece, size: 0 })
+        Ok(Self { raw, hashing: Hashing::start(scope), flushing, piece, size: 0, marked: 0 })
     }
 
     /// Gives the blob its name and returns it with its size in bytes, as
@@ -105,11 +132,35 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         Ok((blob, self.size))
     }
 
+    /// Remembers this point, in the place of any earlier one. A new blob is marked at its start.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn mark(&mut self) -> io::Result<()> {
+        self.pass_on()?;
+        self.marked = self.size;
+        self.hashing.tell(Told::Mark)
+    }
+
+    /// Takes back what was written since the last mark.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn back_to_mark(&mut self) -> io::Result<()> {
+        self.piece.clear();
+        self.raw.cut(self.marked)?;
+        self.size = self.marked;
+        self.hashing.tell(Told::Back)
+    }
+
     /// Writes what was collected, while it is hashed.
     fn pass_on(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
         let piece = Arc::new(std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE)));
         self.size += piece.len() as u64;
-        self.hashing.add(&piece)?;
+        self.hashing.tell(Told::Piece(Arc::clone(&piece)))?;
         self.raw.write_all(&piece)?;
         if self.size % FLUSHED < PIECE as u64
             && let Some((flushes, _)) = &self.flushing
@@ -137,10 +188,10 @@ impl Write for BulkWriter<'_, '_> {
     }
 }
 
-fn hash(pieces: &Receiver<Arc<Vec<u8>>>) -> Digest {
-    let mut hasher = Hasher::default();
-    pieces.iter().for_each(|piece| hasher.update(piece.as_slice()));
-    hasher.digest()
+fn hash(told: &Receiver<Told>) -> Digest {
+    let mut hasher = MarkedHasher::default();
+    told.iter().for_each(|told| hasher.take(told));
+    hasher.now.digest()
 }
 
 /// Flushes a file whenever that is wanted.
@@ -169,6 +220,31 @@ mod tests {
             });
             assert_eq!((blob, written), (Digest::of(&bytes), size as u64));
             assert_eq!(store.read(&blob).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn what_was_written_since_a_mark_is_taken_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        for (size, wrong) in [0, 1, PIECE, 3 * PIECE + 5].map(|size| (size, 2 * PIECE + 7)) {
+            let kept: Vec<u8> = (0..=250).cycle().take(size).collect();
+            let (blob, written) = std::thread::scope(|scope| {
+                let mut writer = BulkWriter::new(&store, scope).unwrap();
+                writer.write_all(&vec![1; wrong]).unwrap();
+                writer.back_to_mark().unwrap();
+                writer.write_all(&kept).unwrap();
+                writer.mark().unwrap();
+                for part in [wrong, 3] {
+                    writer.write_all(&vec![2; part]).unwrap();
+                    writer.back_to_mark().unwrap();
+                }
+                writer.write_all(b"end").unwrap();
+                writer.commit().unwrap()
+            });
+            let expected = [kept.as_slice(), b"end"].concat();
+            assert_eq!((blob, written), (Digest::of(&expected), expected.len() as u64));
+            assert_eq!(store.read(&blob).unwrap(), expected);
         }
     }
 

@@ -7,6 +7,7 @@
 //!   blobs/<sha256 hex>   immutable (0444) bytes, named by their content
 //!   actions/<key hex>    what an action made: a small value after its checksum
 //!   data/<key hex>       what an action made that is large, and that its readers verify
+//!   locks/<key hex>      flock: held while an action runs that others may need, too
 //!   tmp/                 what is being written
 //! ```
 //!
@@ -18,7 +19,12 @@
 //!
 //! Whoever opens the store while nobody else has it open, as `lock` tells, empties `tmp/`. A process
 //! that is killed loses its lock with its life, so its files stay until then and no longer; those of
-//! a process that still lives are never touched.
+//! a process that still lives are never touched. The same holds for `locks/`.
+//!
+//! **Work that is done once.** Who is about to run an action takes its lock ([`Store::lock_action`]), looks for its record again,
+//! and runs it only if there is none. The lock saves work and is not needed for what is right. Its holder removes
+//! its file before it lets go of it, so that `locks/` does not grow; whoever gets the lock of a file that has no name any more
+//! begins again. A store of an earlier version has no `locks/` and gets it when it is opened.
 //!
 //! **Trust.** A blob is right when it gets its name, but a disk or another program may damage it
 //! later. So its name alone proves nothing: [`Store::read`], [`Store::verify`] and [`Store::put`] hash what is there. [`Store::size`],
@@ -33,6 +39,7 @@ mod bulk;
 mod data;
 mod error;
 mod key;
+mod lock;
 mod reserve;
 mod store;
 
@@ -41,4 +48,5 @@ pub use bulk::BulkWriter;
 pub use data::DataWriter;
 pub use error::StoreError;
 pub use key::{ActionKey, KeyHasher};
+pub use lock::ActionLock;
 pub use store::Store;

@@ -27,12 +27,12 @@ const UNSEEN: Duration = Duration::from_secs(1);
 /// How long to wait before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
-const PARTS: [&str; 6] = ["blobs", "actions", "data", "tmp", "lock", "version"];
+const PARTS: [&str; 7] = ["blobs", "actions", "data", "tmp", "locks", "lock", "version"];
 /// The one other entry that may be beside them: the kernel of the virtual host, which may be in the user's
 /// cache directory before a store is.
 const NEIGHBOUR: &str = "virtual-host";
 /// Those of them that are directories.
-const DIRECTORIES: [&str; 4] = ["blobs", "actions", "data", "tmp"];
+const DIRECTORIES: [&str; 5] = ["blobs", "actions", "data", "tmp", "locks"];
 
 /// An open store. While it is open it holds a shared lock, for which a process that deletes blobs must
 /// wait.
@@ -78,6 +78,7 @@ impl Store {
         check_version(root)?;
         if alone {
             sweep(&root.join("tmp"))?;
+            sweep(&root.join("locks"))?;
             lock.lock_shared().context("lock", &lock_path)?;
         }
         Ok(Self { root: root.to_owned(), _lock: lock })
@@ -290,11 +291,11 @@ pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), 
     written.map_err(|error| error.within(root))
 }
 
-/// Removes what is in `tmp/`; to be called while no other process uses the store.
-fn sweep(tmp: &Path) -> Result<(), StoreError> {
-    for entry in fs::read_dir(tmp).context("read", tmp)? {
+/// Removes what is in `tmp/` or `locks/`; to be called while no other process uses the store.
+fn sweep(directory: &Path) -> Result<(), StoreError> {
+    for entry in fs::read_dir(directory).context("read", directory)? {
         // What cannot be removed takes space, and is no reason to refuse the store.
-        fs::remove_file(entry.context("read", tmp)?.path()).ok();
+        fs::remove_file(entry.context("read", directory)?.path()).ok();
     }
     Ok(())
 }

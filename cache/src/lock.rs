@@ -1,0 +1,138 @@
+//! Locks of actions: of several builders that need the result of one action, one makes it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::IoContext;
+use crate::store::open_existing;
+use crate::{ActionKey, Store, StoreError};
+
+/// The lock of an action, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct ActionLock {
+    path: PathBuf,
+    /// Its lock is what counts; the name only leads to it.
+    _file: File,
+}
+
+impl Store {
+    /// Takes the lock of an action, and waits as long as somebody else has it, here or in another process. What the action
+    /// makes may be in the store then.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] or [`StoreError::Full`].
+    pub fn lock_action(&self, key: &ActionKey) -> Result<ActionLock, StoreError> {
+        let path = self.root().join("locks").join(key.hex());
+        loop {
+            let Some(file) = open(&path).map_err(|error| error.within(self.root()))? else {
+                continue;
+            };
+            file.lock().context("lock", &path)?;
+            if is_at(&file, &path).context("examine", &path)? {
+                return Ok(ActionLock { path, _file: file });
+            }
+        }
+    }
+}
+
+/// Opens the file of a lock, and creates it if necessary; `None` if its holder removed it in between.
+fn open(path: &Path) -> Result<Option<File>, StoreError> {
+    match File::create_new(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error).context("make", path),
+        _ => open_existing(path),
+    }
+}
+
+/// Returns whether the file still has this name. The lock of a file that its holder has removed keeps nobody out who comes
+/// later.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let file = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (file.dev(), file.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+impl Drop for ActionLock {
+    fn drop(&mut self) {
+        // Before the lock is released: whoever takes it then finds that its file has no name, and begins again. A file that
+        // cannot be removed hinders nobody.
+        fs::remove_file(&self.path).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::KeyHasher;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        (directory, store)
+    }
+
+    fn names(store: &Store) -> usize {
+        fs::read_dir(store.root().join("locks")).unwrap().count()
+    }
+
+    #[test]
+    fn one_at_a_time_has_the_lock_of_an_action() {
+        let (_directory, store) = store();
+        let key = KeyHasher::new("test", 1).finish();
+        let (inside, rounds) = (AtomicU32::new(0), AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let _lock = store.lock_action(&key).unwrap();
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two at once");
+                        std::thread::yield_now();
+                        rounds.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!((rounds.into_inner(), names(&store)), (1600, 0));
+    }
+
+    #[test]
+    fn the_lock_of_another_action_is_another_one() {
+        let (_directory, store) = store();
+        let [one, two] = [1, 2].map(|epoch| KeyHasher::new("test", epoch).finish());
+        let held = (store.lock_action(&one).unwrap(), store.lock_action(&two).unwrap());
+        assert_eq!(names(&store), 2);
+        drop(held);
+        assert_eq!(names(&store), 0);
+    }
+
+    #[test]
+    fn a_killed_holder_hinders_nobody() {
+        let (directory, store) = store();
+        let key = KeyHasher::new("test", 1).finish();
+        // Its file is there, and nobody has the lock.
+        fs::write(store.root().join("locks").join(key.hex()), "").unwrap();
+        drop(store.lock_action(&key).unwrap());
+        assert_eq!(names(&store), 0);
+        fs::write(store.root().join("locks").join(key.hex()), "").unwrap();
+        drop(store);
+        assert_eq!(names(&Store::open(directory.path()).unwrap()), 0, "the next one tidies up");
+    }
+
+    #[test]
+    fn a_store_of_an_earlier_version_gets_the_directory() {
+        let (directory, store) = store();
+        let blob = store.put(b"content").unwrap();
+        drop(store);
+        fs::remove_dir(directory.path().join("locks")).unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        store.lock_action(&KeyHasher::new("test", 1).finish()).unwrap();
+        assert_eq!(store.read(&blob).unwrap(), b"content");
+    }
+}
