@@ -47,7 +47,7 @@ fn check_layers(layers: &[LayerIndex]) {
 
 fn read(archive: &[u8]) -> Option<LayerIndex> {
     let limits = Limits { entries: 1000, ..Limits::default() };
-    let index = match read_plain(archive, &mut io::sink(), &limits) {
+    let index = match read_plain(archive, &mut io::sink(), &mut io::sink(), &limits) {
         Ok(index) => index,
         Err(kind) => {
             assert!(!kind.to_string().is_empty());

@@ -1,29 +1,36 @@
 //! The stored form of a [`LayerIndex`].
 //!
-//! `"boxbuild layer 2\n"`, the bytes of the archive as a u64, then the number of changes and each change, then the
-//! number of contents and each content. Numbers are little-endian, byte strings are a u32 length and the bytes:
+//! `"boxbuild layer 3\n"`, the bytes of the archive as a u64, then the number of changes and each change, then the
+//! number of contents in the pack and each content, then the same of the segment. Numbers are little-endian, byte strings are a
+//! u32 length and the bytes:
 //!
 //! ```text
 //! change   path, tag u8: 0 whiteout, 1 opaque, 2 hard link (target), others as in [`encoding`]
-//! content  BLAKE3 32 bytes, size u64, offset in the pack u64
+//! content  BLAKE3 32 bytes, size u64
 //! ```
+//!
+//! Where contents lie follows from the sizes of those before them.
 //!
 //! [`encoding`]: box_tree::encoding
 
 use std::io;
 
+use box_tree::Content;
 use box_tree::encoding::{DIRECTORY, Reader, Truncated, Writer};
 
+use super::contents::end;
 use super::path::Directories;
-use super::{Action, Change, Excess, LayerIndex, Total};
+use super::{
+    Action, Change, Excess, LayerIndex, MAX_INLINE, Placed, SEGMENT_BLOCK, SEGMENT_LEAST, Total,
+};
 
 /// The version of the decoder and of this form; it is part of the cache key of a decoded layer.
-pub const DECODER_EPOCH: u32 = 5;
+pub const DECODER_EPOCH: u32 = 6;
 
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
 
-const MAGIC: &[u8] = b"boxbuild layer 2\n";
+const MAGIC: &[u8] = b"boxbuild layer 3\n";
 
 /// A stored index cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -64,11 +71,12 @@ impl LayerIndex {
             put_action(&mut out, &change.action);
             pass_on(&mut out, PIECE)?;
         }
-        out.length(self.contents.len());
-        for (content, offset) in &self.contents {
-            out.content(content);
-            out.u64(*offset);
-            pass_on(&mut out, PIECE)?;
+        for list in [&self.contents, &self.segment] {
+            out.length(list.len());
+            for (content, _) in list {
+                out.content(content);
+                pass_on(&mut out, PIECE)?;
+            }
         }
         pass_on(&mut out, 0)
     }
@@ -89,11 +97,30 @@ impl LayerIndex {
             total.add_change(&change, directories.implied_by(&change))?;
             index.changes.push(change);
         }
-        for _ in 0..input.u32()? {
-            index.contents.push((input.content()?, input.u64()?));
+        index.contents = placed(&mut input, 1, |_| true)?;
+        index.segment = placed(&mut input, SEGMENT_BLOCK, |it| it.size > MAX_INLINE)?;
+        if !index.segment.is_empty() && index.segment_size() < SEGMENT_LEAST {
+            return Err(IndexError::Damaged);
         }
         if input.is_empty() { Ok(index) } else { Err(IndexError::Damaged) }
     }
+}
+
+/// Reads contents of which each is filled up to a multiple of `block`, and which may all be there.
+fn placed(
+    input: &mut Reader<'_>,
+    block: u64,
+    may_be_there: impl Fn(&Content) -> bool,
+) -> Result<Placed, IndexError> {
+    let mut placed = Placed::new();
+    for _ in 0..input.u32()? {
+        let content = input.content()?;
+        if !may_be_there(&content) {
+            return Err(IndexError::Damaged);
+        }
+        placed.push((content, end(&placed, block).ok_or(IndexError::Damaged)?));
+    }
+    end(&placed, block).map(|_| placed).ok_or(IndexError::Damaged)
 }
 
 const WHITEOUT: u8 = 0;
@@ -183,12 +210,29 @@ mod tests {
     fn index() -> impl Strategy<Value = LayerIndex> {
         let path = proptest::collection::vec(any::<u8>(), 0..9);
         let change = (path, action()).prop_map(|(path, action)| Change { path, action });
-        let content = proptest::collection::vec((content(), any::<u64>()), 0..9);
-        let lists = (proptest::collection::vec(change, 0..9), content, any::<u64>());
-        lists.prop_map(|(changes, contents, archive_size)| LayerIndex {
-            changes,
-            contents,
-            archive_size,
+        let changes = proptest::collection::vec(change, 0..9);
+        let lists = (changes, contents(0, 1), contents(MAX_INLINE + 1, 4096), any::<u64>());
+        lists.prop_map(|(changes, contents, segment, archive_size)| {
+            let mut index = LayerIndex { changes, contents, segment, archive_size };
+            if index.segment_size() < SEGMENT_LEAST {
+                index.segment.clear();
+            }
+            index
+        })
+    }
+
+    /// Lists of contents of at least so many bytes, each at a multiple of `block`.
+    fn contents(least: u64, block: u64) -> impl Strategy<Value = Placed> {
+        let sizes = prop_oneof![least..least + 4, least..1 << 40];
+        let content = (content(), sizes).prop_map(|(content, size)| Content { size, ..content });
+        proptest::collection::vec(content, 0..9).prop_map(move |contents| {
+            let mut offset = 0;
+            let place = |content: Content| {
+                let start = offset;
+                offset += content.size.next_multiple_of(block);
+                (content, start)
+            };
+            contents.into_iter().map(place).collect()
         })
     }
 
@@ -204,5 +248,24 @@ mod tests {
             let cut = at.index(bytes.len());
             prop_assert_eq!(LayerIndex::decode(&bytes[..cut], &Total::default()), Err(IndexError::Damaged));
         }
+    }
+
+    /// Returns whether a layer with contents of these sizes in its pack and its segment reads.
+    fn reads(pack: &[u64], segment: &[u64]) -> bool {
+        let content = |size: &u64| (Content { size: *size, ..Content::of(b"") }, 0);
+        let [contents, segment] = [pack, segment].map(|it| it.iter().map(content).collect());
+        let index = LayerIndex { contents, segment, ..LayerIndex::default() };
+        LayerIndex::decode(&encoded(&index), &Total::default()).is_ok()
+    }
+
+    #[test]
+    fn no_segment_is_too_small_and_nothing_too_large() {
+        assert!(reads(&[u64::MAX], &[]) && !reads(&[u64::MAX, 1], &[]));
+        assert!(!reads(&[1, u64::MAX, 0], &[]));
+        let (least, largest) = (SEGMENT_LEAST - SEGMENT_BLOCK, u64::MAX - (SEGMENT_BLOCK - 1));
+        assert!(reads(&[], &[MAX_INLINE + 1, least]) && !reads(&[], &[MAX_INLINE, least + 1]));
+        assert!(!reads(&[], &[least]) && reads(&[], &[least + 1]));
+        assert!(reads(&[], &[largest]) && !reads(&[], &[largest + 1]));
+        assert!(!reads(&[], &[largest, MAX_INLINE + 1]));
     }
 }

@@ -1,16 +1,18 @@
-//! From a layer's blob to its index, and its files' data to a pack.
+//! From a layer's blob to its index, and its files' data to a pack and a segment.
 
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use box_digest::{Digest, Hasher};
 use box_tree::{Content, Leaf, MAX_TARGET};
 use tar::EntryType;
 
 use super::archive::{Archive, unreadable};
+use super::contents::Divider;
 use super::gzip::MAGIC as GZIP_MAGIC;
 use super::metadata::Member;
 use super::path::{Directories, Marker, marker, normalize};
 use super::read::{Finished, HashingReader};
+use super::segment::SegmentSink;
 use super::stream::Stream;
 use super::total::Total;
 use super::zstd::{MAGIC as ZSTD_MAGIC, is_skippable};
@@ -75,10 +77,12 @@ impl AsRef<Self> for LayerSource {
     }
 }
 
-/// Bytes that are written to a pack at once.
-const PACK_BUFFER: usize = 256 << 10;
-
-/// Reads a layer, verifies both digests, and writes its files' data to a pack.
+/// Reads a layer, verifies both digests, and writes its files' data to a pack and, if there is enough of it, to a segment.
+///
+/// The segment is the contents above [`MAX_INLINE`](super::MAX_INLINE) bytes, each distinct one once and in the order in which
+/// they come first, and each filled up with zeros to a multiple of [`SEGMENT_BLOCK`](super::SEGMENT_BLOCK) bytes. It depends on
+/// nothing but the contents of the archive's files. If it had less than [`SEGMENT_LEAST`](super::SEGMENT_LEAST) bytes, the layer
+/// has none, and nothing is written there. The pack has all other contents, each distinct one once.
 ///
 /// Memory does not grow with the files' data. What a failed layer has written is of no use.
 ///
@@ -88,9 +92,10 @@ pub fn decode(
     source: &LayerSource,
     blob: impl Read + Send,
     pack: &mut impl Write,
+    segment: &mut impl SegmentSink,
     limits: &Limits,
 ) -> Result<LayerIndex, LayerError> {
-    Total::default().decode(source, blob, pack, limits)
+    Total::default().decode(source, blob, pack, segment, limits)
 }
 
 impl Total {
@@ -104,6 +109,7 @@ impl Total {
         source: &LayerSource,
         blob: impl Read + Send,
         pack: &mut impl Write,
+        segment: &mut impl SegmentSink,
         limits: &Limits,
     ) -> Result<LayerIndex, LayerError> {
         let limits = &limits.of_blob(source.size);
@@ -111,7 +117,8 @@ impl Total {
         let mut blob = HashingReader::new(blob, source.size);
         let (index, plain) = std::thread::scope(|scope| {
             let (stream, unpacking) = Stream::start(scope, &mut blob, limits.archive_bytes, self);
-            let (index, plain) = read_archive(source, stream, pack, limits, self);
+            let contents = Divider::new(pack, segment);
+            let (index, plain) = read_archive(source, stream, contents, limits, self);
             // What is refused is not unpacked to its end: unpacking ends where nobody reads.
             let plain = index.is_ok().then(move || plain.finish());
             let ended = || LayerErrorKind::Unreadable(io::Error::other("unpacking has failed"));
@@ -137,28 +144,30 @@ impl Total {
 }
 
 /// Reads an archive that is not compressed and of which nothing is to be verified, and writes its
-/// files' data to `data`.
+/// files' data as [`decode`] does.
 ///
 /// # Errors
 /// The fault in it.
 pub fn read_plain(
     archive: impl BufRead,
-    data: &mut impl Write,
+    pack: &mut impl Write,
+    segment: &mut impl SegmentSink,
     limits: &Limits,
 ) -> Result<LayerIndex, LayerErrorKind> {
-    index(&mut Archive::new(archive, limits), data, limits, &Total::default())
+    let contents = Divider::new(pack, segment);
+    index(&mut Archive::new(archive, limits), contents, limits, &Total::default())
 }
 
 /// Reads the archive to its end, and returns what follows it.
 fn read_archive<'scope>(
     source: &LayerSource,
     stream: Stream<'scope>,
-    pack: &mut impl Write,
+    contents: Divider<'_, impl Write, impl SegmentSink>,
     limits: &Limits,
     total: &Total,
 ) -> (Result<LayerIndex, LayerError>, Stream<'scope>) {
     let mut archive = Archive::new(stream, limits);
-    let index = index(&mut archive, pack, limits, total).map_err(|kind| LayerError {
+    let index = index(&mut archive, contents, limits, total).map_err(|kind| LayerError {
         layer: source.digest,
         entry: archive.here(),
         kind: Box::new(kind),
@@ -169,18 +178,17 @@ fn read_archive<'scope>(
 /// Makes the index of an archive.
 fn index(
     archive: &mut Archive<'_, impl BufRead>,
-    pack: &mut impl Write,
+    contents: Divider<'_, impl Write, impl SegmentSink>,
     limits: &Limits,
     total: &Total,
 ) -> Result<LayerIndex, LayerErrorKind> {
-    let pack = BufWriter::with_capacity(PACK_BUFFER, pack);
     let (directories, index) = (Directories::default(), LayerIndex::default());
-    let mut indexer = Indexer { limits, total, directories, pack, offset: 0, bytes: 0, index };
+    let mut indexer = Indexer { limits, total, directories, contents, bytes: 0, index };
     while let Some(member) = archive.next_member()? {
         indexer.member(archive, member)?;
     }
-    indexer.pack.flush().map_err(|error| LayerErrorKind::Store(error.into()))?;
-    Ok(indexer.index)
+    let (contents, segment) = indexer.contents.finish().map_err(unstored)?;
+    Ok(LayerIndex { contents, segment, ..indexer.index })
 }
 
 /// Reads the blob to its end and checks what both streams hash to; the blob first. `plain` is the archive, if it was
@@ -208,19 +216,17 @@ fn verify<B: Read>(
 }
 
 /// Turns members into changes.
-struct Indexer<'a, W: Write> {
+struct Indexer<'a, W: Write, S> {
     limits: &'a Limits,
     total: &'a Total,
     directories: Directories,
-    pack: BufWriter<W>,
-    /// How many bytes the pack has.
-    offset: u64,
+    contents: Divider<'a, W, S>,
     /// How many bytes of names and attributes the index has.
     bytes: usize,
     index: LayerIndex,
 }
 
-impl<W: Write> Indexer<'_, W> {
+impl<W: Write, S: SegmentSink> Indexer<'_, W, S> {
     fn member(
         &mut self,
         archive: &mut Archive<'_, impl BufRead>,
@@ -284,7 +290,7 @@ impl<W: Write> Indexer<'_, W> {
         })
     }
 
-    /// Copies a file's data to the pack.
+    /// Reads a file's data.
     fn content(
         &mut self,
         archive: &mut Archive<'_, impl BufRead>,
@@ -296,16 +302,19 @@ impl<W: Write> Indexer<'_, W> {
                 break;
             }
             hasher.update(data);
-            let stored = self.pack.write_all(data);
-            stored.map_err(|error| LayerErrorKind::Store(error.into()))?;
+            self.contents.add(data).map_err(unstored)?;
             let length = data.len();
             archive.consume(length);
         }
         let content = Content { hash: hasher.digest(), size: hasher.count() };
-        self.index.contents.push((content, self.offset));
-        self.offset += content.size;
+        self.contents.end(content).map_err(unstored)?;
         Ok(content)
     }
+}
+
+/// Returns the error of data that the store does not take.
+fn unstored(error: io::Error) -> LayerErrorKind {
+    LayerErrorKind::Store(error.into())
 }
 
 /// Checks the target of a link, which has at most `limit` bytes.

@@ -16,7 +16,8 @@ mod seen;
 /// Reads layers and puts them on each other.
 fn built(layers: &[Vec<u8>]) -> Result<Vec<String>, LayerErrorKind> {
     let limits = Limits::default();
-    let read = |layer: &Vec<u8>| read_plain(layer.as_slice(), &mut io::sink(), &limits);
+    let read =
+        |layer: &Vec<u8>| read_plain(layer.as_slice(), &mut io::sink(), &mut io::sink(), &limits);
     let indexes = layers.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let digest = Digest::from_bytes([0; 32]);
     let tree = flatten(ComponentName::Agent, indexes.iter().map(|index| (digest, index)));

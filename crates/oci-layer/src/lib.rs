@@ -7,6 +7,7 @@
 mod apply;
 mod archive;
 mod codec;
+mod contents;
 mod decode;
 mod error;
 mod gzip;
@@ -19,6 +20,7 @@ mod path;
 mod pax;
 mod read;
 mod room;
+mod segment;
 mod stream;
 mod total;
 mod zstd;
@@ -28,11 +30,13 @@ use box_tree::{Content, Leaf, Meta};
 pub use apply::{flatten, flatten_owned};
 pub use archive::BLOCK as TAR_BLOCK;
 pub use codec::{DECODER_EPOCH, IndexError};
+pub use contents::Divider;
 pub use decode::{Compression, LayerSource, START, decode, read_plain};
 pub use error::{Excess, LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
 pub use members::{Member, MemberKind, member};
+pub use segment::{MAX_INLINE, MemorySegment, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
 pub use total::{ENTRIES_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;
 
@@ -41,18 +45,17 @@ pub use zstd::MAGIC as ZSTD_MAGIC;
 pub struct LayerIndex {
     /// The changes.
     pub changes: Vec<Change>,
-    /// Where each content lies in the layer's pack; in the archive's order.
-    pub contents: Vec<(Content, u64)>,
+    /// Where each content lies in the layer's pack, one after the other and each once.
+    pub contents: Placed,
+    /// Where each content lies in the layer's segment, each once and in the archive's order. If the layer has no segment,
+    /// they are in its pack.
+    pub segment: Placed,
     /// Bytes of the uncompressed archive.
     pub archive_size: u64,
 }
 
-impl LayerIndex {
-    /// Returns how many bytes the layer's pack has.
-    pub fn data_size(&self) -> u64 {
-        self.contents.last().map_or(0, |(content, offset)| offset + content.size)
-    }
-}
+/// Contents of files, and the offset at which each lies. The offsets follow from the sizes.
+pub type Placed = Vec<(Content, u64)>;
 
 /// One change of a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]

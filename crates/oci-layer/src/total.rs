@@ -197,7 +197,7 @@ mod tests {
             calls.fetch_add(1, Ordering::Relaxed);
             let change = Change { path: path.to_vec(), action: Action::Whiteout };
             (0..entries).try_for_each(|_| total.add_change(&change, 0))?;
-            Ok(LayerIndex { changes: vec![change; entries], contents: Vec::new(), archive_size: 0 })
+            Ok(LayerIndex { changes: vec![change; entries], ..LayerIndex::default() })
         };
         let found = total
             .read(layers, read)
@@ -265,7 +265,7 @@ mod tests {
             |path: &str| Change { path: path.into(), action: Action::HardLink(b"f".to_vec()) };
         let changes = vec![change("a/b/c"), change(&"n".repeat(255)), change("a/b/d")];
         let index =
-            LayerIndex { changes, contents: Vec::new(), archive_size: SMALL_UNPACKED_BYTES };
+            LayerIndex { changes, archive_size: SMALL_UNPACKED_BYTES, ..LayerIndex::default() };
         let mut stored = Vec::new();
         index.write(&mut stored).unwrap();
         let read = || LayerIndex::decode(&stored, &total);

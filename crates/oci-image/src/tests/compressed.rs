@@ -11,7 +11,7 @@ use super::*;
 fn read(blob: &[u8], compression: Compression, content: &LayerTar) -> Result<usize, String> {
     let (digest, diff_id) = (box_digest::Digest::of(blob), content.diff_id());
     let layer = LayerSource { digest, size: blob.len() as u64, compression, diff_id };
-    let read = decode(&layer, blob, &mut io::sink(), &Limits::default());
+    let read = decode(&layer, blob, &mut io::sink(), &mut io::sink(), &Limits::default());
     read.map(|index| index.changes.len()).map_err(|error| error.kind.to_string())
 }
 

@@ -78,7 +78,8 @@ fn tree(image: &Image, access: &Access<'_>) -> Result<Blake3Digest, LayerError> 
     let limits = Limits::default();
     let layers = image.layers.iter().map(|layer| {
         let blob = image.open_layer(layer, access).unwrap();
-        decode(layer, blob, &mut io::sink(), &limits).map(|index| (layer.digest, index))
+        decode(layer, blob, &mut io::sink(), &mut io::sink(), &limits)
+            .map(|index| (layer.digest, index))
     });
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
     let layers = layers.iter().map(|(digest, index)| (*digest, index));

@@ -20,11 +20,7 @@ fn layer(lines: &[&str]) -> LayerIndex {
         };
         Change { path: word(1).to_vec(), action }
     };
-    LayerIndex {
-        changes: lines.iter().map(change).collect(),
-        contents: Vec::new(),
-        archive_size: 0,
-    }
+    LayerIndex { changes: lines.iter().map(change).collect(), ..LayerIndex::default() }
 }
 
 fn flat(layers: &[&[&str]]) -> Result<Tree, LayerErrorKind> {

@@ -52,7 +52,8 @@ fn source(blob: &[u8], plain: &[u8], compression: Compression) -> LayerSource {
 /// Decodes a layer.
 fn decoded(source: &LayerSource, blob: &[u8]) -> Result<LayerIndex, LayerErrorKind> {
     let limits = Limits { entries: 8, archive_bytes: 1 << 20, ..Limits::default() };
-    decode(source, Cursor::new(blob), &mut Vec::new(), &limits).map_err(|error| *error.kind)
+    decode(source, Cursor::new(blob), &mut Vec::new(), &mut io::sink(), &limits)
+        .map_err(|error| *error.kind)
 }
 
 #[track_caller]
@@ -238,7 +239,8 @@ fn names_and_attributes_are_bounded_together() {
     let source = source(&tar, &tar, Compression::None);
     let read = |index_bytes| {
         let limits = Limits { index_bytes, ..Limits::default() };
-        decode(&source, Cursor::new(&tar), &mut Vec::new(), &limits).map_err(|error| *error.kind)
+        decode(&source, Cursor::new(&tar), &mut Vec::new(), &mut io::sink(), &limits)
+            .map_err(|error| *error.kind)
     };
     assert!(read(2 * (1 + 200 + 128)).is_ok());
     let what = "bytes of names and attributes";
@@ -282,7 +284,8 @@ fn an_error_names_the_entry_by_its_whole_path() {
     });
     let source = source(&tar, &tar, Compression::None);
     let error =
-        decode(&source, Cursor::new(&tar), &mut Vec::new(), &Limits::default()).unwrap_err();
+        decode(&source, Cursor::new(&tar), &mut Vec::new(), &mut io::sink(), &Limits::default())
+            .unwrap_err();
     assert_eq!(error.entry, Some((b"a/../b".to_vec(), Some(1024))));
     assert_eq!(error.kind.to_string(), crate::path::PARENT_IN_PATH);
 }

@@ -1,0 +1,168 @@
+//! Divides the contents of a layer's files: the larger ones go to its segment, the others to its pack.
+//!
+//! What is the same as an earlier content is known only at its end, and whether the layer has a segment at all only once its
+//! contents have [`SEGMENT_LEAST`] bytes. So a file is in memory up to [`BUFFERED`] bytes, and the segment's first bytes, too.
+
+use std::collections::HashSet;
+use std::io::{self, BufWriter, Cursor, Read, Write};
+
+use box_digest::Blake3Digest;
+use box_tree::Content;
+
+use super::segment::{BLOCK, MAX_INLINE, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
+use super::{LayerIndex, Placed};
+
+/// Bytes that are written to a pack at once.
+const PACK_BUFFER: usize = 256 << 10;
+
+/// A larger file is written while it is hashed: its layer has a segment in any case.
+const BUFFERED: usize = 1 << 20;
+const _: () = assert!(BUFFERED as u64 >= SEGMENT_LEAST);
+
+/// Zeros that fill up any content.
+const PADDING: [u8; BLOCK] = [0; BLOCK];
+
+/// Divides the contents of files among a pack and a segment, by the rule for layers: one file after the other, its data
+/// with [`Self::add`], its end with [`Self::end`].
+#[derive(Debug)]
+pub struct Divider<'a, W: Write, S> {
+    pack: BufWriter<W>,
+    segment: &'a mut S,
+    /// The segment so far, as long as the layer may have none.
+    held: Option<Vec<u8>>,
+    /// The current file, unless it is written already.
+    file: Vec<u8>,
+    is_written: bool,
+    /// All contents so far. The set takes less than the map of all contents that a build makes once this is gone.
+    seen: HashSet<Blake3Digest>,
+    in_pack: Placed,
+    in_segment: Placed,
+}
+
+impl<'a, W: Write, S: SegmentSink> Divider<'a, W, S> {
+    /// Starts with an empty pack and an empty segment.
+    pub fn new(pack: W, segment: &'a mut S) -> Self {
+        Self {
+            pack: BufWriter::with_capacity(PACK_BUFFER, pack),
+            segment,
+            held: Some(Vec::new()),
+            file: Vec::new(),
+            is_written: false,
+            seen: HashSet::new(),
+            in_pack: Placed::new(),
+            in_segment: Placed::new(),
+        }
+    }
+
+    /// Takes the next bytes of the current file.
+    ///
+    /// # Errors
+    /// Those of the pack and the segment.
+    pub fn add(&mut self, data: &[u8]) -> io::Result<()> {
+        if !self.is_written && self.file.len() + data.len() <= BUFFERED {
+            self.file.extend_from_slice(data);
+            return Ok(());
+        }
+        if !self.is_written {
+            self.start()?;
+            self.segment.mark()?;
+            self.segment.write_all(&self.file)?;
+            self.is_written = true;
+        }
+        self.segment.write_all(data)
+    }
+
+    /// Ends the current file, which has this content. If an earlier file had it, nothing of it is written.
+    ///
+    /// # Errors
+    /// Those of the pack and the segment.
+    pub fn end(&mut self, content: Content) -> io::Result<()> {
+        let is_new = self.seen.insert(content.hash);
+        match (is_new, self.is_written) {
+            (true, true) => self.end_written(content),
+            (true, false) if content.size <= MAX_INLINE => self.end_small(content),
+            (true, false) => self.end_buffered(content),
+            (false, true) => self.segment.back_to_mark(),
+            (false, false) => Ok(()),
+        }?;
+        self.file.clear();
+        self.is_written = false;
+        Ok(())
+    }
+
+    fn end_small(&mut self, content: Content) -> io::Result<()> {
+        place(&mut self.in_pack, content, 1);
+        self.pack.write_all(&self.file)
+    }
+
+    fn end_written(&mut self, content: Content) -> io::Result<()> {
+        place(&mut self.in_segment, content, SEGMENT_BLOCK);
+        self.segment.write_all(padding(content.size))
+    }
+
+    /// Ends a file of the segment that is in memory.
+    fn end_buffered(&mut self, content: Content) -> io::Result<()> {
+        place(&mut self.in_segment, content, SEGMENT_BLOCK);
+        self.file.extend_from_slice(padding(content.size));
+        let Some(held) = &mut self.held else { return self.segment.write_all(&self.file) };
+        held.extend_from_slice(&self.file);
+        if held.len() as u64 >= SEGMENT_LEAST { self.start() } else { Ok(()) }
+    }
+
+    /// Writes what was held back of the segment, once it is certain that the layer has one.
+    fn start(&mut self) -> io::Result<()> {
+        self.held.take().map_or(Ok(()), |held| self.segment.write_all(&held))
+    }
+
+    /// Returns the contents of the pack and of the segment. What was held back belongs in the pack: the layer has no segment.
+    ///
+    /// # Errors
+    /// Those of the pack.
+    pub fn finish(mut self) -> io::Result<(Placed, Placed)> {
+        if let Some(held) = self.held.take() {
+            let mut held = Cursor::new(held.as_slice());
+            for (content, offset) in std::mem::take(&mut self.in_segment) {
+                held.set_position(offset);
+                io::copy(&mut held.by_ref().take(content.size), &mut self.pack)?;
+                place(&mut self.in_pack, content, 1);
+            }
+        }
+        self.pack.flush()?;
+        Ok((self.in_pack, self.in_segment))
+    }
+}
+
+/// Returns the zeros that fill up a content of the segment.
+fn padding(size: u64) -> &'static [u8] {
+    // Less than a block, in any kind of number.
+    let in_last = usize::try_from(size % SEGMENT_BLOCK).unwrap_or_default();
+    if in_last == 0 { &[] } else { &PADDING[in_last..] }
+}
+
+/// Adds a content after those that are there.
+fn place(contents: &mut Placed, content: Content, block: u64) {
+    // An archive has at most 64 GiB.
+    let offset = end(contents, block).unwrap_or(u64::MAX);
+    contents.push((content, offset));
+}
+
+/// Returns where the next content lies, each of which is filled up to a multiple of `block`; nothing if no file is so large.
+pub(super) fn end(contents: &[(Content, u64)], block: u64) -> Option<u64> {
+    let Some((content, offset)) = contents.last() else { return Some(0) };
+    content.size.checked_next_multiple_of(block)?.checked_add(*offset)
+}
+
+impl LayerIndex {
+    /// Returns how many bytes the layer's pack has.
+    pub fn data_size(&self) -> u64 {
+        end(&self.contents, 1).unwrap_or(u64::MAX)
+    }
+
+    /// Returns how many bytes the layer's segment has: none if there is no segment.
+    pub fn segment_size(&self) -> u64 {
+        end(&self.segment, SEGMENT_BLOCK).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

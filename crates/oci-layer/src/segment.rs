@@ -1,0 +1,80 @@
+//! Segments: the larger contents of a layer without their names, so that a file system can use each where it lies.
+
+use std::io;
+
+/// A content of at most this many bytes is in its layer's pack, never in a segment. A content takes whole blocks of a segment, and
+/// half a block or less would be mostly padding.
+pub const MAX_INLINE: u64 = 2048;
+
+/// A segment has at least this many bytes. If a layer's larger contents take less, they are in its pack: a small segment would
+/// save less than it costs to handle it.
+pub const SEGMENT_LEAST: u64 = 1 << 20;
+
+/// Each content of a segment begins at a multiple of this many bytes, the block of the rootfs. Zeros fill it up to the next one.
+pub const SEGMENT_BLOCK: u64 = BLOCK as u64;
+
+pub(super) const BLOCK: usize = 4096;
+
+/// What a segment is written to.
+///
+/// A large file goes there while it is hashed. Only at its end it is known whether the segment has the same content already, and
+/// it is then taken back.
+pub trait SegmentSink {
+    /// Writes the next bytes.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Remembers this point, in the place of any earlier one.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn mark(&mut self) -> io::Result<()>;
+
+    /// Takes back what was written since the last mark.
+    ///
+    /// # Errors
+    /// The sink's.
+    fn back_to_mark(&mut self) -> io::Result<()>;
+}
+
+/// Keeps nothing: for those who need the index alone.
+impl SegmentSink for io::Sink {
+    fn write_all(&mut self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn back_to_mark(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A segment in memory: for tests.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemorySegment {
+    /// The bytes of the segment so far.
+    pub bytes: Vec<u8>,
+    mark: usize,
+}
+
+impl SegmentSink for MemorySegment {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        self.mark = self.bytes.len();
+        Ok(())
+    }
+
+    fn back_to_mark(&mut self) -> io::Result<()> {
+        self.bytes.truncate(self.mark);
+        Ok(())
+    }
+}
