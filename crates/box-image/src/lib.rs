@@ -2,7 +2,7 @@
 //! `box-init` carries out.
 //!
 //! A **box** is an OCI image layout directory. Its one manifest ([`Manifest`]) names a config
-//! ([`BoxConfig`], which holds the [`RunPlan`]) and three blobs: the rootfs (EROFS), the init and
+//! ([`BoxConfig`], which holds the [`RunPlan`]) and the blobs that boot: the parts of the rootfs (EROFS), the init and
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!

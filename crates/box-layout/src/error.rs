@@ -50,6 +50,13 @@ pub enum OpenError {
         reason.as_deref().map_or("is not the plan of the box's config".to_owned(), unreadable)
     )]
     RootfsPlan { path: PathBuf, reason: Option<String> },
+    /// The image of the rootfs is not as large as its parts together. Both are numbers of blocks.
+    #[error(
+        "the rootfs image that begins with {} says that it has {found} blocks of 4096 bytes, but its parts have \
+         {expected}",
+        place(path)
+    )]
+    Superblock { path: PathBuf, found: u64, expected: u64 },
     /// The box is of a format epoch that is too old or too new.
     #[error(
         "the box {} is of format epoch {found}, and this version reads epochs {} to {}",

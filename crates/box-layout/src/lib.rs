@@ -4,8 +4,8 @@
 //! oci-layout               {"imageLayoutVersion":"1.0.0"}              ≤ 1 MiB
 //! index.json               names the one manifest                      ≤ 1 MiB
 //! blobs/sha256/<manifest>  names the config and the blobs              ≤ 1 MiB
-//! blobs/sha256/<config>    BoxConfig: the run plan                     ≤ 4 MiB
-//! blobs/sha256/<blob>      rootfs (EROFS), init and kernel (ELF), listing
+//! blobs/sha256/<config>    BoxConfig: the run plan                     ≤ 1 MiB and 64 KiB
+//! blobs/sha256/<blob>      parts of the rootfs (EROFS), init and kernel (ELF), listing
 //! ```
 //!
 //! A box can come from a stranger. [`OpenBox::open`] reads its documents within bounds and compares
@@ -20,6 +20,7 @@ mod error;
 mod index;
 mod open;
 mod read;
+mod rootfs;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub use error::OpenError;
 
 pub use index::names_one_box;
 pub use open::{Blob, Documents, OpenBox};
+pub use rootfs::Rootfs;
 
 /// Returns the path of a blob of the box in `directory`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::manifest::{
-    ARTIFACT_TYPE, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE, LAYOUT_VERSION,
-    OCI_MANIFEST_TYPE, READABLE_EPOCHS, ROOTFS_TYPE,
+    ARTIFACT_TYPE, CONFIG_LIMIT, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
+    LAYOUT_VERSION, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH,
 };
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
 use box_image::rules::{MAX_INIT, MAX_KERNEL};
@@ -19,7 +19,8 @@ use host_fs::read::{Links, Section, open_regular};
 use crate::blob_path;
 use crate::error::{OpenError, place};
 use crate::index;
-use crate::read::{CONFIG_LIMIT, DOCUMENT_LIMIT, Document};
+use crate::read::{DOCUMENT_LIMIT, Document};
+use crate::rootfs::Rootfs;
 
 /// An open box: its documents are verified, the blobs that boot are open.
 #[derive(Debug)]
@@ -32,8 +33,10 @@ pub struct OpenBox {
     pub manifest: Manifest,
     /// Verified against the digest in the manifest.
     pub config: BoxConfig,
+    /// The bytes of the config, which are UTF-8: what init is given to read.
+    pub config_bytes: Vec<u8>,
     /// The root file system, an EROFS image.
-    pub rootfs: Blob,
+    pub rootfs: Rootfs,
     /// The guest's PID 1, a static ELF program.
     pub init: Blob,
     /// The guest's kernel, an ELF file.
@@ -58,10 +61,12 @@ pub struct Documents {
     pub directory: PathBuf,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
-    /// Verified against the digest in the index. Names exactly one rootfs, init and kernel.
+    /// Verified against the digest in the index. Names exactly one init and kernel, and a rootfs of the config's epoch.
     pub manifest: Manifest,
     /// Verified against the digest in the manifest.
     pub config: BoxConfig,
+    /// The bytes of the config.
+    pub config_bytes: Vec<u8>,
 }
 
 impl Documents {
@@ -75,9 +80,9 @@ impl Documents {
         let named = index::find(directory)?;
         let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
         let manifest = parse_manifest(directory, &document)?;
-        let config = read_config(directory, &manifest.config)?;
+        let (config, config_bytes) = read_config(directory, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
-        for (role, media_type, limit) in BOOT_BLOBS {
+        for (role, media_type, limit) in IN_MEMORY {
             let reason = match manifest.blob(media_type) {
                 None => format!("it does not name exactly one {role} ({media_type})"),
                 Some(Descriptor { size, .. }) if *size > limit => {
@@ -87,14 +92,32 @@ impl Documents {
             };
             return Err(document.malformed(reason));
         }
-        Ok(Self { directory: directory.to_owned(), digest: named.digest, manifest, config })
+        if let Err(error) = manifest.rootfs(config.epoch) {
+            return Err(document.malformed(error.to_string()));
+        }
+        let (directory, digest) = (directory.to_owned(), named.digest);
+        Ok(Self { directory, digest, manifest, config, config_bytes })
     }
 
     /// Returns `true` for the descriptor of a blob that boots.
     pub fn boots(&self, descriptor: &Descriptor) -> bool {
-        BOOT_BLOBS
-            .iter()
-            .any(|(_, media_type, _)| self.manifest.blob(media_type) == Some(descriptor))
+        let mut in_memory =
+            IN_MEMORY.iter().map(|(_, media_type, _)| self.manifest.blob(media_type));
+        let is_part =
+            || self.manifest.rootfs(self.config.epoch).is_ok_and(|it| it.contains(&descriptor));
+        in_memory.any(|it| it == Some(descriptor)) || is_part()
+    }
+
+    /// Opens the files of the root file system.
+    ///
+    /// # Errors
+    /// [`OpenError::File`] or [`OpenError::NotRegular`] of one of them.
+    pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
+        let malformed = |reason: &str| OpenError::malformed(&self.directory, reason);
+        let named = self.manifest.rootfs(self.config.epoch);
+        let named = named.map_err(|error| malformed(&error.to_string()))?;
+        let parts = named.into_iter().map(|it| self.open_blob(it)).collect::<Result<_, _>>()?;
+        Rootfs::new(parts).ok_or_else(|| malformed("its rootfs has no parts"))
     }
 
     /// Opens the file of a blob that the manifest names.
@@ -106,13 +129,10 @@ impl Documents {
     }
 }
 
-/// The roles and media types of the blobs that boot, and the most bytes that each may have: init and kernel are in
-/// memory while the box runs, the rootfs is not.
-const BOOT_BLOBS: [(&str, &str, u64); 3] = [
-    ("rootfs", ROOTFS_TYPE, u64::MAX),
-    ("init", INIT_TYPE, MAX_INIT),
-    ("kernel", KERNEL_TYPE, MAX_KERNEL),
-];
+/// The roles and media types of the blobs that boot and are in memory while the box runs, as the rootfs is not, and the
+/// most bytes that each may have.
+const IN_MEMORY: [(&str, &str, u64); 2] =
+    [("init", INIT_TYPE, MAX_INIT), ("kernel", KERNEL_TYPE, MAX_KERNEL)];
 
 impl OpenBox {
     /// Opens the box in a directory.
@@ -126,9 +146,10 @@ impl OpenBox {
             let missing = || OpenError::malformed(directory, "its manifest lacks a blob");
             documents.open_blob(named.ok_or_else(missing)?)
         };
-        let [rootfs, init, kernel] = [open(ROOTFS_TYPE)?, open(INIT_TYPE)?, open(KERNEL_TYPE)?];
-        let Documents { directory, digest, manifest, config } = documents;
-        Ok(Self { directory, digest, manifest, config, rootfs, init, kernel })
+        let (rootfs, [init, kernel]) =
+            (documents.open_rootfs()?, [open(INIT_TYPE)?, open(KERNEL_TYPE)?]);
+        let Documents { directory, digest, manifest, config, config_bytes } = documents;
+        Ok(Self { directory, digest, manifest, config, config_bytes, rootfs, init, kernel })
     }
 
     /// Returns the run plan.
@@ -144,17 +165,46 @@ impl OpenBox {
         [LAYOUT_FILE, INDEX_FILE].map(PathBuf::from).into_iter().chain(blobs).collect()
     }
 
-    /// Returns the three blobs that boot.
-    pub const fn boot_blobs(&self) -> [&Blob; 3] {
-        [&self.rootfs, &self.init, &self.kernel]
+    /// Returns the blobs that boot: the kernel, the init, and the parts of the rootfs in their order.
+    pub fn boot_blobs(&self) -> impl Iterator<Item = &Blob> + Clone {
+        [&self.kernel, &self.init].into_iter().chain(self.rootfs.parts())
     }
 
-    /// Checks the plan in the rootfs; see [`Blob::check_plan`].
+    /// Checks that the image of the rootfs is as large as its parts; see [`Rootfs::check_superblock`]. A box of epoch 3 has one
+    /// blob, and nothing to compare.
+    ///
+    /// # Errors
+    /// [`OpenError::Superblock`], [`OpenError::Different`] or [`OpenError::File`].
+    pub fn check_superblock(&self) -> Result<(), OpenError> {
+        if self.config.epoch < SEGMENTED_EPOCH {
+            return Ok(());
+        }
+        self.rootfs.check_superblock()
+    }
+
+    /// Checks the plan in the rootfs of a box of epoch 3, whose init reads it; see [`Blob::check_plan`]. A box of a later
+    /// epoch has none there.
     ///
     /// # Errors
     /// [`OpenError::RootfsPlan`], or [`OpenError::File`].
     pub fn check_plan(&self) -> Result<(), OpenError> {
-        self.rootfs.check_plan(&self.config.plan)
+        if self.config.epoch >= SEGMENTED_EPOCH {
+            return Ok(());
+        }
+        self.rootfs.metadata().check_plan(&self.config.plan)
+    }
+
+    /// Opens the files of the root file system once more, so that their positions are nobody else's.
+    ///
+    /// # Errors
+    /// As [`Documents::open_rootfs`], and those of [`Rootfs::check_size`].
+    pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
+        let parts = self.rootfs.parts().iter().map(|part| self.open_blob(&part.descriptor));
+        let rootfs = Rootfs::new(parts.collect::<Result<_, _>>()?);
+        let malformed = || OpenError::malformed(&self.directory, "its rootfs has no parts");
+        let rootfs = rootfs.ok_or_else(malformed)?;
+        rootfs.check_size()?;
+        Ok(rootfs)
     }
 
     /// Opens the file of a blob that the manifest names.
@@ -229,11 +279,11 @@ impl Blob {
     /// # Errors
     /// [`OpenError::Different`], or [`OpenError::File`].
     pub fn check_size(&self) -> Result<(), OpenError> {
-        let (path, expected) = (self.path.clone(), self.descriptor.size);
+        let (path, expected) = (|| self.path.clone(), self.descriptor.size);
         match self.file.metadata() {
-            Err(error) => Err(OpenError::File { action: "examine", path, error }),
+            Err(error) => Err(OpenError::File { action: "examine", path: path(), error }),
             Ok(found) if found.len() == expected => Ok(()),
-            Ok(found) => Err(OpenError::size(path, expected, found.len())),
+            Ok(found) => Err(OpenError::size(path(), expected, found.len())),
         }
     }
 }
@@ -274,8 +324,8 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
     Ok(manifest)
 }
 
-/// Reads the config, which must be of an epoch that this version reads.
-fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenError> {
+/// Reads the config, which must be of an epoch that this version reads, and returns its bytes, too.
+fn read_config(directory: &Path, named: &Descriptor) -> Result<(BoxConfig, Vec<u8>), OpenError> {
     let config = Document::named(directory, named, CONFIG_LIMIT)?;
     let parsed = config.parse::<BoxConfig>();
     let epoch = match &parsed {
@@ -286,7 +336,7 @@ fn read_config(directory: &Path, named: &Descriptor) -> Result<BoxConfig, OpenEr
         Some(found) if !u32::try_from(found).is_ok_and(|it| READABLE_EPOCHS.contains(&it)) => {
             Err(OpenError::Epoch { path: directory.to_owned(), found })
         }
-        _ => parsed,
+        _ => parsed.map(|parsed| (parsed, config.into_bytes())),
     }
 }
 

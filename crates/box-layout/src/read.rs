@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use box_image::Descriptor;
-use box_image::plan::PLAN_MAX;
 use box_image::text::shown;
 use host_fs::read::{Links, read_file};
 use serde::Serialize;
@@ -16,8 +15,6 @@ use crate::blob_path;
 
 /// The greatest length of layout, index and manifest, in bytes.
 pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
-/// The greatest length of the config, in bytes.
-pub(crate) const CONFIG_LIMIT: u64 = PLAN_MAX + (64 << 10);
 
 /// A document's bytes, and the file that they are from.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ impl From<&OpenError> for Explanation {
             OpenError::NotRegular(_) => {
                 (BoxDamaged, "copy the box with its files, not with links to them")
             }
-            OpenError::RootfsPlan { .. } => {
+            OpenError::RootfsPlan { .. } | OpenError::Superblock { .. } => {
                 (BoxDamaged, "the box was changed after the build: do not use it")
             }
             OpenError::Epoch { .. } => {

@@ -8,7 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use box_image::manifest::{ARTIFACT_TYPE, INIT_TYPE, KERNEL_TYPE, ROOTFS_TYPE};
+use box_image::manifest::{
+    ARTIFACT_TYPE, INIT_TYPE, KERNEL_TYPE, METADATA_TYPE, ROOTFS_TYPE, SEGMENT_TYPE,
+};
 use serde_json::{Value, json};
 
 use crate::test_box::BoxFiles;
@@ -133,8 +135,12 @@ pub const ALL: &[Damage] = &[
     damage("a plan without a program", "the box cannot be run: its agent has no program", |it| {
         it.edit_config(|config| config["plan"]["agent"]["argv"] = json!([]));
     }),
-    damage("a linked rootfs", NOT_REGULAR, |it| link(&it.blob(ROOTFS_TYPE))),
-    damage("a rootfs that is a pipe", NOT_REGULAR, |it| pipe(&it.blob(ROOTFS_TYPE))),
+    damage("a linked metadata", NOT_REGULAR, |it| link(&it.blob(METADATA_TYPE))),
+    damage("a metadata that is a pipe", NOT_REGULAR, |it| pipe(&it.blob(METADATA_TYPE))),
+    damage("a linked segment", NOT_REGULAR, |it| link(&it.blobs(SEGMENT_TYPE)[0])),
+    damage("a missing segment", "cannot open", |it| {
+        fs::remove_file(&it.blobs(SEGMENT_TYPE)[1]).unwrap();
+    }),
     damage("a kernel that is a directory", NOT_REGULAR, |it| {
         let path = it.blob(KERNEL_TYPE);
         fs::remove_file(&path).unwrap();
@@ -154,8 +160,50 @@ pub const ALL: &[Damage] = &[
     damage("a kernel that fits no memory", "1099511627776 bytes, and at most 536870912", |it| {
         edit_layer(it, KERNEL_TYPE, |kernel| kernel["size"] = (1_u64 << 40).into());
     }),
-    damage("no rootfs", "does not name exactly one rootfs", |it| {
-        it.edit_manifest(|manifest| layers(manifest).retain(|it| it["mediaType"] != ROOTFS_TYPE));
+    damage("no metadata", "does not name exactly one metadata", |it| {
+        it.edit_manifest(|manifest| layers(manifest).retain(|it| it["mediaType"] != METADATA_TYPE));
+    }),
+    damage("segments before the metadata", "is layer 0, and the metadata is layer 0", |it| {
+        it.edit_manifest(|manifest| layers(manifest).swap(0, 1));
+    }),
+    damage("a segment behind the init", "and the segments follow it without a gap", |it| {
+        it.edit_manifest(|manifest| {
+            let segment = layers(manifest).remove(2);
+            layers(manifest).push(segment);
+        });
+    }),
+    damage("the same segment twice", "is named more than once", |it| {
+        it.edit_manifest(|manifest| {
+            let first = layers(manifest)[1].clone();
+            layers(manifest)[2] = first;
+        });
+    }),
+    damage("255 segments", "it names 255 segments, and at most 254 are allowed", |it| {
+        it.edit_manifest(|manifest| {
+            let segments = (2..255_u32).map(|number| {
+                json!({ "mediaType": SEGMENT_TYPE, "digest": format!("sha256:{number:064x}"),
+                        "size": 4096 })
+            });
+            drop(layers(manifest).splice(2..2, segments));
+        });
+    }),
+    damage("a segment of half a block", "2048 bytes, and a positive multiple of 4096", |it| {
+        edit_layer(it, SEGMENT_TYPE, |segment| segment["size"] = 2048.into());
+    }),
+    damage("a segment of nothing", "has 0 bytes, and a positive multiple of 4096", |it| {
+        edit_layer(it, SEGMENT_TYPE, |segment| segment["size"] = 0.into());
+    }),
+    damage("a segment larger than any image", "bytes together", |it| {
+        edit_layer(it, SEGMENT_TYPE, |segment| segment["size"] = (u64::MAX - 4095).into());
+    }),
+    damage("a metadata of a few blocks", "8192 bytes, and a positive multiple of 1048576", |it| {
+        edit_layer(it, METADATA_TYPE, |metadata| metadata["size"] = 8192.into());
+    }),
+    damage("a rootfs of epoch 3", "a box of format epoch 4 has a rootfs of metadata and", |it| {
+        edit_layer(it, METADATA_TYPE, |metadata| metadata["mediaType"] = ROOTFS_TYPE.into());
+    }),
+    damage("a config of epoch 3", "a box of format epoch 3 has a rootfs of one blob", |it| {
+        it.edit_config(|config| config["epoch"] = 3.into());
     }),
 ];
 
@@ -167,7 +215,7 @@ fn layers(manifest: &mut Value) -> &mut Vec<Value> {
     list(&mut manifest["layers"])
 }
 
-/// Changes what the manifest says of the one blob of a media type.
+/// Changes what the manifest says of the first blob of a media type.
 pub fn edit_layer(files: &BoxFiles, media_type: &str, edit: impl FnOnce(&mut Value)) {
     files.edit_manifest(|manifest| {
         edit(layers(manifest).iter_mut().find(|it| it["mediaType"] == media_type).unwrap());

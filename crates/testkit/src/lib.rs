@@ -3,7 +3,7 @@
 //! - [`images`] assembles OCI image layouts from declared files;
 //! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
-//! - [`small_kernel`] makes a kernel for boxes that nobody boots.
+//! - [`small_kernel`] and [`small_init`] make a kernel and an init for boxes that nobody boots.
 //!
 //! The tests of every crate may use it, those of the language too. So it depends on little, and on zstd, which is C, with
 //! the feature `zstd` alone. The crate `testbed` has what needs a virtual host, Debian packages or the project's programs.
@@ -13,6 +13,7 @@ pub mod damage;
 pub mod error;
 pub mod hostile;
 pub mod images;
+pub mod small_init;
 pub mod small_kernel;
 pub mod test_box;
 

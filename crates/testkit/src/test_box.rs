@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
-    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE, METADATA_UNIT,
+    OCI_MANIFEST_TYPE, ROOTFS_TYPE, SEGMENT_TYPE, SEGMENTED_EPOCH,
 };
 use box_image::plan::PLAN_PATH;
 use box_image::wire::PROTOCOL;
@@ -16,7 +17,7 @@ use box_image::{
     AgentKind, BoxConfig, Budget, Capabilities, ComponentPlan, Descriptor, Health, Index, Layout,
     Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
 };
-use erofs_writer::{Contents, ImageBuilder, Meta, Node};
+use erofs_writer::{Behind, Contents, ImageBuilder, Meta, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -66,7 +67,41 @@ pub fn config() -> BoxConfig {
     BoxConfig { epoch: FORMAT_EPOCH, tree, plan, kernel_version, protocol: Some(PROTOCOL) }
 }
 
-/// Returns a rootfs that has nothing but the plan.
+/// The segments that a [`TestBox`] has.
+const SEGMENTS: u8 = 2;
+/// Where an EROFS image has its superblock, and in that the checksum and the number of blocks.
+const SUPERBLOCK: usize = 1024;
+const CHECKSUM: usize = SUPERBLOCK + 4;
+const BLOCKS: usize = SUPERBLOCK + 36;
+/// The checksum covers the first block from the superblock on.
+const BLOCK: usize = 4096;
+
+/// Returns the metadata of a rootfs with an empty root directory, as it is with so many bytes of segments after it.
+pub fn metadata(segments: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let image = ImageBuilder::new(Meta::default()).unwrap();
+    let behind = Behind { alignment: METADATA_UNIT, size: segments, place: &|_| None };
+    image.write_before(&mut out, &mut OneFile(Vec::new()), &behind).unwrap();
+    out
+}
+
+/// Makes an image say that it has so many blocks, with a checksum that is right.
+pub fn set_blocks(image: &mut [u8], blocks: u32) {
+    let image = &mut image[..BLOCK];
+    image[BLOCKS..BLOCKS + 4].copy_from_slice(&blocks.to_le_bytes());
+    image[CHECKSUM..CHECKSUM + 4].fill(0);
+    // As the kernel computes it: not inverted at the end.
+    let checksum = !crc32c::crc32c(&image[SUPERBLOCK..]);
+    image[CHECKSUM..CHECKSUM + 4].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Returns a segment of so many blocks, whose bytes its number decides.
+pub fn segment(number: u8, blocks: usize) -> Vec<u8> {
+    let bytes = (0_u8..=u8::MAX).map(|at| at.wrapping_mul(7).wrapping_add(number));
+    bytes.cycle().take(blocks * BLOCK).collect()
+}
+
+/// Returns a rootfs of epoch 3 that has nothing but the plan.
 pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
     let text = serde_json::to_vec(plan).unwrap();
     let mut image = ImageBuilder::new(Meta::default()).unwrap();
@@ -117,6 +152,13 @@ impl BoxFiles {
     /// Returns the path of the one blob of a media type.
     pub fn blob(&self, media_type: &str) -> PathBuf {
         self.blob_path(&self.manifest().blob(media_type).unwrap().digest)
+    }
+
+    /// Returns the paths of the blobs of a media type, in the manifest's order.
+    pub fn blobs(&self, media_type: &str) -> Vec<PathBuf> {
+        let manifest = self.manifest();
+        let named = manifest.layers.iter().filter(|it| it.media_type == media_type);
+        named.map(|it| self.blob_path(&it.digest)).collect()
     }
 
     /// Returns the path of the manifest.
@@ -195,23 +237,45 @@ pub struct TestBox {
 }
 
 impl TestBox {
-    /// Writes a box with this config.
+    /// Writes a box with this config, and with blobs of its epoch.
     pub fn new(config: &BoxConfig) -> Self {
+        if config.epoch < SEGMENTED_EPOCH {
+            return Self::with(config, |files| vec![files.put(ROOTFS_TYPE, &rootfs(&config.plan))]);
+        }
+        Self::with_segments(config, (1..=SEGMENTS).map(|it| segment(it, it.into())).collect())
+    }
+
+    /// Writes a box of epoch 3, the plan in whose rootfs is the config's.
+    pub fn epoch3(config: &BoxConfig) -> Self {
+        Self::new(&BoxConfig { epoch: 3, ..config.clone() })
+    }
+
+    /// Writes a box whose rootfs has these segments.
+    pub fn with_segments(config: &BoxConfig, segments: Vec<Vec<u8>>) -> Self {
+        let size = segments.iter().map(|it| it.len() as u64).sum();
+        Self::with(config, |files| {
+            let metadata = files.put(METADATA_TYPE, &metadata(size));
+            let segments = segments.iter().map(|it| files.put(SEGMENT_TYPE, it));
+            [metadata].into_iter().chain(segments).collect()
+        })
+    }
+
+    /// Writes a box with the parts of a rootfs that `parts` writes.
+    fn with(config: &BoxConfig, parts: impl FnOnce(&BoxFiles) -> Vec<Descriptor>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let files = BoxFiles::of(directory.path());
         fs::create_dir_all(directory.path().join("blobs/sha256")).unwrap();
         let layout = serde_json::to_vec(&OciLayout::default()).unwrap();
         fs::write(directory.path().join("oci-layout"), layout).unwrap();
-        let manifest = Manifest::new(
-            files.put(CONFIG_TYPE, &serde_json::to_vec(config).unwrap()),
-            vec![
-                files.put(ROOTFS_TYPE, &rootfs(&config.plan)),
-                files.put(INIT_TYPE, b"an init"),
-                files.put(KERNEL_TYPE, b"a kernel"),
-                files.put(LISTING_TYPE, b"a listing"),
-                files.put("application/vnd.example.notes", b"notes"),
-            ],
-        );
+        let config = files.put(CONFIG_TYPE, &serde_json::to_vec(config).unwrap());
+        let mut layers = parts(&files);
+        layers.extend([
+            files.put(INIT_TYPE, b"an init"),
+            files.put(KERNEL_TYPE, b"a kernel"),
+            files.put(LISTING_TYPE, b"a listing"),
+            files.put("application/vnd.example.notes", b"notes"),
+        ]);
+        let manifest = Manifest::new(config, layers);
         files.seal(&manifest);
         Self { files, manifest, _directory: directory }
     }

@@ -33,7 +33,7 @@ pub use resources::{
 pub use sandbox::{SandboxFallback, SandboxPlan, SandboxPreset};
 pub use unsupported::Unsupported;
 
-/// Where the plan lies in the rootfs, as JSON.
+/// Where the plan lies in the rootfs of a box before [`SEGMENTED_EPOCH`](crate::manifest::SEGMENTED_EPOCH), as JSON.
 pub const PLAN_PATH: &str = "/boxbuild/plan.json";
 /// Where a rootfs of the layout "merged" has the package databases of the images, below a directory
 /// for each component: `/boxbuild/packages/agent/var/lib/dpkg/status`.
@@ -56,7 +56,9 @@ pub const ROOTS_PATH: &str = "/roots";
 /// Init in the first root, the directory in the VMM's memory from which the kernel starts it; the
 /// path is on libkrun's kernel command line.
 pub const INIT_PATH: &str = "/init.krun";
-/// The file of the first root that holds this boot's nonce; it can be opened once.
+/// The file of the first root that the launcher writes for one boot; it can be opened once. It has the nonce, a byte that says
+/// whether mounts of the host follow ([`MOUNTS_FOLLOW`](crate::wire::MOUNTS_FOLLOW)), and the verified bytes of the box's
+/// config ([`BoxConfig`](crate::BoxConfig)). The init of a box of epoch 3 reads no further than that byte.
 pub const NONCE_PATH: &str = "/nonce";
 /// The length of the nonce: hexadecimal digits.
 pub const NONCE_LENGTH: usize = 64;

@@ -44,7 +44,7 @@ pub const fn is_spoken(protocol: u32) -> bool {
 
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
-pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 3";
+pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 4";
 /// The `id` of the agent's own program.
 pub const AGENT_ID: u32 = 0;
 /// The `id` of the business application's own program, where init starts that. Commands of the host have those between

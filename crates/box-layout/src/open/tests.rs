@@ -3,9 +3,9 @@ use std::io::ErrorKind;
 
 use testkit::TestBox;
 use testkit::damage;
-use testkit::test_box::config;
+use testkit::test_box::{config, segment, set_blocks};
 
-use box_image::manifest::{OCI_INDEX_TYPE, OCI_MANIFEST_TYPE};
+use box_image::manifest::{METADATA_TYPE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, SEGMENT_TYPE};
 use serde_json::{Value, json};
 
 use super::*;
@@ -21,8 +21,96 @@ fn a_good_box_opens() {
     assert_eq!(opened.config, config());
     assert_eq!(opened.manifest, made.manifest);
     assert_eq!(opened.digest, made.index().manifests[0].digest);
-    assert_eq!(opened.boot_blobs().map(Blob::role), ["rootfs", "init", "kernel"]);
-    opened.boot_blobs().into_iter().for_each(|blob| blob.check_size().unwrap());
+    let roles: Vec<_> = opened.boot_blobs().map(Blob::role).collect();
+    assert_eq!(roles, ["kernel", "init", "metadata", "segment", "segment"]);
+    opened.boot_blobs().for_each(|blob| blob.check_size().unwrap());
+    assert_eq!(serde_json::from_slice::<BoxConfig>(&opened.config_bytes).unwrap(), opened.config);
+    assert_eq!(Digest::of(&opened.config_bytes), opened.manifest.config.digest);
+    let rootfs = &opened.rootfs;
+    assert_eq!(rootfs.size(), (1 << 20) + 3 * 4096);
+    rootfs.verify().and_then(|()| rootfs.check_size()).unwrap();
+    opened.check_superblock().and_then(|()| opened.check_plan()).unwrap();
+    let documents = Documents::read(made.path()).unwrap();
+    let boots: Vec<_> = made.manifest.layers.iter().map(|it| documents.boots(it)).collect();
+    assert_eq!(boots, [true, true, true, true, true, false, false]);
+}
+
+#[test]
+fn a_box_of_epoch_3_opens_with_its_plan_in_the_rootfs() {
+    let made = TestBox::epoch3(&config());
+    let opened = OpenBox::open(made.path()).unwrap();
+    let roles: Vec<_> = opened.boot_blobs().map(Blob::role).collect();
+    assert_eq!(roles, ["kernel", "init", "rootfs"]);
+    opened.check_plan().and_then(|()| opened.check_superblock()).unwrap();
+    made.edit_config(|config| config["plan"]["name"] = "other".into());
+    let error = OpenBox::open(made.path()).unwrap().check_plan().unwrap_err();
+    assert!(matches!(error, OpenError::RootfsPlan { reason: None, .. }), "{error}");
+    made.edit_config(|config| config["epoch"] = 4.into());
+    let error = refusal(&made).to_string();
+    assert!(
+        error.contains("it names a rootfs sha256:") && error.contains("epoch 4 has"),
+        "{error}"
+    );
+}
+
+/// Digests are right in all of them.
+#[test]
+fn an_image_that_claims_more_or_fewer_blocks_is_refused() {
+    for (claimed, is_right) in
+        [(258, false), (259, true), (260, false), (0, false), (u32::MAX, false)]
+    {
+        let made = TestBox::new(&config());
+        let mut metadata = fs::read(made.blob(METADATA_TYPE)).unwrap();
+        set_blocks(&mut metadata, claimed);
+        let named = serde_json::to_value(made.put(METADATA_TYPE, &metadata)).unwrap();
+        damage::edit_layer(&made, METADATA_TYPE, |it| *it = named);
+        let opened = OpenBox::open(made.path()).unwrap();
+        opened.rootfs.verify().unwrap();
+        let Err(error) = opened.check_superblock() else {
+            assert!(is_right, "{claimed}");
+            continue;
+        };
+        let path = made.blob(METADATA_TYPE);
+        let expected = format!(
+            "the rootfs image that begins with {} says that it has {claimed} blocks of 4096 bytes, \
+             but its parts have 259",
+            path.display()
+        );
+        assert_eq!((error.to_string(), is_right), (expected, false));
+    }
+}
+
+#[test]
+fn a_part_that_is_damaged_is_named() {
+    let refused = |damage: &dyn Fn(&TestBox, &Path)| {
+        let made = TestBox::new(&config());
+        let path = made.blobs(SEGMENT_TYPE)[1].clone();
+        damage(&made, &path);
+        let error = OpenBox::open(made.path()).unwrap().rootfs.verify().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{} has ", path.display())), "{error}");
+        error
+    };
+    assert!(refused(&|made, path| damage::flip(made, path)).contains("has the digest sha256:"));
+    let cut = refused(&|_, path| {
+        fs::File::options().write(true).open(path).unwrap().set_len(4096).unwrap();
+    });
+    assert!(cut.ends_with("has 4096 bytes, but its manifest says 8192"), "{cut}");
+    let swapped = refused(&|made, path| made.replace(path, &segment(9, 2)));
+    assert!(swapped.contains("has the digest sha256:"), "{swapped}");
+}
+
+#[test]
+fn each_part_has_a_line_of_the_description() {
+    let segments: Vec<_> = (0..40).map(|it| segment(it, 1)).collect();
+    let made = TestBox::with_segments(&config(), segments);
+    let opened = OpenBox::open(made.path()).unwrap();
+    let text = opened.describe();
+    assert_eq!(
+        text.lines().filter(|it| it.starts_with("  segment     4.0 KiB  sha256:")).count(),
+        40
+    );
+    assert!(text.contains("\n  metadata    1.0 MiB  sha256:"), "{text}");
+    assert_eq!(opened.report()["blobs"].as_array().unwrap().len(), 45);
 }
 
 #[test]
@@ -106,7 +194,7 @@ fn a_config_has_room_for_a_plan_and_little_else() {
 fn a_blob_is_read_within_its_bound_and_compared() {
     let made = TestBox::new(&config());
     let opened = OpenBox::open(made.path()).unwrap();
-    let listing = &made.manifest.layers[3];
+    let listing = &made.manifest.layers[5];
     assert_eq!(opened.read_blob(listing, 100).unwrap(), b"a listing");
     let error = opened.read_blob(listing, 8).unwrap_err();
     assert!(is_too_large(&error), "{error:?}");
@@ -176,7 +264,7 @@ fn a_box_beside_images_is_found_and_one_of_several_boxes_is_not_guessed() {
     assert_eq!(OpenBox::open(made.path()).unwrap().digest, digest);
     assert!(!crate::names_one_box(made.path()), "what else is there must not be replaced");
     let mut other = serde_json::to_value(&made.manifest).unwrap();
-    other["layers"][3]["size"] = 1.into();
+    other["layers"][5]["size"] = 1.into();
     add_manifest(&made, &other);
     let error = refusal(&made);
     assert!(matches!(&error, OpenError::Boxes { names, .. } if names.len() == 2), "{error}");
