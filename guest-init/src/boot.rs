@@ -1,16 +1,17 @@
 //! From the kernel's hand-over to a running system: the rootfs as `/`, and the kernel's own
 //! filesystems.
 //!
-//! The kernel starts init from a small virtual root (virtio-fs) that holds only init, the nonce
-//! and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
+//! The kernel starts init from a small virtual root (virtio-fs) that holds only init, one file with the nonce and
+//! the box's config, and empty directories. `pivot_root` works from it, as it is mounted on the kernel's internal
 //! rootfs and not that rootfs itself; so nothing of it stays reachable but init's own file, which is
 //! bound to `/run/box-exec` before.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use box_image::manifest::CONFIG_LIMIT;
 use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
 use box_image::wire::MOUNTS_FOLLOW;
 use nix::errno::Errno;
@@ -60,17 +61,47 @@ pub fn mount_devices() -> Result<(), InitError> {
     .step("mount devtmpfs on /dev")
 }
 
-/// Reads the nonce that proves to the launcher that this is the init that it started, and whether it sends mounts of the
-/// host.
-///
-/// # Errors
-/// The file's.
-pub fn read_nonce() -> Result<(String, bool), InitError> {
-    // Not one byte more: virtio-fs would ask the VMM how long the file is, and again at its end.
-    let mut text = [0; NONCE_LENGTH + 1];
-    File::open(NONCE_PATH).and_then(|mut it| it.read_exact(&mut text)).step("read the nonce")?;
-    let (nonce, mark) = text.split_at(NONCE_LENGTH);
-    Ok((String::from_utf8_lossy(nonce).into_owned(), mark == [MOUNTS_FOLLOW]))
+/// The size of what precedes the config in [`NONCE_PATH`].
+const HEAD: usize = NONCE_LENGTH + 1;
+
+/// Returns how many bytes are read: one more than there may be, so that a config that is too long is seen to be so.
+fn most() -> usize {
+    usize::try_from(CONFIG_LIMIT).map_or(usize::MAX, |limit| HEAD + limit + 1)
+}
+
+/// What the launcher gives to one boot, in the first root.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Given {
+    /// It proves to the launcher that this is the init that it started.
+    pub nonce: String,
+    /// Whether the launcher sends mounts of the host.
+    pub mounts_follow: bool,
+    /// The JSON of the box's config, whose bytes the launcher has verified.
+    pub config: Vec<u8>,
+}
+
+impl Given {
+    /// Reads it, before the first root is left.
+    ///
+    /// # Errors
+    /// The file's.
+    pub fn read() -> Result<Self, InitError> {
+        // In one call, which ends before the buffer's end only at the file's: with each further one virtio-fs would ask the VMM
+        // again how long the file is. Memory that nothing is read into is never touched.
+        let mut bytes = vec![0; most()];
+        let length = File::open(NONCE_PATH).and_then(|mut file| file.read(&mut bytes));
+        length.and_then(|length| Self::of(&bytes[..length])).step("read the nonce")
+    }
+
+    fn of(bytes: &[u8]) -> io::Result<Self> {
+        let (head, config) = bytes.split_at_checked(HEAD).ok_or(ErrorKind::UnexpectedEof)?;
+        let (nonce, mark) = head.split_at(NONCE_LENGTH);
+        Ok(Self {
+            nonce: String::from_utf8_lossy(nonce).into_owned(),
+            mounts_follow: mark == [MOUNTS_FOLLOW],
+            config: config.to_vec(),
+        })
+    }
 }
 
 /// Mounts the rootfs at [`NEW_ROOT`].
@@ -173,4 +204,25 @@ pub(crate) fn loopback_up() -> Result<(), InitError> {
 /// The kernel's.
 pub(crate) fn network_socket() -> nix::Result<OwnedFd> {
     socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::wire::NO_MOUNTS;
+
+    use super::*;
+
+    #[test]
+    fn what_the_launcher_gives_is_taken_apart() {
+        let of = |mark, config: &[u8]| {
+            let nonce = "a".repeat(NONCE_LENGTH);
+            let given = Given::of(&[nonce.as_bytes(), &[mark], config].concat()).unwrap();
+            assert_eq!(given.nonce, nonce);
+            (given.mounts_follow, given.config)
+        };
+        assert_eq!(of(MOUNTS_FOLLOW, b"{}"), (true, b"{}".to_vec()));
+        assert_eq!(of(NO_MOUNTS, b""), (false, Vec::new()));
+        let cut = Given::of(&[b'a'; NONCE_LENGTH]).unwrap_err();
+        assert_eq!(cut.kind(), ErrorKind::UnexpectedEof);
+    }
 }

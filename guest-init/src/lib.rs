@@ -1,7 +1,7 @@
 //! PID 1 of a box's virtual machine.
 //!
 //! libkrun starts the kernel, the kernel starts this program, and this program does what the run
-//! plan in the rootfs says: it mounts, makes one cgroup and one set of namespaces per component,
+//! plan in the box's config says: it mounts, makes one cgroup and one set of namespaces per component,
 //! starts the agent, tells the launcher when it is ready, and then runs commands, relays output
 //! and reaps until the launcher says stop. It reads no environment and no arguments: the kernel's
 //! command line is public and not covered by the box's digest. (Only `box-exec`, which is the same program in the
@@ -51,6 +51,7 @@ use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Gid, setresgid};
 
+use boot::Given;
 use channel::Channel;
 use component::Setup;
 use error::{InitError, Step as _};
@@ -79,7 +80,7 @@ pub fn main(clock: Clock) -> ExitCode {
     if is_helper && std::process::id() != 1 {
         return exec_helper::main(arguments);
     }
-    run_as_init(|channel| run(clock, channel))
+    run_as_init(|channel| run(clock, channel, Given::read))
 }
 
 /// Runs `body` as PID 1: whatever becomes of it, the machine is powered off in the end.
@@ -128,20 +129,28 @@ fn panicked(panic: &(dyn Any + Send)) -> InitError {
     InitError::new("run init", format!("panic: {}", text.unwrap_or("of an unknown kind")))
 }
 
-fn run(clock: Clock, slot: &mut Option<Channel>) -> Result<(), InitError> {
+/// Runs the box, as what `give` returns once there are devices says.
+///
+/// # Errors
+/// The step that failed.
+pub fn run(
+    clock: Clock,
+    slot: &mut Option<Channel>,
+    give: impl FnOnce() -> Result<Given, InitError>,
+) -> Result<(), InitError> {
     sys::set_nice(FIRST_IN_LINE).step("raise init's priority")?;
     boot::mount_devices()?;
-    let (nonce, mounts_follow) = boot::read_nonce()?;
+    let given = give()?;
     boot::mount_rootfs()?;
     boot::keep_own_file()?;
     boot::switch_root()?;
     boot::mount_kernel_filesystems()?;
     boot::loopback_up()?;
-    let channel = slot.insert(Channel::open(nonce)?);
-    let mut plan = plan::read()?;
+    let channel = slot.insert(Channel::open(given.nonce)?);
+    let mut plan = plan::of_config(&given.config)?;
     variables::receive(channel, &mut plan)?;
     let secrets = RefCell::new(secrets::receive(channel, &mut plan)?);
-    let mut host = mounts_follow.then(|| mounts::receive(channel)).transpose()?;
+    let mut host = given.mounts_follow.then(|| mounts::receive(channel)).transpose()?;
     plan.task = host.as_mut().and_then(|it| it.task.take()).or(plan.task);
     protect_init()?;
     let signals = wait::child_signals().step("watch init's children")?;

@@ -1,33 +1,25 @@
 //! Reads the run plan and checks it before anything is started.
 //!
+//! It is a part of the box's config, whose bytes the launcher has verified and gives to the first root.
+//!
 //! The rules are [`RunPlan::check`]'s and [`RunPlan::unsupported`]'s. The launcher has gone by them
 //! before it started the machine, unless it is of a version that knows more, or less, than this
 //! init.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-
-use box_image::RunPlan;
-use box_image::plan::{PLAN_MAX, PLAN_PATH};
-use nix::fcntl::OFlag;
+use box_image::manifest::CONFIG_LIMIT;
+use box_image::plan::PLAN_MAX;
+use box_image::{BoxConfig, RunPlan};
 
 use crate::error::{InitError, Step as _};
 
-/// Reads the run plan from the rootfs.
+/// Takes the run plan from the JSON of a config.
 ///
 /// # Errors
-/// The file's, the JSON's, or the first value that cannot be carried out.
-pub fn read() -> Result<RunPlan, InitError> {
-    let mut text = Vec::new();
-    // A pipe or a terminal at its place would be waited for.
-    File::options()
-        .read(true)
-        .custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits())
-        .open(PLAN_PATH)
-        .and_then(|file| file.take(PLAN_MAX + 1).read_to_end(&mut text))
-        .step("read the run plan")?;
-    parse(&text)
+/// The JSON's, or the first value that cannot be carried out.
+pub fn of_config(text: &[u8]) -> Result<RunPlan, InitError> {
+    check_length(text, CONFIG_LIMIT)?;
+    let config: BoxConfig = serde_json::from_slice(text).step("parse the run plan")?;
+    checked(config.plan)
 }
 
 /// Reads a run plan from its JSON.
@@ -35,10 +27,19 @@ pub fn read() -> Result<RunPlan, InitError> {
 /// # Errors
 /// The JSON's, or the first value that cannot be carried out.
 pub fn parse(text: &[u8]) -> Result<RunPlan, InitError> {
-    if u64::try_from(text.len()).is_ok_and(|length| length > PLAN_MAX) {
-        return Err(format!("it is longer than {PLAN_MAX} bytes")).step("read the run plan");
+    check_length(text, PLAN_MAX)?;
+    checked(serde_json::from_slice(text).step("parse the run plan")?)
+}
+
+fn check_length(text: &[u8], most: u64) -> Result<(), InitError> {
+    if u64::try_from(text.len()).is_ok_and(|length| length > most) {
+        return Err(format!("it is longer than {most} bytes")).step("read the run plan");
     }
-    let plan: RunPlan = serde_json::from_slice(text).step("parse the run plan")?;
+    Ok(())
+}
+
+/// Returns a plan that can be carried out.
+fn checked(plan: RunPlan) -> Result<RunPlan, InitError> {
     check_enforced(&plan).step("check the run plan")?;
     // The plan's length is known already.
     plan.check_values().step("check the run plan")?;
@@ -118,7 +119,35 @@ pub(crate) mod tests {
 
     #[test]
     fn an_endless_plan_is_refused() {
-        let text = vec![b' '; usize::try_from(PLAN_MAX).unwrap() + 1];
-        assert!(parse(&text).unwrap_err().to_string().contains("longer than"));
+        let spaces = |most: u64| vec![b' '; usize::try_from(most).unwrap() + 1];
+        assert!(parse(&spaces(PLAN_MAX)).unwrap_err().to_string().contains("longer than"));
+        let endless = of_config(&spaces(CONFIG_LIMIT)).unwrap_err().to_string();
+        assert_eq!(endless, "read the run plan: it is longer than 1114112 bytes");
+    }
+
+    /// Returns a config with the plan of [`EXAMPLE`] after a change of the config's text.
+    fn config(from: &str, to: &str) -> Result<RunPlan, InitError> {
+        let tree = format!("blake3:{}", "0".repeat(64));
+        let text = format!(
+            r#"{{"epoch":4,"tree":"{tree}","plan":{EXAMPLE},"kernel-version":"","protocol":8}}"#
+        );
+        of_config(text.replace(from, to).as_bytes())
+    }
+
+    #[test]
+    fn the_plan_of_a_config_is_read_and_checked() {
+        assert_eq!(config("", "").unwrap(), parse(EXAMPLE.as_bytes()).unwrap());
+        assert_eq!(config(r#","protocol":8"#, "").unwrap().agent.workdir, "/work");
+        let refused = |from, to| config(from, to).unwrap_err().to_string();
+        assert!(
+            refused(r#"{"epoch""#, r#"{"more":1,"epoch""#)
+                .starts_with("parse the run plan: unknown field `more`")
+        );
+        assert!(refused(r#""epoch":4"#, r#""epoch":"x""#).starts_with("parse the run plan: "));
+        assert_eq!(
+            refused(r#"["/bin/agent"]"#, "[]"),
+            "check the run plan: its agent has no program to run; name one with `entrypoint`"
+        );
+        assert!(of_config(EXAMPLE.as_bytes()).is_err(), "a plan is no config");
     }
 }

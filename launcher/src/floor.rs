@@ -89,7 +89,9 @@ impl Floor {
         let listener = Listener::bind(directory.socket(CONTROL_SOCKET)?)?;
         let mut vm = Vm::new(self.cpus, self.memory_mib)?;
         vm.set_kernel(&self.kernel)?;
-        add_first_root(&mut vm, init().leak(), (Nonce::random()?.text(), false))?;
+        // Its init reads neither the nonce nor the config.
+        let nonce = Nonce::random()?;
+        add_first_root(&mut vm, init().leak(), b"{}", (nonce.text(), false))?;
         vm.add_vsock()?;
         vm.add_vsock_port(CONTROL_PORT, listener.path(), PortMode::GuestConnects)?;
         Ok((vm, listener, directory))

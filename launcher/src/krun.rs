@@ -17,8 +17,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 const ROOT_TAG: &CStr = c"/dev/root";
 /// `KRUN_KERNEL_FORMAT_ELF`.
 const KERNEL_FORMAT_ELF: u32 = 1;
-/// `KRUN_DISK_FORMAT_RAW`. Formats that can refer to other files are never used.
+/// `KRUN_DISK_FORMAT_RAW`. No file of a box has another format: others can refer to files of the host.
 const DISK_FORMAT_RAW: u32 = 0;
+/// `KRUN_DISK_FORMAT_VMDK`: for a descriptor that this program has written.
+const DISK_FORMAT_VMDK: u32 = 2;
 /// `KRUN_SYNC_NONE`: the guest sees a disk without a cache, and flushes nothing.
 const SYNC_NONE: u32 = 0;
 /// `KRUN_SYNC_FULL`: what the guest flushes, libkrun flushes to the host's disk with fsync(2).
@@ -159,6 +161,25 @@ impl Vm {
     /// # Errors
     /// When libkrun refuses the path.
     pub fn add_disk(&mut self, id: &CStr, path: &Path, mode: DiskMode) -> Result<(), KrunError> {
+        self.add_image(id, path, DISK_FORMAT_RAW, mode)
+    }
+
+    /// Attaches the files that the VMDK descriptor at `path` names, one after another, as the next virtio-blk disk, which can be
+    /// read. libkrun opens whatever the descriptor names, so it must be one of this program's.
+    ///
+    /// # Errors
+    /// When libkrun refuses the path.
+    pub(crate) fn add_extents(&mut self, id: &CStr, path: &Path) -> Result<(), KrunError> {
+        self.add_image(id, path, DISK_FORMAT_VMDK, DiskMode::ReadOnly)
+    }
+
+    fn add_image(
+        &mut self,
+        id: &CStr,
+        path: &Path,
+        format: u32,
+        mode: DiskMode,
+    ) -> Result<(), KrunError> {
         let path = c_path("krun_add_disk3", path)?;
         let sync = if mode == DiskMode::Kept { SYNC_FULL } else { SYNC_NONE };
         // SAFETY: both strings are C strings for the call; libkrun copies them.
@@ -167,7 +188,7 @@ impl Vm {
                 self.context,
                 id.as_ptr(),
                 path.as_ptr(),
-                DISK_FORMAT_RAW,
+                format,
                 mode == DiskMode::ReadOnly,
                 false,
                 sync,

@@ -452,9 +452,11 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     let (plan, log) = ((setup.opened.plan(), setup.network), setup.logs.network());
     let network = network.map(|it| Network::serve(it, plan, vmm.pid(), log)).transpose()?;
     let agent_socket = agent.map(AgentSocket::serve).transpose()?;
+    let config = String::from_utf8(setup.opened.config_bytes.clone()).map_err(io::Error::other);
     vmm.configure(&VmmConfig {
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
+        config: config.map_err(LaunchError::system("read the box's config"))?,
         disks: setup.disks.iter().map(AsRawFd::as_raw_fd).collect(),
         volumes: setup.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
         largest_disk: mounts::largest_disk(setup),

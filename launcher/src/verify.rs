@@ -43,10 +43,16 @@ pub struct Verification {
     pub hashing: Duration,
 }
 
-/// Verifies the blobs of a box that boot, and that init reads the plan of the config.
+impl Verification {
+    /// That of a box of which nothing had to be hashed.
+    const RECEIPT: Self = Self { verified: Verified::Receipt, hashing: Duration::ZERO };
+}
+
+/// Verifies the blobs of a box that boot, and what the rootfs says of itself: of a box of epoch 3 that init reads the plan
+/// of the config, and of others that the image is as large as its parts.
 ///
 /// # Errors
-/// [`OpenError::RootfsPlan`], and the first blob's that differs or cannot be read;
+/// [`OpenError::RootfsPlan`], [`OpenError::Superblock`], and the first blob's that differs or cannot be read;
 /// [`LaunchError::Signal`] when one of `signals` arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
@@ -54,16 +60,47 @@ pub fn boot_blobs(
     trust: Trust,
     signals: &StopSignals,
 ) -> Result<Verification, LaunchError> {
-    let mut sum = Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
-    for each in opened.boot_blobs() {
+    let found = if trust == Trust::Receipts && has_receipt(opened, receipts)? {
+        Verification::RECEIPT
+    } else {
+        each(opened, receipts, trust, signals)?
+    };
+    // A receipt is for files, and says nothing of the config that names them, nor of how they fit together.
+    opened.check_plan()?;
+    opened.check_superblock()?;
+    Ok(found)
+}
+
+/// Returns whether one receipt holds for all blobs of a box that boot.
+fn has_receipt(opened: &OpenBox, receipts: &Receipts) -> Result<bool, LaunchError> {
+    opened.boot_blobs().try_for_each(Blob::check_size)?;
+    let stamps = opened.boot_blobs().map(stamp).collect::<Result<Vec<_>, _>>()?;
+    Ok(receipts.holds_box(&opened.digest, &stamps))
+}
+
+/// Verifies the blobs of a box one after another, and notes all of them together.
+fn each(
+    opened: &OpenBox,
+    receipts: &Receipts,
+    trust: Trust,
+    signals: &StopSignals,
+) -> Result<Verification, LaunchError> {
+    let (mut sum, mut records) = (Verification::RECEIPT, Some(Vec::new()));
+    for blob in opened.boot_blobs() {
         let began = Instant::now();
-        if blob(each, receipts, trust, Some(signals))? == Verified::Hashed {
+        let (verified, record) = recorded(blob, receipts, trust, Some(signals))?;
+        if verified == Verified::Hashed {
             sum.verified = Verified::Hashed;
             sum.hashing += began.elapsed();
         }
+        records = records.zip(record).map(|(mut all, record)| {
+            all.push(record);
+            all
+        });
     }
-    // A receipt is for a file, and says nothing of the config that names it.
-    opened.check_plan()?;
+    if let Some(records) = records {
+        drop(receipts.note_box(&opened.digest, &records));
+    }
     Ok(sum)
 }
 
@@ -78,18 +115,30 @@ pub fn blob(
     trust: Trust,
     signals: Option<&StopSignals>,
 ) -> Result<Verified, LaunchError> {
+    recorded(blob, receipts, trust, signals).map(|(verified, _)| verified)
+}
+
+/// As [`blob`], and returns the record of its file if it has one.
+fn recorded(
+    blob: &Blob,
+    receipts: &Receipts,
+    trust: Trust,
+    signals: Option<&StopSignals>,
+) -> Result<(Verified, Option<String>), LaunchError> {
     let digest = &blob.descriptor.digest;
     if trust == Trust::Receipts {
         blob.check_size()?;
-        if receipts.holds(digest, &stamp(blob)?) {
-            return Ok(Verified::Receipt);
+        let held = receipts.record(digest, &stamp(blob)?);
+        if held.is_some() {
+            return Ok((Verified::Receipt, held));
         }
     }
-    if let Some(record) = hashed(blob, signals)? {
+    let record = hashed(blob, signals)?;
+    if let Some(record) = &record {
         // A state directory that cannot be written costs time, not safety.
-        drop(receipts.note(digest, record));
+        drop(receipts.note(digest, record.clone()));
     }
-    Ok(Verified::Hashed)
+    Ok((Verified::Hashed, record))
 }
 
 /// Hashes one blob, and returns the record of its file; see [`Stamp::record`].
@@ -153,13 +202,13 @@ fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
+    use box_image::manifest::{KERNEL_TYPE, METADATA_TYPE, SEGMENT_TYPE};
     use nix::sys::pthread::{pthread_kill, pthread_self};
     use nix::sys::signal::Signal;
     use std::fs;
     use std::path::Path;
     use std::thread::sleep;
-    use testkit::test_box::{TestBox, config};
+    use testkit::test_box::{TestBox, config, segment, set_blocks};
 
     struct Fixture {
         made: TestBox,
@@ -197,11 +246,68 @@ mod tests {
     fn a_changed_blob_is_found_in_spite_of_its_receipt() {
         let fixture = Fixture::new();
         fixture.verify(Trust::Receipts).unwrap();
-        let path = fixture.made.blob(ROOTFS_TYPE);
+        let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
         testkit::damage::flip(&fixture.made, &path);
         match fixture.verify(Trust::Receipts).unwrap_err() {
             LaunchError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_segment_that_is_cut_or_exchanged_is_found_in_spite_of_its_receipt() {
+        let changes: [fn(&mut Vec<u8>); 2] =
+            [|bytes| bytes.truncate(4096), |bytes| *bytes = segment(9, 2)];
+        for change in changes {
+            let fixture = Fixture::new();
+            fixture.verify(Trust::Receipts).unwrap();
+            let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
+            let mut bytes = fs::read(&path).unwrap();
+            change(&mut bytes);
+            // In its own file, too.
+            fs::write(&path, bytes).unwrap();
+            let error = fixture.verify(Trust::Receipts).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{} has ", path.display())), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_receipt_does_for_all_blobs_and_each_has_its_own_for_other_boxes() {
+        let fixture = Fixture::new();
+        fixture.verify(Trust::Receipts).unwrap();
+        let directory = fixture.made.path().join("state/verified");
+        let names = || fs::read_dir(&directory).unwrap().map(|it| it.unwrap().path());
+        let (of_boxes, of_blobs): (Vec<_>, Vec<_>) =
+            names().partition(|it| it.extension().is_some());
+        assert_eq!((of_boxes.len(), of_blobs.len()), (1, 5));
+        of_blobs.iter().for_each(|it| fs::remove_file(it).unwrap());
+        assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Receipt);
+        assert_eq!(names().count(), 1, "nothing was written");
+        fs::remove_file(&of_boxes[0]).unwrap();
+        assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Hashed);
+        // Another box with the same blobs: its receipt is made of theirs.
+        fixture
+            .made
+            .edit_manifest(|manifest| drop(manifest["layers"].as_array_mut().unwrap().pop()));
+        assert_eq!(fixture.verify(Trust::Receipts).unwrap(), Verified::Receipt);
+        assert_eq!(names().filter(|it| it.extension().is_some()).count(), 2);
+    }
+
+    #[test]
+    fn an_image_that_is_not_as_large_as_its_parts_is_refused_in_spite_of_receipts() {
+        let fixture = Fixture::new();
+        let mut metadata = fs::read(fixture.made.blob(METADATA_TYPE)).unwrap();
+        set_blocks(&mut metadata, 260);
+        let named = serde_json::to_value(fixture.made.put(METADATA_TYPE, &metadata)).unwrap();
+        testkit::damage::edit_layer(&fixture.made, METADATA_TYPE, |it| *it = named);
+        for _ in 0..2 {
+            sleep(Duration::from_millis(40));
+            let error = fixture.verify(Trust::Receipts).unwrap_err();
+            let is_named = matches!(
+                error,
+                LaunchError::Open(OpenError::Superblock { found: 260, expected: 259, .. })
+            );
+            assert!(is_named, "{error}");
         }
     }
 

@@ -6,6 +6,8 @@
 //! input; a command line would show the nonce to every process of the host. libkrun's log and the
 //! guest's console come back on its standard error; standard output is for one report, on the jail.
 
+mod root_disk;
+
 use std::ffi::{CStr, OsString};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -22,7 +24,7 @@ use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::wire::{
     MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
 };
-use box_layout::{OpenBox, OpenError};
+use box_layout::{Blob, OpenBox, OpenError};
 use host_fs::read::{Links, open_regular};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
@@ -43,6 +45,7 @@ use crate::jail::{Files, Jail, Missing, Report, Terms, fd_path};
 use crate::krun::{self, DiskMode, PortMode, ShareMode, Vm};
 use crate::network::{self, passt};
 use crate::signals::{self, StopSignals};
+use root_disk::{Part, RootDisk};
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
@@ -73,6 +76,8 @@ pub(crate) struct VmmConfig {
     pub size: VmSize,
     /// The inherited descriptors of the blobs.
     pub blobs: BlobFds,
+    /// The verified config of the box, byte for byte: init reads it.
+    pub config: String,
     /// Those of the disks that it writes to, and that go with it.
     pub disks: Vec<RawFd>,
     /// Those of the disks that outlive it.
@@ -94,24 +99,32 @@ pub(crate) struct VmmConfig {
 }
 
 /// The descriptors of a box's blobs, the same number in both processes.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BlobFds {
     kernel: RawFd,
     init: RawFd,
     /// The size of init that the box names, in bytes.
     init_size: u64,
-    rootfs: RawFd,
+    /// The parts of the rootfs, in their order.
+    rootfs: Vec<Part>,
 }
 
 impl BlobFds {
     /// Names the open files of a box.
     pub fn of(opened: &OpenBox) -> Self {
+        let part = |it: &Blob| Part { fd: it.file.as_raw_fd(), size: it.descriptor.size };
         Self {
             kernel: opened.kernel.file.as_raw_fd(),
             init: opened.init.file.as_raw_fd(),
             init_size: opened.init.descriptor.size,
-            rootfs: opened.rootfs.file.as_raw_fd(),
+            rootfs: opened.rootfs.parts().iter().map(part).collect(),
         }
+    }
+
+    /// Returns those that libkrun opens again: the kernel and the parts of the rootfs.
+    fn opened_again(&self) -> Vec<RawFd> {
+        let parts = self.rootfs.iter().map(|it| it.fd);
+        [self.kernel].into_iter().chain(parts).collect()
     }
 }
 
@@ -145,7 +158,7 @@ impl Vmm {
         let disks = disks.iter().map(|it| it.as_raw_fd());
         let network = network.map(|it| it.as_raw_fd());
         let stack = if network.is_some() { NETWORK_STACK } else { STACK };
-        let files: Vec<_> = blobs.into_iter().chain(disks).chain(network).collect();
+        let files: Vec<_> = blobs.chain(disks).chain(network).collect();
         let program =
             Program { path: program, argument: SUBCOMMAND, environment: &[stack], files: &files };
         Self::start(&program)
@@ -302,15 +315,20 @@ pub fn enter(config: impl Read) -> LaunchError {
 pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     let mut input = config;
     let config: VmmConfig = configuration(&mut input)?;
-    let BlobFds { kernel, init, rootfs, .. } = config.blobs;
+    let BlobFds { kernel, init, .. } = config.blobs;
+    let blobs = config.blobs.opened_again();
     let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
     let network = config.shared_network;
-    close_all_but(&[&[kernel, init, rootfs], &*disks, network.as_slice()].concat())?;
+    close_all_but(&[&*blobs, &[init], &*disks, network.as_slice()].concat())?;
     let init_bytes = map_init(&config.blobs)?;
     close(init).map_err(LaunchError::system("close init"))?;
     confine()?;
+    // The jail forbids to write to files, and so to make it. It needs no rule of Landlock, which has none for files in
+    // memory and leaves them alone.
+    let root_disk = RootDisk::of(&config.blobs.rootfs);
+    let root_disk = root_disk.map_err(LaunchError::system("make the disk of the rootfs"))?;
     let files = Files {
-        blobs: &[kernel, rootfs],
+        blobs: &blobs,
         disks: &disks,
         largest: config.largest_disk,
         has_network: network.is_some(),
@@ -322,7 +340,7 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     krun::log_to_stderr()?;
     let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
     vm.set_kernel(&fd_path(kernel))?;
-    vm.add_disk(c"rootfs", &fd_path(rootfs), DiskMode::ReadOnly)?;
+    root_disk.attach(&mut vm)?;
     for (id, disk) in SCRATCH.iter().zip(&config.disks) {
         vm.add_disk(id, &fd_path(*disk), DiskMode::ReadWrite)?;
     }
@@ -333,7 +351,8 @@ pub fn prepare(config: impl Read) -> Result<Vm, LaunchError> {
     if let Some(socket) = network {
         vm.add_network(socket, passt::GUEST_MAC)?;
     }
-    add_first_root(&mut vm, init_bytes, (config.nonce.text(), config.has_mounts))?;
+    let nonce = (config.nonce.text(), config.has_mounts);
+    add_first_root(&mut vm, init_bytes, config.config.as_bytes(), nonce)?;
     vm.add_vsock()?;
     let socket = |name| jail.sockets.join(name);
     vm.add_vsock_port(CONTROL_PORT, &socket(CONTROL_SOCKET), PortMode::GuestConnects)?;
@@ -395,25 +414,27 @@ fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// Gives the machine its first root: init, the nonce and whether mounts of the host follow, and mount points, each in
-/// memory. The nonce is never freed, since libkrun reads it as long as the machine lives.
+/// Gives the machine its first root: init, a file with the nonce, whether mounts of the host follow and the config, and mount
+/// points, each in memory. The file is never freed, since libkrun reads it as long as the machine lives. It is one and not two,
+/// since init asks the VMM six times for a file that can be opened once.
 ///
 /// # Errors
 /// When libkrun refuses.
 pub fn add_first_root(
     vm: &mut Vm,
     init: &'static [u8],
+    config: &[u8],
     (nonce, has_mounts): (&str, bool),
 ) -> Result<(), LaunchError> {
     let mark = if has_mounts { MOUNTS_FOLLOW } else { NO_MOUNTS };
-    let nonce = [nonce.as_bytes(), &[mark]].concat();
+    let given = [nonce.as_bytes(), &[mark], config].concat();
     vm.add_memory_root()?;
     for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
         vm.add_root_dir(path.as_ref(), 0o755)?;
     }
     // Init keeps its own file, as the program by which an agent asks it for commands.
     vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init, false)?;
-    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, nonce.leak(), true)?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, given.leak(), true)?;
     Ok(())
 }
 
@@ -459,6 +480,28 @@ fn follow_reader() -> Result<(), LaunchError> {
 /// # Errors
 /// When the open files cannot be listed.
 pub fn close_all_but(kept: &[RawFd]) -> Result<(), LaunchError> {
+    match close_between(kept) {
+        // Before Linux 5.9.
+        Err(nix::Error::ENOSYS) => close_listed(kept),
+        closed => closed.map_err(LaunchError::system("close inherited files")),
+    }
+}
+
+/// Closes all files between two that are kept at once: a box can have hundreds, and to list them takes far longer.
+fn close_between(kept: &[RawFd]) -> nix::Result<()> {
+    let mut kept: Vec<u32> = kept.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+    kept.sort_unstable();
+    let mut next = 3;
+    for fd in kept.into_iter().filter(|fd| *fd > 2) {
+        if fd > next {
+            process::close_range(next, fd - 1)?;
+        }
+        next = fd + 1;
+    }
+    process::close_range(next, u32::MAX)
+}
+
+fn close_listed(kept: &[RawFd]) -> Result<(), LaunchError> {
     let action = LaunchError::file("list", "/proc/self/fd");
     let names = std::fs::read_dir("/proc/self/fd")
         .and_then(|entries| {
@@ -531,7 +574,7 @@ mod tests {
         assert_eq!(fs::read_to_string(proc.join("environ")).unwrap(), environment);
         assert_eq!(fs::read(proc.join("cmdline")).unwrap(), b"/usr/bin/yes\0vmm\0");
         let flags = |file| FdFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFD).unwrap());
-        assert!(opened.boot_blobs().iter().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
+        assert!(opened.boot_blobs().all(|blob| flags(&blob.file) == FdFlag::FD_CLOEXEC));
     }
 
     #[test]
@@ -552,6 +595,7 @@ mod tests {
         let sent = VmmConfig {
             size: config().plan.vm,
             blobs: BlobFds::of(&opened),
+            config: String::from_utf8(opened.config_bytes.clone()).unwrap(),
             disks: Vec::new(),
             volumes: Vec::new(),
             largest_disk: 0,
@@ -573,6 +617,8 @@ mod tests {
         let read: VmmConfig = serde_json::from_str(&json).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert!(json.contains(sent.nonce.text()));
+        assert_eq!(read.config.as_bytes(), opened.config_bytes);
+        assert_eq!(read.blobs.rootfs.len(), 3);
         let mut vmm = Vmm::spawn(Path::new(PATIENT), &opened, &[], None).unwrap();
         vmm.configure(&sent).unwrap();
         vmm.go();
@@ -600,7 +646,7 @@ mod tests {
     #[test]
     fn libkrun_takes_the_first_root() {
         let mut vm = Vm::new(1, 256).unwrap();
-        add_first_root(&mut vm, b"init", ("nonce", false)).unwrap();
+        add_first_root(&mut vm, b"init", b"{}", ("nonce", false)).unwrap();
     }
 
     #[test]

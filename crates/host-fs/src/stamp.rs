@@ -26,6 +26,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FsWord, StatxFlags, fstatfs, major, statx};
@@ -147,9 +148,13 @@ fn mount(file: &File) -> Option<String> {
 }
 
 /// Returns the number that the kernel gave to this boot of the machine, if it gives one.
-pub fn boot_id() -> Option<String> {
-    let boot = read_file(Path::new(BOOT_ID), Links::Refuse, 64).ok()?;
-    Some(String::from_utf8(boot).ok()?.trim().to_owned())
+pub fn boot_id() -> Option<&'static str> {
+    // No process outlives a boot. A box can have hundreds of files, and each is stamped.
+    static READ: LazyLock<Option<String>> = LazyLock::new(|| {
+        let boot = read_file(Path::new(BOOT_ID), Links::Refuse, 64).ok()?;
+        Some(String::from_utf8(boot).ok()?.trim().to_owned())
+    });
+    READ.as_deref()
 }
 
 #[cfg(test)]

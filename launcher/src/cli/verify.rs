@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use box_digest::Digest;
 use box_image::Descriptor;
-use box_image::manifest::ROOTFS_TYPE;
+use box_image::manifest::SEGMENTED_EPOCH;
 use box_image::text::shown;
 use box_layout::{Documents, OpenError};
 use boxlaunch::receipt::Receipts;
@@ -21,8 +21,8 @@ use super::terminal::{is_quiet, json_line, notice, painted, print};
 /// Verifies that the files of a box are undamaged.
 ///
 /// Hashes every blob that the manifest names, even those that earlier runs verified, and remembers
-/// the result for those that boot, so that the next `run` need not hash them; compares the plan that
-/// init reads with the one that `inspect` shows. `boxbuild verify` compares the files with the listing,
+/// the result for those that boot, so that the next `run` need not hash them; in a box of format epoch 3,
+/// compares the plan that init reads with the one that `inspect` shows. `boxbuild verify` compares the files with the listing,
 /// too. Exits with 5 if something differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
@@ -41,7 +41,7 @@ struct Report {
     digest: Digest,
     ok: bool,
     blobs: Vec<BlobReport>,
-    /// `None` where a blob is damaged.
+    /// `None` if a blob is damaged, and for a box whose init reads the plan of the config itself.
     plan_matches: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
@@ -91,8 +91,10 @@ fn report(documents: &Documents, receipts: Option<&Receipts>) -> Result<Report, 
         }));
     }
     // Of a damaged rootfs, that it is damaged is said already.
-    let wrong = if errors.is_empty() { check_plan(documents)? } else { None };
-    let plan_matches = errors.is_empty().then_some(wrong.is_none());
+    let is_whole = errors.is_empty();
+    let wrong = if is_whole { check_rootfs(documents)? } else { None };
+    let has_plan = documents.config.epoch < SEGMENTED_EPOCH;
+    let plan_matches = (is_whole && has_plan).then_some(wrong.is_none());
     errors.extend(wrong.map(|error| Problem::new(&error, shown(&error.to_string()))));
     Ok(Report { digest: documents.digest, ok: errors.is_empty(), blobs, plan_matches, errors })
 }
@@ -117,13 +119,17 @@ fn check(
     found(verified)
 }
 
-/// Compares the plan in the rootfs with that of the config, and returns what is wrong with it.
-fn check_plan(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
-    let rootfs = documents.manifest.blob(ROOTFS_TYPE).map(|it| documents.open_blob(it));
-    found(rootfs.transpose().map_err(LaunchError::from).and_then(|rootfs| {
-        let checked = rootfs.map(|it| it.check_plan(&documents.config.plan)).transpose();
-        Ok(checked.map(drop)?)
-    }))
+/// Compares the plan in the rootfs with that of the config, or the image of the rootfs with the size of its parts, and
+/// returns what is wrong with it.
+fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError> {
+    let checked = documents.open_rootfs().and_then(|rootfs| {
+        if documents.config.epoch < SEGMENTED_EPOCH {
+            rootfs.metadata().check_plan(&documents.config.plan)
+        } else {
+            rootfs.check_superblock()
+        }
+    });
+    found(checked.map_err(LaunchError::from))
 }
 
 /// Returns what is wrong with the box. That it cannot be examined is another error.

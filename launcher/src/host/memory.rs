@@ -84,7 +84,7 @@ impl Memory {
     fn subject(&self) -> Option<Subject> {
         let device = fs::metadata(&self.device).ok()?;
         Some(Subject {
-            boot: boot_id()?,
+            boot: boot_id()?.to_owned(),
             device: (device.ino(), device.ctime(), device.ctime_nsec()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })

@@ -100,6 +100,15 @@ struct Needs {
     network: bool,
 }
 
+/// Puts Landlock and the filter around this process, as around a machine that has blobs to open and nothing else.
+#[cfg(test)]
+pub(crate) fn fenced(blobs: &[RawFd]) -> Result<(), String> {
+    let files = Files { blobs, ..Files::default() };
+    fence::restrict(Path::new("/dev/null"), files, &[], Path::new("/proc"))?;
+    let filter = filter::Filter::new(false, Needs::default()).map_err(|error| error.to_string())?;
+    filter.install().map_err(|error| error.to_string())
+}
+
 /// Returns why directories cannot be served.
 fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {

@@ -192,6 +192,16 @@ pub(crate) fn close_on_exec() -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
+/// Closes all files of this process with these numbers and those between. Nothing may own one of them.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn close_range(first: u32, last: u32) -> nix::Result<()> {
+    // SAFETY: whoever calls it says that nothing owns the files.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
+    Errno::result(done).map(drop)
+}
+
 fn put(path: &CStr, text: &str) -> nix::Result<()> {
     let file = open(path, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())?;
     write(file, text.as_bytes()).map(drop)

@@ -66,7 +66,7 @@ fn several_files_of_one_digest_are_remembered() {
     fixture.note().unwrap();
     fixture.note().unwrap();
     let directory = fixture.receipts.directory().unwrap();
-    assert_eq!(lines(&directory, &DIGEST).len(), 2);
+    assert_eq!(lines(&directory, &DIGEST.hex(), Kind::Blob).len(), 2);
     assert!(fixture.holds());
 }
 
@@ -76,7 +76,7 @@ fn the_directory_is_private_and_old_lines_go() {
     for number in 0..40 {
         fixture.receipts.note(&DIGEST, format!("line {number}")).unwrap();
     }
-    let lines = lines(&fixture.receipts.directory().unwrap(), &DIGEST);
+    let lines = lines(&fixture.receipts.directory().unwrap(), &DIGEST.hex(), Kind::Blob);
     assert_eq!((lines.len(), lines[0].as_str()), (MAX_LINES, "line 24"));
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!((mode(&fixture.directory()), mode(&fixture.receipt())), (0o700, 0o600));
@@ -156,4 +156,40 @@ fn a_state_directory_that_is_a_link_is_not_used() {
     fs::rename(fixture.directory(), &moved).unwrap();
     symlink(&moved, fixture.directory()).unwrap();
     assert!(!fixture.holds());
+}
+
+#[test]
+fn the_receipt_of_a_box_holds_for_all_its_files_in_their_order() {
+    let [one, other] = [Fixture::new(), Fixture::new()];
+    let later = SystemTime::now() + Duration::from_secs(60);
+    let record = |it: &Fixture| it.stamp().record(&it.file, later).unwrap();
+    let receipts = &one.receipts;
+    let holds = |of: &[&Fixture]| {
+        receipts.holds_box(&DIGEST, &of.iter().map(|it| it.stamp()).collect::<Vec<_>>())
+    };
+    assert!(!holds(&[&one, &other]));
+    receipts.note_box(&DIGEST, &[record(&one), record(&other)]).unwrap();
+    assert!(holds(&[&one, &other]));
+    for wrong in [&[&other, &one][..], &[&one], &[&one, &other, &other], &[]] {
+        assert!(!holds(wrong), "{}", wrong.len());
+    }
+    assert!(!receipts.holds(&DIGEST, &one.stamp()), "it is none of a blob with the same digest");
+    (0..9).for_each(|it| receipts.note_box(&DIGEST, &[format!("copy {it}")]).unwrap());
+    assert!(!holds(&[&one, &other]), "the oldest copy goes");
+}
+
+#[test]
+fn the_receipt_of_the_largest_box_is_read() {
+    let fixture = Fixture::new();
+    let later = SystemTime::now() + Duration::from_secs(60);
+    let record = fixture.stamp().record(&fixture.file, later).unwrap();
+    let long = "9".repeat(200 - record.len().min(200)) + &record;
+    (0..MAX_COPIES).for_each(|copy| {
+        let mut records = vec![record.clone(); 257];
+        records[0].clone_from(&long);
+        records[copy].push('x');
+        fixture.receipts.note_box(&DIGEST, &records).unwrap();
+    });
+    fixture.receipts.note_box(&DIGEST, &vec![record; 257]).unwrap();
+    assert!(fixture.receipts.holds_box(&DIGEST, &vec![fixture.stamp(); 257]));
 }

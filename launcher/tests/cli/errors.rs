@@ -56,7 +56,7 @@ fn a_blob_that_differs_is_an_error_beside_the_report() {
     assert_eq!((code, &error["code"]), (Some(5), &"box-damaged".into()));
     assert_eq!(error["blob"], named.to_string());
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&report["ok"], report["blobs"].as_array().unwrap().len()), (&false.into(), 6));
+    assert_eq!((&report["ok"], report["blobs"].as_array().unwrap().len()), (&false.into(), 8));
 }
 
 #[test]

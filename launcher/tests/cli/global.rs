@@ -51,6 +51,6 @@ fn a_quiet_verification_prints_what_is_wrong() {
     let digest = scene.made.manifest().layers[0].digest;
     damage::flip(&scene.made, &scene.made.blob_path(&digest));
     let wrong = scene.run(&["-q", "verify"]);
-    assert_eq!((wrong.code, wrong.stdout), (Some(5), format!("rootfs   DIFFERS  {digest}\n")));
+    assert_eq!((wrong.code, wrong.stdout), (Some(5), format!("metadata DIFFERS  {digest}\n")));
     assert!(wrong.stderr.starts_with("error: "), "{}", wrong.stderr);
 }

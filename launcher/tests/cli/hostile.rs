@@ -123,7 +123,7 @@ fn read(scene: &Scene, document: &str) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns a box with a forged document. A forged config that is one goes into the rootfs, too.
+/// Returns a box with a forged document. The rootfs of a forged config that is one has the config's epoch.
 fn with(document: &str, forged: &Value) -> Scene {
     if let ("config", Ok(config)) = (document, serde_json::from_value::<BoxConfig>(forged.clone()))
     {

@@ -13,6 +13,7 @@ mod inspect;
 mod links;
 mod mistakes;
 mod output;
+mod parts;
 mod refusal;
 mod shares;
 mod skills;

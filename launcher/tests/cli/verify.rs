@@ -1,30 +1,74 @@
 //! `boxlaunch verify` hashes everything that the manifest names.
 
 use box_image::Descriptor;
+use box_image::manifest::METADATA_TYPE;
 use serde_json::Value;
 use testkit::damage;
-use testkit::test_box::config;
+use testkit::test_box::{config, set_blocks};
 
 use crate::Scene;
 
 /// A blob that no version of boxlaunch knows is verified all the same.
-const ROLES: [&str; 6] =
-    ["config", "rootfs", "init", "kernel", "listing", "application/vnd.example.notes"];
+const ROLES: [&str; 8] = [
+    "config",
+    "metadata",
+    "segment",
+    "segment",
+    "init",
+    "kernel",
+    "listing",
+    "application/vnd.example.notes",
+];
 
 #[test]
 fn every_blob_is_named_with_its_role_and_digest() {
-    let scene = Scene::new(&config());
+    assert_eq!(named_and_found(&Scene::new(&config()), &ROLES, &[]), None);
+}
+
+#[test]
+fn a_box_of_epoch_3_has_a_plan_in_its_rootfs() {
+    let scene = Scene::new(&box_image::BoxConfig { epoch: 3, ..config() });
+    let plan = "plan     ok       the plan in the rootfs, compared with the config";
+    let roles = [&["config", "rootfs"], &ROLES[4..]].concat();
+    assert_eq!(named_and_found(&scene, &roles, &[plan]), None);
+}
+
+/// Returns what a box with these blobs, which is not damaged, is said to be instead.
+fn named_and_found(scene: &Scene, roles: &[&str], more: &[&str]) -> Option<String> {
     let ended = scene.run(&["verify"]);
     let manifest = scene.made.manifest();
     let blobs = [&manifest.config].into_iter().chain(&manifest.layers);
     let digest = scene.made.index().manifests[0].digest;
     let mut expected = vec![format!("manifest ok       {digest}")];
     expected.extend(
-        ROLES.iter().zip(blobs).map(|(role, blob)| format!("{role:<8} ok       {}", blob.digest)),
+        roles.iter().zip(blobs).map(|(role, blob)| format!("{role:<8} ok       {}", blob.digest)),
     );
-    expected.push("plan     ok       the plan in the rootfs, compared with the config".to_owned());
-    assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), expected);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expected.extend(more.iter().map(|it| (*it).to_owned()));
+    let is_right = ended.stdout.lines().eq(&expected) && ended.code == Some(0);
+    (!is_right || !ended.stderr.is_empty()).then(|| format!("{ended:?}"))
+}
+
+/// All its digests are right.
+#[test]
+fn an_image_of_another_size_than_its_parts_is_damaged() {
+    let scene = Scene::new(&config());
+    let path = scene.made.blob(METADATA_TYPE);
+    let mut metadata = std::fs::read(path).unwrap();
+    set_blocks(&mut metadata, 1000);
+    let named = serde_json::to_value(scene.made.put(METADATA_TYPE, &metadata)).unwrap();
+    damage::edit_layer(&scene.made, METADATA_TYPE, |it| *it = named);
+    let error = format!(
+        "error: the rootfs image that begins with {} says that it has 1000 blocks of 4096 bytes, but its parts have 259\n",
+        scene.made.blob(METADATA_TYPE).display()
+    );
+    scene.trust_kvm();
+    for args in [&["verify"][..], &["run"]] {
+        let ended = scene.run(args);
+        assert!(ended.stderr.starts_with(&error), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(5), "{args:?}");
+    }
+    let report: Value = serde_json::from_str(&scene.run(&["verify", "--json"]).stdout).unwrap();
+    assert_eq!((&report["plan_matches"], &report["ok"]), (&Value::Null, &false.into()));
 }
 
 #[test]
@@ -86,7 +130,7 @@ fn a_missing_blob_hides_no_other_finding() {
         let named = manifest.layers.iter().find(|it| it.role() == role).unwrap();
         scene.made.blob_path(&named.digest)
     };
-    damage::flip(&scene.made, &blob("rootfs"));
+    damage::flip(&scene.made, &blob("metadata"));
     std::fs::remove_file(blob("listing")).unwrap();
     let ended = scene.run(&["verify", "--json"]);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -95,7 +139,8 @@ fn a_missing_blob_hides_no_other_finding() {
     let [first, second] = report["errors"].as_array().unwrap().as_slice() else {
         panic!("{report}");
     };
-    assert_eq!(wrong, [(&"rootfs".into(), &first["blob"]), (&"listing".into(), &second["blob"])]);
+    let expected = [(&"metadata".into(), &first["blob"]), (&"listing".into(), &second["blob"])];
+    assert_eq!(wrong, expected);
     assert_eq!([&first["code"], &second["code"]], ["box-damaged"; 2]);
     assert!(second["message"].as_str().unwrap().starts_with("cannot open "), "{second}");
     assert_eq!(ended.code, Some(5));
@@ -120,11 +165,11 @@ fn a_missing_blob_that_boots_is_reported_among_the_others() {
 fn a_blob_that_is_named_often_is_hashed_once() {
     let scene = Scene::new(&config());
     let mut manifest = scene.made.manifest();
-    let rootfs = manifest.layers[0].clone();
-    manifest.layers.extend(vec![Descriptor { media_type: "a/b".to_owned(), ..rootfs }; 1000]);
+    let metadata = manifest.layers[0].clone();
+    manifest.layers.extend(vec![Descriptor { media_type: "a/b".to_owned(), ..metadata }; 1000]);
     scene.made.seal(&manifest);
     let ended = scene.run(&["verify"]);
-    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 2 + ROLES.len()));
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 1 + ROLES.len()));
 }
 
 #[test]
@@ -142,10 +187,10 @@ fn a_blob_that_is_a_link_or_a_pipe_is_damaged() {
     }
 }
 
-/// The config is what `inspect` shows, and the plan in the rootfs is what init reads.
+/// The config is what `inspect` shows, and the plan in the rootfs is what the init of epoch 3 reads.
 #[test]
 fn a_config_with_another_plan_is_found_in_spite_of_receipts() {
-    let scene = Scene::new(&config());
+    let scene = Scene::new(&box_image::BoxConfig { epoch: 3, ..config() });
     assert_eq!(scene.run(&["verify"]).code, Some(0));
     scene.made.edit_config(|config| config["plan"]["name"] = "harmless".into());
     let error = "error: /boxbuild/plan.json in the rootfs ";

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::thread;
 
+use box_image::manifest::MAX_SEGMENTS;
 use box_image::text::shown;
 use boxlaunch::jail::most_files;
 use boxlaunch::shares::Share;
 
-/// The files that a machine needs for itself.
-const OWN_FILES: u64 = 1024;
+/// The files that a machine needs for itself: the largest rootfs has each of its parts open twice.
+const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);
 
 /// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
 /// has each such one said as soon as it is found. Nobody waits for that: it can take long.

@@ -3,9 +3,9 @@
 
 use std::fs::{self, File};
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, ROOTFS_TYPE};
+use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE, SEGMENT_TYPE};
 use serde_json::json;
-use testkit::damage::pipe;
+use testkit::damage::{edit_layer, pipe};
 use testkit::test_box::BoxFiles;
 
 use super::changes::{
@@ -41,7 +41,13 @@ pub(super) const FILES: &[Attack] = &[
     ("the manifest is a directory", |it| instead_directory(&it.manifest_path())),
     ("the config is a pipe", |it| pipe(&config(it))),
     ("the config is a device", |it| instead(&config(it), "/dev/zero")),
-    ("the rootfs is a device", |it| instead(&it.blob(ROOTFS_TYPE), "/dev/zero")),
+    ("the metadata is a device", |it| instead(&it.blob(METADATA_TYPE), "/dev/zero")),
+    ("a segment is a device", |it| instead(&it.blobs(SEGMENT_TYPE)[1], "/dev/zero")),
+    ("a segment is a pipe", |it| pipe(&it.blobs(SEGMENT_TYPE)[0])),
+    ("a segment is the metadata", |it| {
+        let metadata = it.blob(METADATA_TYPE);
+        instead(&it.blobs(SEGMENT_TYPE)[0], metadata);
+    }),
     ("the init is a pipe", |it| pipe(&it.blob(INIT_TYPE))),
     ("the init is a link", |it| instead(&it.blob(INIT_TYPE), "/bin/sh")),
     ("the kernel is a pipe", |it| pipe(&it.blob(KERNEL_TYPE))),
@@ -75,7 +81,8 @@ pub(super) const SIZES: &[Attack] = &[
     ("a giant layout", |it| giant(&it.path().join("oci-layout"))),
     ("a giant manifest", |it| giant(&it.manifest_path())),
     ("a giant config", |it| giant(&config(it))),
-    ("a giant rootfs", |it| giant(&it.blob(ROOTFS_TYPE))),
+    ("a giant metadata", |it| giant(&it.blob(METADATA_TYPE))),
+    ("a giant segment", |it| giant(&it.blobs(SEGMENT_TYPE)[1])),
     ("a giant init", |it| giant(&it.blob(INIT_TYPE))),
     ("a giant kernel", |it| giant(&it.blob(KERNEL_TYPE))),
     ("a giant listing", |it| giant(&it.blob(LISTING_TYPE))),
@@ -89,7 +96,11 @@ pub(super) const SIZES: &[Attack] = &[
     }),
     ("an init that says it is giant", |it| admitted(it, INIT_TYPE)),
     ("a kernel that says it is giant", |it| admitted(it, KERNEL_TYPE)),
-    ("an empty rootfs", |it| File::create(it.blob(ROOTFS_TYPE)).map(drop).unwrap()),
+    ("an empty metadata", |it| File::create(it.blob(METADATA_TYPE)).map(drop).unwrap()),
+    ("an empty segment", |it| File::create(&it.blobs(SEGMENT_TYPE)[0]).map(drop).unwrap()),
+    ("a segment of the largest size", |it| {
+        edit_layer(it, SEGMENT_TYPE, |segment| segment["size"] = (u64::MAX - 4095).into());
+    }),
     ("the greatest size", |it| size(it, u64::MAX.into())),
     ("a size below nothing", |it| size(it, (-1).into())),
     ("a size that is no integer", |it| size(it, json!(0.5))),
@@ -143,13 +154,19 @@ pub(super) const DOCUMENTS: &[Attack] = &[
     ("a name that leads out", |it| {
         it.edit_config(|config| config["plan"]["name"] = "../../../tmp/pwned".into());
     }),
-    ("a rootfs of noise", |it| blob(it, ROOTFS_TYPE, &[0xe2; 70_000])),
+    ("a metadata of noise", |it| blob(it, METADATA_TYPE, &[0xe2; 1 << 20])),
+    ("a segment of a VMDK descriptor", |it| {
+        let mut text =
+            b"# Disk DescriptorFile\nversion=1\nRDONLY 8 FLAT \"/etc/shadow\" 0\n".to_vec();
+        text.resize(4096, b'\n');
+        blob(it, SEGMENT_TYPE, &text);
+    }),
     ("a rootfs whose names point at themselves", |it| {
-        let mut image = fs::read(it.blob(ROOTFS_TYPE)).unwrap();
+        let mut image = fs::read(it.blob(METADATA_TYPE)).unwrap();
         // All but the superblock (the EROFS format: 1024 bytes in, 128 long).
         let length = image.len();
         image[1152..length].fill(1);
-        blob(it, ROOTFS_TYPE, &image);
+        blob(it, METADATA_TYPE, &image);
     }),
     ("an init of escapes", |it| blob(it, INIT_TYPE, b"\x1b[2J\x1b]0;pwned\x07")),
     ("a kernel of escapes", |it| blob(it, KERNEL_TYPE, b"\x1b[2J\x1b]0;pwned\x07")),

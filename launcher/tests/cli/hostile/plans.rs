@@ -139,7 +139,7 @@ fn what_no_boxfile_declares_no_box_has() {
         let what = format!("{pointer} = {value:.60}");
         let mut forged = json!(config());
         put(&mut forged["plan"], pointer, value);
-        // The digests are right, and the plan is the same in both of its places.
+        // The digests are right.
         let forged: BoxConfig = serde_json::from_value(forged).unwrap();
         let scene = Scene::new(&forged);
         scene.trust_kvm();
