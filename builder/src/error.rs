@@ -19,6 +19,7 @@ use oci_layer::{Excess, LayerError};
 use crate::binary::BinaryError;
 use crate::compose::ComposeError;
 use crate::compose::merged::MergeConflicts;
+use crate::pack::PackDamaged;
 use crate::pipeline::InputError;
 use crate::report::Report;
 
@@ -92,6 +93,8 @@ pub enum Cause {
     Excess(#[from] Excess),
     #[error("the box has too many files to list")]
     Listing(#[from] ListingError),
+    #[error("the store lost a layer again and again while the box was built")]
+    Damaged(#[from] PackDamaged),
     #[error("the rootfs cannot be written")]
     Bake(#[from] erofs_writer::Error),
     #[error("the store failed")]

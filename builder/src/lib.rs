@@ -7,7 +7,7 @@
 //! oci-image  image reference         → Image (digests)
 //! download   URL and sha256          → a blob in the store
 //! binary     a program's file        → Tree
-//! oci-layer  layer blob              → LayerIndex and a pack of data; LayerIndexes → Tree
+//! oci-layer  layer blob              → LayerIndex, pack and segment of data; LayerIndexes → Tree
 //! compose    Trees, skills           → root Tree, RunPlan
 //! pipeline   root Tree               → EROFS rootfs
 //! seal       rootfs, init, kernel, … → box

@@ -1,17 +1,19 @@
 //! Packs: files of the store that hold the data of layers' files.
 //!
 //! A pack holds contents one after the other: those of a layer, which are the data of the action
-//! that decoded it, or others in a blob. Every content is hashed again while it is read, so that a
-//! damaged pack never reaches a rootfs.
+//! that decoded it, or others in a blob. The larger contents of a large layer are in its segment, a blob in which each begins
+//! at a block. Every content is hashed again while it is read, so that a damaged pack or segment never reaches a rootfs.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Write};
+use std::thread::Scope;
 
-use box_cache::{ActionKey, Store, StoreError};
+use box_cache::{ActionKey, BulkWriter, Store, StoreError};
 use box_digest::{Blake3Digest, Digest};
 use box_tree::{Content, CopyError, ReadContent};
+use oci_layer::{Divider, MemorySegment, Placed, SegmentSink};
 
 /// Where contents lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -20,6 +22,23 @@ pub enum Pack {
     Blob(Digest),
     /// The data of a decoded layer.
     Layer(ActionKey),
+    /// The segment of a decoded layer.
+    Segment {
+        /// The segment.
+        segment: Segment,
+        /// The action that decoded the layer. If the segment is damaged, it makes it again. That of files which are read in each
+        /// build has none.
+        layer: Option<ActionKey>,
+    },
+}
+
+/// The segment of a layer: a blob of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// sha256 of the segment.
+    pub blob: Digest,
+    /// The segment's size in bytes.
+    pub size: u64,
 }
 
 impl From<Digest> for Pack {
@@ -32,9 +51,88 @@ impl Pack {
     fn open(self, store: &Store) -> Result<File, StoreError> {
         match self {
             Self::Blob(blob) => store.open_blob(&blob),
+            Self::Segment { segment, .. } => store.open_blob(&segment.blob),
             Self::Layer(key) => store.open_data(&key),
         }
     }
+
+    /// Returns the segment, if the pack is one.
+    const fn segment(self) -> Option<Segment> {
+        match self {
+            Self::Segment { segment, .. } => Some(segment),
+            Self::Blob(_) | Self::Layer(_) => None,
+        }
+    }
+
+    /// Returns the action that makes the pack again. Nothing makes a blob again.
+    pub const fn layer(self) -> Option<ActionKey> {
+        match self {
+            Self::Blob(_) => None,
+            Self::Layer(layer) => Some(layer),
+            Self::Segment { layer, .. } => layer,
+        }
+    }
+}
+
+/// Writes the segment of a layer into the store. A layer that has none leaves nothing there.
+#[derive(Debug)]
+pub struct SegmentWriter<'scope, 'env, 'store> {
+    store: &'store Store,
+    scope: &'scope Scope<'scope, 'env>,
+    /// The segment, once something of it was written.
+    writer: Option<BulkWriter<'scope, 'store>>,
+}
+
+impl<'scope, 'env, 'store> SegmentWriter<'scope, 'env, 'store> {
+    /// Prepares to write a segment, with threads in this scope.
+    pub const fn new(store: &'store Store, scope: &'scope Scope<'scope, 'env>) -> Self {
+        Self { store, scope, writer: None }
+    }
+
+    /// Gives the segment its name, if the layer has one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn commit(self) -> Result<Option<Segment>, StoreError> {
+        let committed = self.writer.map(BulkWriter::commit).transpose()?;
+        Ok(committed.map(|(blob, size)| Segment { blob, size }))
+    }
+
+    fn writer(&mut self) -> io::Result<&mut BulkWriter<'scope, 'store>> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => BulkWriter::new(self.store, self.scope).map_err(io::Error::other)?,
+        };
+        Ok(self.writer.insert(writer))
+    }
+}
+
+impl SegmentSink for SegmentWriter<'_, '_, '_> {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer()?.write_all(bytes)
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        self.writer()?.mark()
+    }
+
+    fn back_to_mark(&mut self) -> io::Result<()> {
+        self.writer()?.back_to_mark()
+    }
+}
+
+/// Divides the contents of files among a pack and a segment, and returns which are where.
+fn divide<'d, S: SegmentSink>(
+    files: impl Iterator<Item = (Content, &'d [u8])>,
+    pack: &mut impl Write,
+    segment: &mut S,
+) -> io::Result<(Placed, Placed)> {
+    let mut divider = Divider::new(pack, segment);
+    for (content, data) in files {
+        divider.add(data)?;
+        divider.end(content)?;
+    }
+    divider.finish()
 }
 
 /// A pack is damaged or no longer in the store.
@@ -44,8 +142,11 @@ pub struct PackDamaged(pub Pack);
 
 impl PackDamaged {
     /// Returns the damaged pack where that is why something failed: readers of packs pass it on as an
-    /// [`io::Error`].
+    /// [`io::Error`], or as it is.
     pub fn cause_of(error: &(dyn Error + 'static)) -> Option<Self> {
+        if let Some(found) = error.downcast_ref::<Self>() {
+            return Some(*found);
+        }
         let io = error.downcast_ref::<io::Error>();
         let inner = io.and_then(io::Error::get_ref).map(|it| it as &(dyn Error + 'static));
         let found = inner.and_then(|it| it.downcast_ref::<Self>()).copied();
@@ -66,13 +167,69 @@ pub struct ContentMap {
 }
 
 impl ContentMap {
-    /// Adds the contents of a pack. Of two places for one content, either is right.
+    /// Adds the contents of a pack. Of two places for one content, a segment is kept before any other pack, and then the
+    /// first. Two layers with the same segment have one pack.
     pub fn add(&mut self, pack: impl Into<Pack>, contents: &[(Content, u64)]) {
+        let pack = pack.into();
+        let number = self.number(pack);
+        let Self { packs, places } = self;
+        let is_segment =
+            |number: u32| packs.get(number as usize).and_then(|it| it.segment()).is_some();
+        let is_better = |old: u32| pack.segment().is_some() && !is_segment(old);
+        for (content, offset) in contents {
+            let place = places.entry(content.hash).or_insert((number, *offset));
+            if is_better(place.0) {
+                *place = (number, *offset);
+            }
+        }
+    }
+
+    /// Puts the contents of files into the store, divided as those of a layer are, and adds them.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn put_all<'d>(
+        &mut self,
+        store: &Store,
+        files: impl Iterator<Item = (Content, &'d [u8])>,
+    ) -> Result<(), StoreError> {
+        let (mut pack, mut segment) = (Vec::new(), MemorySegment::default());
+        let divided = divide(files, &mut pack, &mut segment);
+        let (in_pack, in_segment) = divided.map_err(|error| store.write_error(error))?;
+        if !in_segment.is_empty() {
+            let (blob, size) = (store.put(&segment.bytes)?, segment.bytes.len() as u64);
+            self.add(Pack::Segment { segment: Segment { blob, size }, layer: None }, &in_segment);
+        }
+        self.add(store.put(&pack)?, &in_pack);
+        Ok(())
+    }
+
+    /// Returns the number of a pack, which is new unless it is a segment that is there already.
+    fn number(&mut self, pack: Pack) -> u32 {
+        let same = |other: &Pack| pack.segment().is_some() && other.segment() == pack.segment();
+        let known = self.packs.iter().position(same);
+        if known.is_none() {
+            self.packs.push(pack);
+        }
         // A build has a few hundred packs.
-        let number = u32::try_from(self.packs.len()).unwrap_or(u32::MAX);
-        self.packs.push(pack.into());
-        self.places
-            .extend(contents.iter().map(|(content, offset)| (content.hash, (number, *offset))));
+        u32::try_from(known.unwrap_or(self.packs.len() - 1)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the number of the segment that a content belongs to, and the content's offset there. Packs are numbered in the
+    /// order in which they were added.
+    pub(crate) fn in_segment(&self, content: &Blake3Digest) -> Option<(u32, u64)> {
+        let place = self.places.get(content)?;
+        self.segment(place.0).map(|_| *place)
+    }
+
+    /// Returns the segment of a number, if the pack is one.
+    pub(crate) fn segment(&self, number: u32) -> Option<Segment> {
+        self.packs.get(number as usize)?.segment()
+    }
+
+    /// Returns the pack of a segment.
+    pub(crate) fn pack_of(&self, segment: Segment) -> Option<Pack> {
+        self.packs.iter().copied().find(|pack| pack.segment() == Some(segment))
     }
 
     /// Makes room for so many contents at once, rather than as they come.
@@ -80,7 +237,8 @@ impl ContentMap {
         self.places.reserve(contents);
     }
 
-    fn place(&self, content: &Content) -> Option<(Pack, u64)> {
+    /// Returns the pack that a content is in, and the content's offset there.
+    pub fn place(&self, content: &Content) -> Option<(Pack, u64)> {
         let (pack, offset) = self.places.get(&content.hash)?;
         Some((*self.packs.get(*pack as usize)?, *offset))
     }
@@ -140,5 +298,77 @@ fn is_gone(error: &StoreError) -> bool {
 impl erofs_writer::Contents for PackReader<'_> {
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         self.copy_content(Content { hash: *content, size }, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use box_cache::KeyHasher;
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        (dir, store)
+    }
+
+    /// Writes a segment of these bytes, after some that are taken back.
+    fn written(store: &Store, bytes: &[u8]) -> Segment {
+        let written = std::thread::scope(|scope| {
+            let mut writer = SegmentWriter::new(store, scope);
+            writer.mark().unwrap();
+            writer.write_all(b"taken back").unwrap();
+            writer.back_to_mark().unwrap();
+            writer.write_all(bytes).unwrap();
+            writer.commit().unwrap()
+        });
+        written.unwrap()
+    }
+
+    #[test]
+    fn a_layer_without_a_segment_leaves_nothing() {
+        let (dir, store) = store();
+        let none = std::thread::scope(|scope| SegmentWriter::new(&store, scope).commit());
+        assert_eq!(none.unwrap(), None);
+        for part in ["blobs", "tmp"] {
+            assert_eq!(std::fs::read_dir(dir.path().join(part)).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_content_of_a_damaged_segment_names_the_layer() {
+        let (dir, store) = store();
+        let segment = written(&store, b"content");
+        assert_eq!(segment, Segment { blob: Digest::of(b"content"), size: 7 });
+        let layer = KeyHasher::new("test", 1).finish();
+        let (content, mut map) = (Content::of(b"content"), ContentMap::default());
+        map.add(Pack::Segment { segment, layer: Some(layer) }, &[(content, 0)]);
+        let read = || {
+            let mut bytes = Vec::new();
+            map.reader(&store).copy_content(content, &mut bytes).map(|()| bytes)
+        };
+        assert_eq!(read().unwrap(), b"content");
+        let path = dir.path().join("blobs").join(segment.blob.hex());
+        std::fs::remove_file(&path).unwrap();
+        let error = read().unwrap_err();
+        let found = PackDamaged::cause_of(&error).and_then(|it| it.0.layer());
+        assert_eq!(found, Some(layer), "it is gone");
+        for damage in ["c0ntent", "con"] {
+            std::fs::write(&path, damage).unwrap();
+            let error = read().unwrap_err();
+            let found = PackDamaged::cause_of(&error).and_then(|it| it.0.layer());
+            assert_eq!(found, Some(layer), "{damage}");
+        }
+    }
+
+    #[test]
+    fn of_two_places_of_a_content_the_first_is_kept() {
+        let (_dir, store) = store();
+        let (content, mut map) = (Content::of(b"content"), ContentMap::default());
+        let first = Pack::Layer(KeyHasher::new("test", 1).finish());
+        map.add(first, &[(content, 7)]);
+        map.put(&store, b"content").unwrap();
+        assert_eq!(map.place(&content), Some((first, 7)));
     }
 }

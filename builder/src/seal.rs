@@ -1,9 +1,10 @@
-//! Sealing: rootfs, init, kernel and config become a box, and get their one digest.
+//! Sealing: the parts of the rootfs, init, kernel and config become a box, and get their one digest.
 
 use box_cache::{Store, StoreError};
 use box_digest::{Blake3Digest, Digest};
 use box_image::manifest::{
-    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE,
+    CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE,
+    OCI_MANIFEST_TYPE, SEGMENT_TYPE,
 };
 use box_image::wire::PROTOCOL;
 use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
@@ -22,7 +23,7 @@ pub struct Sealed {
     pub tree: Blake3Digest,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
-    /// Every blob of the box with its size: manifest, config, rootfs, init, kernel and listing.
+    /// Every blob of the box with its size: manifest, config, metadata, segments, init, kernel and listing.
     pub blobs: Vec<(Digest, u64)>,
 }
 
@@ -40,7 +41,7 @@ impl Sealed {
 }
 
 /// A blob that is in the store already.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub(crate) blob: Digest,
     pub(crate) size: u64,
@@ -69,7 +70,9 @@ pub(crate) struct Contents {
     pub(crate) plan: RunPlan,
     pub(crate) tree: Blake3Digest,
     pub(crate) kernel_version: String,
-    pub(crate) rootfs: Stored,
+    pub(crate) metadata: Stored,
+    /// The segments, in the order in which they follow the metadata.
+    pub(crate) segments: Vec<Stored>,
     pub(crate) init: Stored,
     pub(crate) kernel: Stored,
     pub(crate) listing: Stored,
@@ -86,20 +89,25 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         protocol: Some(PROTOCOL),
     };
     let config = document(store, &config)?.descriptor(CONFIG_TYPE);
-    let layers = [
-        contents.rootfs.descriptor(ROOTFS_TYPE),
-        contents.init.descriptor(INIT_TYPE),
-        contents.kernel.descriptor(KERNEL_TYPE),
-        contents.listing.descriptor(LISTING_TYPE),
-    ];
-    let manifest = document(store, &Manifest::new(config.clone(), layers.clone().into()))?
+    let Contents { metadata, segments, init, kernel, listing, .. } = contents;
+    let rootfs_size = segments.iter().fold(metadata.size, |size, segment| size + segment.size);
+    let layers: Vec<_> = [metadata.descriptor(METADATA_TYPE)]
+        .into_iter()
+        .chain(segments.into_iter().map(|segment| segment.descriptor(SEGMENT_TYPE)))
+        .chain([
+            init.descriptor(INIT_TYPE),
+            kernel.descriptor(KERNEL_TYPE),
+            listing.descriptor(LISTING_TYPE),
+        ])
+        .collect();
+    let manifest = document(store, &Manifest::new(config.clone(), layers.clone()))?
         .descriptor(OCI_MANIFEST_TYPE);
     let all = [manifest.clone(), config].into_iter().chain(layers);
     Ok(Sealed {
         manifest: manifest.digest,
         manifest_size: manifest.size,
         tree: contents.tree,
-        rootfs_size: contents.rootfs.size,
+        rootfs_size,
         blobs: all.map(|blob| (blob.digest, blob.size)).collect(),
     })
 }

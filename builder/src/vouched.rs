@@ -16,8 +16,8 @@ use box_cache::{ActionKey, KeyHasher, Store, StoreError};
 use box_digest::Digest;
 use host_fs::stamp::Stamp;
 
-/// Up to this size in bytes a file is hashed each time: some 40 ms on one core.
-const ALWAYS_HASHED: u64 = 64 << 20;
+/// Up to this size in bytes a file is hashed each time: some 3 ms on one core.
+const ALWAYS_HASHED: u64 = 4 << 20;
 /// How long a large file is not hashed again. A disk can damage it in this time: a week, as a box of 1 GiB
 /// that is built each day then costs 0.6 s a week.
 const VOUCHED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -32,6 +32,24 @@ const MAX_LINES: usize = 16;
 /// What reading the file met.
 pub(crate) fn has_bytes_of(store: &Store, blob: &Digest, file: &File) -> io::Result<bool> {
     has_bytes(store, blob, file, ALWAYS_HASHED, SystemTime::now())
+}
+
+/// Notes of a file that this process wrote, and whose bytes it hashed on the way, that it has the bytes of a blob. A build that follows
+/// need not hash it then. Where a change since then might leave no trace, nothing is noted.
+pub(crate) fn note_written(store: &Store, blob: &Digest, file: &File) {
+    let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
+    let now = SystemTime::now();
+    let key = key(blob);
+    let lines = lines(store, &key);
+    if !lines.iter().any(|line| vouches(line, &stamp, now))
+        && let Some(line) = stamp.record(file, now)
+    {
+        note(store, &key, lines, &line, now).ok();
+    }
+}
+
+fn is_large(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.len() > ALWAYS_HASHED)
 }
 
 fn has_bytes(

@@ -2,7 +2,7 @@
 //!
 //! It becomes a tree with the file as `/agent/bin/agent` (A3S Box, layout of `/agent`), executable
 //! for all, owned by root, of the year 1970. The file's bytes go to the store unread but for their
-//! hashes, and the blob is the tree's pack: memory does not grow with the file.
+//! hashes, and the blob is the tree's pack, or becomes a segment: memory does not grow with the file.
 
 mod error;
 mod program;
@@ -13,15 +13,16 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use box_cache::Store;
+use box_cache::{ActionKey, BulkWriter, KeyHasher, Store, StoreError};
 use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
 use download::Size;
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, open_inside};
+use oci_layer::{DECODER_EPOCH, SEGMENT_BLOCK, SEGMENT_LEAST};
 
-use crate::pack::ContentMap;
+use crate::pack::{ContentMap, Pack, Segment};
 pub use error::{BinaryError, ProgramError};
 pub(crate) use program::inspect_head;
 pub use program::{Program, inspect};
@@ -43,9 +44,42 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Adds the place of the file's bytes.
-    pub fn add_to(&self, contents: &mut ContentMap) {
-        contents.add(self.sha256, &[(self.content, 0)]);
+    /// Adds the place of the file's bytes. A large program has a segment, by the rule for layers, so that the metadata of
+    /// a box stay small.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn add_to(&self, store: &Store, contents: &mut ContentMap) -> Result<(), StoreError> {
+        let size = self.content.size.next_multiple_of(SEGMENT_BLOCK);
+        if size < SEGMENT_LEAST {
+            contents.add(self.sha256, &[(self.content, 0)]);
+            return Ok(());
+        }
+        let key = KeyHasher::new("program", DECODER_EPOCH).part(self.sha256.as_bytes()).finish();
+        let blob = match recall_segment(store, &key, size)? {
+            Some(blob) => blob,
+            None => self.write_segment(store, &key, size)?,
+        };
+        let pack = Pack::Segment { segment: Segment { blob, size }, layer: Some(key) };
+        contents.add(pack, &[(self.content, 0)]);
+        Ok(())
+    }
+
+    fn write_segment(
+        &self,
+        store: &Store,
+        key: &ActionKey,
+        size: u64,
+    ) -> Result<Digest, StoreError> {
+        let padding = io::repeat(0).take(size - self.content.size);
+        let mut padded = store.open_blob(&self.sha256)?.chain(padding);
+        let (blob, _) = std::thread::scope(|scope| {
+            let mut writer = BulkWriter::new(store, scope)?;
+            io::copy(&mut padded, &mut writer).map_err(|error| store.write_error(error))?;
+            writer.commit()
+        })?;
+        store.record_action(key, blob.as_bytes())?;
+        Ok(blob)
     }
 
     /// Puts the file into a root as [`AGENT_PATH`], in the place of what is there.
@@ -56,6 +90,12 @@ impl Binary {
         let file = root.add(Inode::leaf(Meta::root_owned(0o755), leaf).from(Origin::Program));
         root.link(bin, b"agent", file);
     }
+}
+
+/// Returns the segment that an earlier build wrote for a program, if the store has it in this size.
+fn recall_segment(store: &Store, key: &ActionKey, size: u64) -> Result<Option<Digest>, StoreError> {
+    let record = store.action(key)?.and_then(|it| <[u8; 32]>::try_from(it).ok());
+    Ok(record.map(Digest::from_bytes).filter(|blob| store.size(blob) == Some(size)))
 }
 
 /// Reads a binary of a checkout and copies it into the store. `path` is relative to the checkout.

@@ -98,12 +98,20 @@ fn a_binary_is_one_executable_file_in_its_tree() {
 #[test]
 fn its_bytes_are_found_again_in_the_store() {
     let checkout = Checkout::new();
-    checkout.write("agent", &static_program());
-    let binary = checkout.read("agent").unwrap();
-    let mut contents = ContentMap::default();
-    binary.add_to(&mut contents);
-    let bytes = contents.reader(&checkout.store).read(binary.content, 1 << 20).unwrap();
-    assert_eq!(bytes, static_program());
+    let small = static_program();
+    let large = [static_program(), vec![7; 1 << 20]].concat();
+    for (program, has_segment) in [(small, false), (large, true)] {
+        checkout.write("agent", &program);
+        let binary = checkout.read("agent").unwrap();
+        // The second time, a segment is there already.
+        for _ in 0..2 {
+            let mut contents = ContentMap::default();
+            binary.add_to(&checkout.store, &mut contents).unwrap();
+            let bytes = contents.reader(&checkout.store).read(binary.content, 2 << 20).unwrap();
+            assert_eq!(bytes, program);
+            assert_eq!(contents.in_segment(&binary.content.hash).is_some(), has_segment);
+        }
+    }
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use box_image::manifest::SEGMENTED_EPOCH;
+use box_image::plan::PLAN_PATH;
 use box_image::text::{shell_path, shell_word};
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::entry::shown_bytes;
 use box_inspect::export::{Contents, ExportError};
-use box_inspect::opened;
+use box_inspect::opened::{self, OpenBox};
 use box_tree::Content;
 use box_tree::Follow;
 use box_tree::listing::Found;
@@ -48,12 +50,31 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory)?;
+    if is_plan(args, &opened) {
+        let plan = serde_json::to_vec(opened.plan());
+        let plan = plan.map_err(|error| Failure::new(ErrorCode::Internal, error))?;
+        return print(args, |out| out.write_all(&plan).map_err(ExportError::Write));
+    }
     let side = Side::of_box(&opened, args.component)?;
     let found = side.find(args.path.as_bytes(), Follow::All)?;
     let content = content(args, &side, &found)?;
     let contents = Contents::open(&opened, &side.listing.tree)?;
+    print(args, |out| contents.copy(&found.path, content, out))
+}
+
+/// Returns whether the run plan is asked for, which is not in the rootfs but in the config.
+fn is_plan(args: &Args, opened: &OpenBox) -> bool {
+    let is_in_config = opened.config.epoch >= SEGMENTED_EPOCH;
+    is_in_config && args.component.is_none() && args.path == PLAN_PATH
+}
+
+/// Writes to standard output.
+fn print(
+    args: &Args,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ExportError>,
+) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 20, terminal::data(args.raw));
-    let written = contents.copy(&found.path, content, &mut out);
+    let written = write(&mut out);
     match written.and_then(|()| out.flush().map_err(ExportError::Write)) {
         // The reader has seen what it wanted to see.
         Err(ExportError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

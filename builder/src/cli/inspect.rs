@@ -37,21 +37,24 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = opened::open(&args.directory)?;
     let listing = opened::listing(&opened)?;
+    let mut contents = Contents::open(&opened, &listing.tree)?;
     if args.sbom {
-        let document = sbom(&opened, &listing)?;
+        let document = sbom(&opened, &listing, &mut contents)?;
         terminal::json_of(|out| document.write(out));
         return Ok(());
     }
+    let hidden = contents.hidden_bytes(&listing.tree);
     if args.json {
-        terminal::json(&report(&opened, &listing).to_string());
+        terminal::json(&report(&opened, &listing, hidden).to_string());
     } else {
-        terminal::pieces([opened.describe(), opened::describe_origins(&listing)]);
+        let origins = opened::describe_origins(&listing, hidden);
+        terminal::pieces([opened.describe(), origins]);
     }
     Ok(())
 }
 
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
-fn sbom(opened: &OpenBox, listing: &Listing) -> Result<Document, Failure> {
+fn sbom(opened: &OpenBox, listing: &Listing, contents: &mut Contents) -> Result<Document, Failure> {
     let subject = Subject {
         digest: opened.digest,
         plan: &opened.config.plan,
@@ -60,13 +63,13 @@ fn sbom(opened: &OpenBox, listing: &Listing) -> Result<Document, Failure> {
         kernel: (opened.kernel.descriptor.digest, &opened.config.kernel_version),
         init: opened.init.descriptor.digest,
     };
-    let mut contents = Contents::open(opened, &listing.tree)?;
-    Ok(box_sbom::document(&subject, &mut contents)?)
+    Ok(box_sbom::document(&subject, contents)?)
 }
 
 /// Returns what both programs report of a box, and what the listing adds.
-fn report(opened: &OpenBox, listing: &Listing) -> Value {
+fn report(opened: &OpenBox, listing: &Listing, hidden: u64) -> Value {
     let mut report = opened.report();
+    report["hidden_bytes"] = json!(hidden);
     report["entries"] = json!(entries(&listing.tree).count());
     report["images"] = json!(listing.origins.images);
     report["program"] = json!(listing.origins.program);

@@ -5,7 +5,6 @@
 //! /roots/business   the business image
 //! /roots/merged     both images          layout "merged": both components have this root
 //! /a3s/skills/NAME  the skills
-//! /boxbuild/plan.json
 //! /boxbuild/system/agent     what the box adds to the root of each component
 //! /boxbuild/packages  layout "merged": the package databases of each image, for the SBOM
 //! /dev /proc /sys /run   empty: init mounts there
@@ -14,10 +13,10 @@
 //! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
 //! once, because the image format shares the data of equal files.
 
-use box_image::plan::{PLAN_PATH, ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
+use box_image::plan::{ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
 use box_image::rules::KERNEL_DIRECTORIES;
 use box_image::{ComponentName, Layout, RunPlan, SkillMode};
-use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree, path};
+use box_tree::{InodeId, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 
 use super::error::owner;
@@ -37,8 +36,6 @@ pub struct Parts<'a> {
     pub systems: Vec<System>,
     /// The skills by name.
     pub skills: Vec<(&'a str, &'a Tree)>,
-    /// The run plan's content.
-    pub plan: Content,
 }
 
 /// The root of one component, or of both.
@@ -85,7 +82,7 @@ pub(super) fn root_of(layout: Layout, component: ComponentName) -> String {
 
 /// Composes the root tree of parts that were checked.
 pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
-    let Parts { trees, systems, skills, plan: content } = parts;
+    let Parts { trees, systems, skills } = parts;
     let mut root = Tree::default();
     for path in KERNEL_DIRECTORIES.into_iter().chain([RUN_PATH]) {
         let directory = root.ensure_directory(Tree::ROOT, &path.as_bytes()[1..]);
@@ -98,7 +95,6 @@ pub fn compose(parts: Parts<'_>, plan: &RunPlan) -> Tree {
     }
     put_systems(&mut root, systems);
     put_skills(&mut root, skills, plan);
-    put_plan(&mut root, content);
     root
 }
 
@@ -147,14 +143,6 @@ fn put_skills(root: &mut Tree, skills: Vec<(&str, &Tree)>, plan: &RunPlan) {
     for skill in plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted) {
         root.ensure_directory(directory, skill.name.as_bytes());
     }
-}
-
-fn put_plan(root: &mut Tree, plan: Content) {
-    let (directory, name) = path::split(PLAN_PATH.as_bytes());
-    let directory = make_directory(root, directory);
-    let plan = Inode::leaf(Meta::root_owned(0o644), Leaf::File(plan));
-    let inode = root.add(plan.from(Origin::Init));
-    root.link(directory, name, inode);
 }
 
 /// Skills must not hide what an image has.

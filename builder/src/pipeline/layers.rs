@@ -15,12 +15,48 @@ use super::inputs::{Inputs, access};
 use super::resolved::Resolved;
 use super::step::{ReportingReader, Step};
 use crate::BuildError;
-use crate::pack::Pack;
+use crate::pack::{Pack, Segment, SegmentWriter};
 
 /// A decoded layer.
 pub(super) struct DecodedLayer {
     pub(super) index: LayerIndex,
-    pub(super) pack: Pack,
+    /// The action that decoded it, whose data is the layer's pack.
+    pub(super) key: ActionKey,
+    pub(super) segment: Option<Segment>,
+}
+
+impl DecodedLayer {
+    pub(super) const fn pack(&self) -> Pack {
+        Pack::Layer(self.key)
+    }
+
+    pub(super) fn segment_pack(&self) -> Option<Pack> {
+        self.segment.map(|segment| Pack::Segment { segment, layer: Some(self.key) })
+    }
+}
+
+/// What is recorded of a decoded layer: the digests of its index and, after it, of its segment, if it has one.
+struct Record {
+    index: Digest,
+    segment: Option<Digest>,
+}
+
+impl Record {
+    fn write(&self, store: &Store, key: &ActionKey) -> Result<(), StoreError> {
+        let digests: Vec<_> = [self.index].into_iter().chain(self.segment).collect();
+        let bytes: Vec<_> = digests.iter().flat_map(Digest::as_bytes).copied().collect();
+        store.record_action(key, &bytes)
+    }
+
+    /// Returns what is recorded; nothing if it is no such record.
+    fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
+        let record = store.action(key)?.unwrap_or_default();
+        let (digests, rest) = record.as_chunks();
+        let mut digests = digests.iter().copied().map(Digest::from_bytes);
+        let (index, segment, more) = (digests.next(), digests.next(), digests.next());
+        let is_whole = rest.is_empty() && more.is_none();
+        Ok(index.filter(|_| is_whole).map(|index| Self { index, segment }))
+    }
 }
 
 /// A layer, and whose it is.
@@ -55,7 +91,7 @@ pub(super) fn decode_all(
             missing.iter().map(|it| (it.layer.diff_id, it.layer.size)).collect();
         resolved.report(Step::Decode { layers: sizes.len(), bytes: sizes.values().sum() });
     }
-    let new = total.read(missing, |job| decode_one(job, resolved, &total))?;
+    let new = total.read(missing, |job| decode_once(job, resolved, &total))?;
     let known = recalled.into_iter().filter_map(|(id, layer)| Some((id, layer?)));
     let decoded: BTreeMap<_, _> = known.chain(new).collect();
     // A layer may be there several times.
@@ -122,37 +158,56 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
     Ok(())
 }
 
-fn decode_one(
+/// Decodes a layer, unless another build has done it meanwhile: builds that begin at once need the same layers.
+fn decode_once(
     job: &Job<'_>,
     resolved: &Resolved<'_>,
     total: &Total,
 ) -> Result<DecodedLayer, BuildError> {
+    let key = key(job.layer);
+    let _lock = resolved.store.lock_action(&key)?;
+    match recall(resolved.store, &key, total)? {
+        Some(layer) => Ok(layer),
+        None => decode_one(job, key, resolved, total),
+    }
+}
+
+fn decode_one(
+    job: &Job<'_>,
+    key: ActionKey,
+    resolved: &Resolved<'_>,
+    total: &Total,
+) -> Result<DecodedLayer, BuildError> {
     let Resolved { request, store, .. } = resolved;
-    let (key, component) = (key(job.layer), job.component);
+    let component = job.component;
     let span = request.boxfile.root_span(component);
     let blob = job
         .image
         .open_layer(job.layer, &access(request, store))
         .map_err(|source| BuildError::image(component, span, source))?;
     let blob = ReportingReader { inner: blob, observer: resolved.observer };
-    let mut data = store.data_writer()?;
-    let index = total.decode(job.layer, blob, &mut data, &Limits::default());
-    let index = index.map_err(|error| refused(component, span, error))?;
-    resolved.decoded_now(key);
-    data.commit(&key)?;
+    let (index, segment) = std::thread::scope(|scope| {
+        let (mut pack, mut segment) = (store.data_writer()?, SegmentWriter::new(store, scope));
+        let index = total.decode(job.layer, blob, &mut pack, &mut segment, &Limits::default());
+        let index = index.map_err(|error| refused(component, span, error))?;
+        resolved.decoded_now(key);
+        pack.commit(&key)?;
+        Ok::<_, BuildError>((index, segment.commit()?))
+    })?;
     let mut stored = store.writer()?;
     index.write(&mut stored).map_err(|error| store.write_error(error))?;
     let (stored, _) = stored.commit()?;
-    store.record_action(&key, stored.as_bytes())?;
-    Ok(DecodedLayer { index, pack: Pack::Layer(key) })
+    Record { index: stored, segment: segment.map(|it| it.blob) }.write(store, &key)?;
+    Ok(DecodedLayer { index, key, segment })
 }
 
-/// Removes a decoded layer from the store.
+/// Removes a decoded layer from the store. Another layer may have the same segment, and is decoded again then.
 pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
-    let index = store.action(key)?.and_then(|it| <[u8; 32]>::try_from(it).ok());
+    let record = Record::read(store, key)?;
     store.forget(key)?;
     store.remove_data(key)?;
-    index.map_or(Ok(()), |index| store.remove_blob(&Digest::from_bytes(index)))
+    let Some(Record { index, segment }) = record else { return Ok(()) };
+    [index].iter().chain(&segment).try_for_each(|blob| store.remove_blob(blob))
 }
 
 /// Returns `true` if the store has the layer decoded.
@@ -166,7 +221,7 @@ fn key(layer: &LayerSource) -> ActionKey {
     KeyHasher::new("decode", DECODER_EPOCH).part(layer.diff_id.as_bytes()).finish()
 }
 
-/// Returns a layer that was decoded before, if its index is whole and its data is as long as that
+/// Returns a layer that was decoded before, if its index is whole, and its data and its segment are as long as that
 /// says; decoding it again mends what is damaged. The data is verified content by content when it
 /// is read. The layer is added to `total` while its index is read.
 fn recall(
@@ -174,17 +229,25 @@ fn recall(
     key: &ActionKey,
     total: &Total,
 ) -> Result<Option<DecodedLayer>, BuildError> {
-    let Some(record) = store.action(key)? else { return Ok(None) };
-    let Ok(index) = <[u8; 32]>::try_from(record) else { return Ok(None) };
-    let Some(index) = recall_index(store, &Digest::from_bytes(index), total)? else {
-        return Ok(None);
-    };
-    let size = store.open_data(key).ok().and_then(|data| data.metadata().ok());
-    if size.is_none_or(|it| it.len() != index.data_size()) {
-        total.remove(&index);
+    let Some(record) = Record::read(store, key)? else { return Ok(None) };
+    let Some(index) = recall_index(store, &record.index, total)? else { return Ok(None) };
+    let segment = record.segment.map(|blob| Segment { blob, size: index.segment_size() });
+    let layer = DecodedLayer { index, key: *key, segment };
+    if !has_data(store, &layer) {
+        total.remove(&layer.index);
         return Ok(None);
     }
-    Ok(Some(DecodedLayer { index, pack: Pack::Layer(*key) }))
+    Ok(Some(layer))
+}
+
+/// Returns whether the store has a layer's data and its segment, by their sizes.
+fn has_data(store: &Store, DecodedLayer { index, key, segment }: &DecodedLayer) -> bool {
+    let data = store.open_data(key).ok().and_then(|data| data.metadata().ok());
+    let is_segment_there = match segment {
+        Some(Segment { blob, size }) => *size > 0 && store.size(blob) == Some(*size),
+        None => index.segment.is_empty(),
+    };
+    is_segment_there && data.is_some_and(|it| it.len() == index.data_size())
 }
 
 /// Reads the index of a layer, if it is whole.

@@ -1,6 +1,7 @@
 //! The pipeline in two phases: [`resolve`] reads everything that a build reads and says what the lock is
 //! to pin; [`Resolved`] then builds the box, or takes it from the store, or previews it.
 
+mod bake;
 mod inputs;
 mod layers;
 mod preview;
@@ -13,19 +14,22 @@ mod step;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use box_cache::{ActionKey, BulkWriter, Store};
+use box_cache::{ActionKey, Store};
 use box_image::RunPlan;
+use box_image::manifest::MAX_SEGMENTS;
 use box_tree::Tree;
-use box_tree::erofs::image_builder;
 use box_tree::listing::Listing;
 use guest_kernel::Kernel;
+use rayon::prelude::*;
 
 use crate::compose::ComposeError;
 use crate::compose::merged::Unused;
 use crate::error::Cause;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
+use crate::vouched::{has_bytes_of, note_written};
 use crate::{BuildError, Sealed};
+use bake::{Segments, metadata};
 use inputs::Inputs;
 pub use inputs::{Checked, check};
 pub use preview::{Composition, LayerState, Preview, PreviewFile, PreviewImage, PreviewSkill};
@@ -61,7 +65,17 @@ impl Resolved<'_> {
         }
         let (sealed, unused) = self.retry_damaged(|| self.make())?;
         record(self.store, &key, &sealed, &unused)?;
+        self.vouch(&sealed);
         Ok(Build { sealed, cached: false, unused })
+    }
+
+    /// Notes that the blobs of a box that was made just now were written or verified.
+    fn vouch(&self, sealed: &Sealed) {
+        for (blob, _) in &sealed.blobs {
+            if let Ok(file) = self.store.open_blob(blob) {
+                note_written(self.store, blob, &file);
+            }
+        }
     }
 
     /// Returns the root tree of the box without baking it: every file of the rootfs.
@@ -80,10 +94,9 @@ impl Resolved<'_> {
         let mut forgotten = HashMap::new();
         let result = loop {
             let result = stage();
-            match result.as_ref().err().and_then(|error| PackDamaged::cause_of(error)) {
-                Some(PackDamaged(Pack::Layer(key))) if is_left(&mut forgotten, key) => {
-                    self.store.forget(&key)?;
-                }
+            let damaged = result.as_ref().err().and_then(|error| PackDamaged::cause_of(error));
+            match damaged.and_then(|PackDamaged(pack)| pack.layer()) {
+                Some(key) if is_left(&mut forgotten, key) => self.store.forget(&key)?,
                 _ => break result,
             }
         };
@@ -116,14 +129,42 @@ impl Resolved<'_> {
         let init = Stored::put(self.store, &self.inputs.init.bytes)?;
         self.report(Step::Write);
         let digest = tree.digest();
+        let segments = Segments::choose(&tree, &contents, MAX_SEGMENTS);
+        self.check_segments(&segments, &contents)?;
         let listing = Listing { tree, origins: self.origins() };
         let stored = Stored::put(self.store, &listing.encode()?)?;
-        // The tree goes before the image is written, which takes as much memory again.
-        let rootfs = rootfs(listing.tree, &contents, self.store)?;
-        let listing = stored;
-        let contents =
-            Contents { plan, tree: digest, kernel_version, rootfs, init, kernel, listing };
+        // The tree goes before the metadata are written, which take as much memory again.
+        let metadata = metadata(listing.tree, &stored.blob, &segments, self.store)?;
+        let (segments, listing) = (segments.stored(), stored);
+        let contents = Contents {
+            plan,
+            tree: digest,
+            kernel_version,
+            metadata,
+            segments,
+            init,
+            kernel,
+            listing,
+        };
         Ok((seal(self.store, contents)?, unused))
+    }
+
+    /// Checks that the store has the segments undamaged. Those that this build wrote are.
+    fn check_segments(
+        &self,
+        segments: &Segments<'_>,
+        contents: &ContentMap,
+    ) -> Result<(), BuildError> {
+        let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
+        let is_new = |pack: &Pack| pack.layer().is_some_and(|key| decoded.contains(&key));
+        let old: Vec<_> = packs.filter(|(_, pack)| !is_new(pack)).collect();
+        old.into_par_iter().try_for_each(|(segment, pack)| {
+            let file = self.store.open_blob(&segment.blob);
+            let is_whole = file
+                .is_ok_and(|file| has_bytes_of(self.store, &segment.blob, &file).unwrap_or(false));
+            if is_whole { Ok(()) } else { Err(BuildError::from(PackDamaged(pack))) }
+        })
     }
 
     /// Returns the guest kernel that is in the kernel's file, and has what a box with this plan needs.
@@ -155,16 +196,4 @@ fn is_final(error: &BuildError) -> bool {
         BuildError::Several(errors) => errors.iter().any(is_final),
         _ => false,
     }
-}
-
-/// Bakes a tree into the store.
-fn rootfs(tree: Tree, contents: &ContentMap, store: &Store) -> Result<Stored, BuildError> {
-    let image = image_builder(&tree)?;
-    drop(tree);
-    std::thread::scope(|scope| {
-        let mut writer = BulkWriter::new(store, scope)?;
-        image.write(&mut writer, &mut contents.reader(store))?;
-        let (blob, size) = writer.commit()?;
-        Ok(Stored { blob, size })
-    })
 }

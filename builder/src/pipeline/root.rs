@@ -25,7 +25,7 @@ use crate::compose::{
 };
 use crate::pack::ContentMap;
 
-/// A root tree, where its data lies, and the plan in it.
+/// A root tree, where its data lies, and the plan of its box.
 pub(super) struct Root {
     pub(super) tree: Tree,
     pub(super) contents: ContentMap,
@@ -50,13 +50,12 @@ pub(super) fn root(resolved: &Resolved<'_>) -> Result<Root, BuildError> {
 /// Decodes the layers, flattens the images, and puts the files of the checkout into them.
 pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError> {
     let mut decoded = decode_all(resolved)?;
-    let mut contents = ContentMap::default();
-    contents.reserve(decoded.values().map(|layer| layer.index.contents.len()).sum());
-    for layer in decoded.values_mut() {
-        contents.add(layer.pack, &std::mem::take(&mut layer.index.contents));
-    }
     let Resolved { request, store, inputs, .. } = resolved;
-    let mut images = flat_images(inputs, decoded, request.boxfile, &mut contents)?;
+    let mut contents = layer_contents(&mut decoded, inputs);
+    if let Some(binary) = &inputs.binary {
+        binary.add_to(store, &mut contents)?;
+    }
+    let mut images = flat_images(inputs, decoded, request.boxfile)?;
     store_files(inputs, store, &mut contents)?;
     let mut packs = contents.reader(store);
     for flat in &mut images {
@@ -64,6 +63,23 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
             .map_err(|source| unfit(request.boxfile, source))?;
     }
     Ok(Flattened { images, contents })
+}
+
+/// Takes the contents of all layers. What is in a segment is used from there, and from that of the lowest layer.
+fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs) -> ContentMap {
+    let mut contents = ContentMap::default();
+    let count = |layer: &DecodedLayer| layer.index.contents.len() + layer.index.segment.len();
+    contents.reserve(decoded.values().map(count).sum());
+    for source in inputs.images.iter().flat_map(|(_, image)| &image.layers) {
+        let Some(layer) = decoded.get_mut(&source.diff_id) else { continue };
+        if let Some(pack) = layer.segment_pack() {
+            contents.add(pack, &std::mem::take(&mut layer.index.segment));
+        }
+    }
+    for layer in decoded.values_mut() {
+        contents.add(layer.pack(), &std::mem::take(&mut layer.index.contents));
+    }
+    contents
 }
 
 /// Merges the images where the layout asks for it.
@@ -113,7 +129,6 @@ pub(super) fn composed(
     let unused = merge.as_ref().map(|it| Unused::of(&it.report.policies)).unwrap_or_default();
     let merged = merge.map(|it| accept(it, resolved, &mut contents)).transpose()?;
     let plan = plan(resolved, &images, &contents)?;
-    let plan_content = contents.put(store, &serde_json::to_vec(&plan)?)?;
     let baked = inputs.baked_skills();
     let skills = baked.map(|skill| (skill.name.as_str(), &skill.skill.files.tree)).collect();
     let roots = ComponentRoot::all(&images, merged.as_ref());
@@ -132,7 +147,7 @@ pub(super) fn composed(
     }
     BuildError::all(missing)?;
     let trees = ComponentRoot::take(&mut images, merged);
-    let mut tree = compose(Parts { trees, systems, skills, plan: plan_content }, &plan);
+    let mut tree = compose(Parts { trees, systems, skills }, &plan);
     if images.len() > 1 {
         let images = images.iter().map(|image| (image.component, &image.tree));
         box_sbom::keep_databases(&mut tree, images);
@@ -196,14 +211,12 @@ fn flat_images(
     inputs: &Inputs,
     decoded: BTreeMap<Digest, DecodedLayer>,
     boxfile: &Boxfile,
-    contents: &mut ContentMap,
 ) -> Result<Vec<FlatImage>, BuildError> {
     let images = inputs.images.iter();
     let mut layers = Decoded::new(decoded, inputs);
     let flat = images.map(|(component, image)| layers.flat(*component, image, boxfile));
     let mut flat = flat.collect::<Result<Vec<_>, _>>()?;
     if let Some(binary) = &inputs.binary {
-        binary.add_to(contents);
         match flat.iter_mut().find(|it| it.component == ComponentName::Agent) {
             Some(agent) => {
                 inputs::check_interpreter(&binary.program, &agent.tree, boxfile)?;
@@ -263,20 +276,16 @@ impl Decoded {
     }
 }
 
-/// Puts the data of skills and files into the store, as packs like those of the layers.
+/// Puts the data of skills and files into the store, as packs and segments like those of the layers.
 fn store_files(
     inputs: &Inputs,
     store: &Store,
     contents: &mut ContentMap,
 ) -> Result<(), BuildError> {
-    let skills = inputs.skills.iter().map(|it| &it.skill.files);
+    let skills = inputs.baked_skills().map(|it| &it.skill.files);
     for files in skills.chain(inputs.baked.iter().map(|it| &it.source.files)) {
-        let (mut pack, mut places) = (Vec::new(), Vec::new());
-        for (content, data) in &files.data {
-            places.push((*content, pack.len() as u64));
-            pack.extend_from_slice(data);
-        }
-        contents.add(store.put(&pack)?, &places);
+        contents
+            .put_all(store, files.data.iter().map(|(content, data)| (*content, data.as_slice())))?;
     }
     Ok(())
 }

@@ -3,10 +3,10 @@
 //! [`OpenBox`] verifies manifest and config. What boots is opened but not hashed; that is what
 //! `boxlaunch verify` does.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::LISTING_TYPE;
+use box_image::text::readable;
 use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
 use box_tree::entries;
@@ -32,6 +32,12 @@ pub enum OpenError {
     /// The listing is not the one that the config names.
     #[error("the listing of {} does not match its rootfs", path.display())]
     WrongListing { path: PathBuf },
+    /// The box is of an epoch whose rootfs this version starts, and does not compare with the listing.
+    #[error(
+        "the box {} is of format epoch {epoch}: this version starts it, but cannot compare its files with its listing",
+        path.display()
+    )]
+    OldEpoch { path: PathBuf, epoch: u32 },
     /// Two boxes have the same listing and different rootfs files, which no build makes.
     #[error(
         "the listings are equal, but the rootfs files differ: {} or {} does not have what its listing \
@@ -76,19 +82,24 @@ pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
     Err(OpenError::WrongListing { path: path() })
 }
 
-/// Checks that two boxes have the same rootfs if they have the same tree, from which it follows.
+/// Checks that two boxes have the same rootfs if they have the same listing, from which it follows: it names every entry, and
+/// the layers whose segments hold the data.
 ///
 /// # Errors
 /// [`OpenError::Forged`].
 pub fn check_same_rootfs(a: &OpenBox, b: &OpenBox) -> Result<(), OpenError> {
-    let same_tree = a.config.tree == b.config.tree;
-    if same_tree && a.rootfs.descriptor.digest != b.rootfs.descriptor.digest {
+    let listing = |it: &OpenBox| it.manifest.blob(LISTING_TYPE).map(|blob| blob.digest);
+    let parts = |it: &OpenBox| -> Vec<_> {
+        it.rootfs.parts().iter().map(|part| part.descriptor.digest).collect()
+    };
+    let is_comparable = a.config.epoch == b.config.epoch && listing(a).is_some();
+    if is_comparable && listing(a) == listing(b) && parts(a) != parts(b) {
         return Err(OpenError::Forged { a: a.directory.clone(), b: b.directory.clone() });
     }
     Ok(())
 }
 
-/// Hashes the rootfs, which must be the one that the box names.
+/// Hashes the parts of the rootfs, which must be those that the box names.
 ///
 /// # Errors
 /// [`OpenError::Layout`].
@@ -96,20 +107,12 @@ pub fn verify_rootfs(opened: &OpenBox) -> Result<(), OpenError> {
     Ok(opened.rootfs.verify()?)
 }
 
-/// Opens the rootfs, of which only the size is checked.
-///
-/// # Errors
-/// [`OpenError::Layout`].
-pub fn rootfs(opened: &OpenBox) -> Result<File, OpenError> {
-    // Not the handle of the box, whose position all its copies share.
-    let rootfs = opened.open_blob(&opened.rootfs.descriptor)?;
-    rootfs.check_size()?;
-    Ok(rootfs.file)
-}
-
-/// Describes what the root file system was made of.
-pub fn describe_origins(listing: &Listing) -> String {
+/// Describes what the root file system was made of. Of its segments, so many bytes are of no file.
+pub fn describe_origins(listing: &Listing, hidden: u64) -> String {
     let mut text = format!("\nrootfs\n  entries           {}\n", entries(&listing.tree).count());
+    if hidden > 0 {
+        text += &format!("  hidden by layers  {}\n", readable(hidden));
+    }
     for image in &listing.origins.images {
         for (at, layer) in (1..).zip(&image.layers) {
             let name = format!("{} layer {at}", image.component.name());

@@ -1,8 +1,8 @@
 //! Verifies a whole box: every blob, and that its parts agree with each other.
 //!
 //! Digests alone do not show that the listing is that of the rootfs: whoever changes a box can compute
-//! them again. But the rootfs follows from the listing and the data of the files, so that it is
-//! written once more, to be compared and not to be kept.
+//! them again. But the metadata follow from the listing, the data of the files and where these lie in the segments, so that
+//! they are written once more, to be compared and not to be kept.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
@@ -10,12 +10,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use box_digest::Blake3Digest;
+use box_image::manifest::{METADATA_UNIT, SEGMENTED_EPOCH};
+use box_layout::Rootfs;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Tree, entries};
+use erofs_writer::Behind;
 use host_fs::FileError;
 use serde::{Serialize, Serializer};
 
-use crate::export::{Contents, ExportError, ROOTFS};
+use crate::export::{Contents, ExportError, ROOTFS, other_entries};
 use crate::opened::{self, OpenBox, OpenError};
 
 /// Something of a box that was checked.
@@ -52,8 +55,8 @@ impl Display for Check {
     }
 }
 
-/// Checks that a box agrees with itself: each blob has the digest that the manifest names, the
-/// rootfs has exactly what the listing names, and the plan that init reads is that of the config.
+/// Checks that a box agrees with itself: each blob has the digest that the manifest names, and the
+/// rootfs has exactly what the listing names. Of a box whose rootfs has the plan, that is compared with the config.
 /// Manifest and config were verified when the box was opened.
 pub fn verify(opened: &OpenBox) -> Vec<Check> {
     let of_layout = |error| ExportError::from(OpenError::from(error));
@@ -63,8 +66,10 @@ pub fn verify(opened: &OpenBox) -> Vec<Check> {
         checks.push(Check::new(named.role(), named.digest, verified.map_err(of_layout)));
     }
     checks.push(Check::new("files", "the rootfs, compared with the listing", files(opened)));
-    let plan = opened.check_plan().map_err(of_layout);
-    checks.push(Check::new("plan", "the plan in the rootfs, compared with the config", plan));
+    if opened.config.epoch < SEGMENTED_EPOCH {
+        let plan = opened.check_plan().map_err(of_layout);
+        checks.push(Check::new("plan", "the plan in the rootfs, compared with the config", plan));
+    }
     checks
 }
 
@@ -73,26 +78,45 @@ pub fn verify(opened: &OpenBox) -> Vec<Check> {
 /// # Errors
 /// [`ExportError`].
 pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
+    let epoch = opened.config.epoch;
+    if epoch < SEGMENTED_EPOCH {
+        return Err(OpenError::OldEpoch { path: opened.directory.clone(), epoch }.into());
+    }
     let tree = opened::listing(opened)?.tree;
     let source = Contents::open(opened, &tree)?;
-    let mut data = Data { source, tree: &tree, failed: None };
-    let mut image = Compared { rootfs: opened::rootfs(opened)?, length: 0, failed: None };
-    let written = image_builder(&tree)?.write(&mut image, &mut data);
+    let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
+    metadata(&tree, &source, &rootfs)?;
+    for (path, id) in entries(&tree) {
+        let content = tree.inode(id).content();
+        if let Some(content) = content.filter(|it| source.place_in_segments(&it.hash).is_some()) {
+            source.copy(&path, *content, &mut io::sink())?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the metadata are the ones that a build writes for a tree whose contents lie in the segments as these
+/// metadata say.
+fn metadata(tree: &Tree, source: &Contents, rootfs: &Rootfs) -> Result<(), ExportError> {
+    let size = rootfs.metadata().descriptor.size;
+    let place = |content: &Blake3Digest| source.place_in_segments(content);
+    let behind = Behind { alignment: METADATA_UNIT, size: rootfs.size() - size, place: &place };
+    let mut data = Data { source, tree, failed: None };
+    let mut image = Compared { metadata: &rootfs.metadata().file, length: 0, failed: None };
+    let written = image_builder(tree)?.write_before(&mut image, &mut data, &behind);
     if let Some(error) = image.failed.or(data.failed) {
         return Err(error);
     }
-    written?;
-    let size = opened.rootfs.descriptor.size;
+    match written {
+        Err(erofs_writer::Error::Misplaced { .. }) => return Err(other_entries()),
+        written => written?,
+    };
     if image.length == size { Ok(()) } else { Err(other_entries()) }
-}
-
-fn other_entries() -> ExportError {
-    ExportError::damaged("its entries or their attributes are not those that the listing names")
 }
 
 /// The data of files, read from the rootfs and hashed.
 struct Data<'a> {
-    source: Contents,
+    source: &'a Contents,
     tree: &'a Tree,
     failed: Option<ExportError>,
 }
@@ -120,18 +144,18 @@ impl Data<'_> {
     }
 }
 
-/// Compares what is written with the rootfs.
-struct Compared {
-    rootfs: File,
+/// Compares what is written with the metadata.
+struct Compared<'a> {
+    metadata: &'a File,
     /// The number of bytes that were equal so far.
     length: u64,
     failed: Option<ExportError>,
 }
 
-impl Write for Compared {
+impl Write for Compared<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut found = vec![0; bytes.len()];
-        let read = self.rootfs.read_exact_at(&mut found, self.length);
+        let read = self.metadata.read_exact_at(&mut found, self.length);
         self.failed = match read {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 Some(FileError::of("read", ROOTFS)(error).into())

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use erofs_writer::{ImageBuilder, Node, NodeId};
 
-use crate::{Inode, InodeId, Kind, Leaf, Meta, Tree, entries};
+use crate::{Inode, InodeId, Kind, Leaf, Meta, Origin, Tree, entries};
 
-/// Returns an image builder that holds a tree; [`ImageBuilder::write`] writes the image.
+/// Returns an image builder that holds a tree; [`ImageBuilder::write`] writes the image. What is not of the images
+/// is put last: skills and files of the checkout change more often than images do.
 ///
 /// # Errors
 /// The writer's, where no image can hold the tree.
@@ -34,8 +35,20 @@ fn node_of(
         return Ok(*node);
     }
     let node = image.add(meta(&inode.meta), node(&inode.kind))?;
+    if is_last(inode.origin) {
+        image.put_last(node)?;
+    }
     nodes.insert(id, node);
     Ok(node)
+}
+
+/// Returns whether an inode of this origin lies behind all that the images have. Directories that the builder makes on
+/// the way to others have no data of their own, and are the same for each edition of a skill.
+const fn is_last(origin: Origin) -> bool {
+    match origin {
+        Origin::Init | Origin::Program | Origin::Skill(_) | Origin::File(_) => true,
+        Origin::Generated | Origin::Layer(..) | Origin::Merged => false,
+    }
 }
 
 fn meta(meta: &Meta) -> erofs_writer::Meta {

@@ -5,7 +5,6 @@ mod operand;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::plan::PLAN_PATH;
 use box_image::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;
-use operand::{Operand, Plans};
+use operand::Operand;
 
 /// Shows what differs between two boxes, images or directories.
 ///
@@ -65,21 +64,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;
+    // Found again each time: together they can be larger than the memory.
     let all = || compare(&a.side, &b.side, &path, &args.ignore);
     let whole = args.component.is_none() && path.is_empty();
     let parts = if whole { operand::parts(&a, &b, all().next().is_none()) } else { Vec::new() };
-    let plans = if whole { operand::plans(&a, &b)? } else { Plans::default() };
-    let says_all = |it: &Difference<'_>| plans.say_all && it.path == PLAN_PATH.as_bytes();
-    // Found again each time: together they can be larger than the memory.
-    let differences = || all().filter(|it| !says_all(it));
-    let plan = &plans.fields;
-    let counts = Counts::of(differences());
+    let plan = &if whole { operand::plans(&a, &b)? } else { Vec::new() };
+    let counts = Counts::of(all());
     if args.json {
         let (a, b) = (about(&args.a, &a.side), about(&args.b, &b.side));
         let head = json!({ "a": a, "b": b, "counts": counts, "plan": plan, "parts": parts });
-        terminal::json_list(&head, "differences", differences().map(|it| line(&it)));
+        terminal::json_list(&head, "differences", all().map(|it| line(&it)));
     } else {
-        let lines = text::plan_lines(plan).chain(text::lines(differences(), &parts));
+        let lines = text::plan_lines(plan).chain(text::lines(all(), &parts));
         terminal::pieces(lines.map(|line| line + "\n"));
         terminal::note(&counts.summary(plan.len(), parts.len()));
         if args.component.is_none() && is_box_and_image(a.side.kind, b.side.kind) {

@@ -96,21 +96,11 @@ pub(super) fn parts(a: &Operand, b: &Operand, equal: bool) -> Vec<PartDifference
     box_inspect::diff::parts(a, b, equal)
 }
 
-/// How the run plans of two boxes differ.
-#[derive(Debug, Default)]
-pub(super) struct Plans {
-    pub(super) fields: Vec<FieldDifference>,
-    /// Whether these say all that `/boxbuild/plan.json` of the two would: in a forged box, it is another plan.
-    pub(super) say_all: bool,
-}
-
 /// Compares the run plans of two boxes; other operands have none.
-pub(super) fn plans(a: &Operand, b: &Operand) -> Result<Plans, Failure> {
-    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(Plans::default()) };
-    let fields = differences(a.plan(), b.plan()).map_err(|error| {
+pub(super) fn plans(a: &Operand, b: &Operand) -> Result<Vec<FieldDifference>, Failure> {
+    let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(Vec::new()) };
+    differences(a.plan(), b.plan()).map_err(|error| {
         let help = "build the boxes again with this version of boxbuild";
         Failure::new((ErrorCode::BoxMalformed, help), format!("a plan cannot be read: {error}"))
-    })?;
-    let say_all = !fields.is_empty() && [a, b].iter().all(|it| it.check_plan().is_ok());
-    Ok(Plans { fields, say_all })
+    })
 }

@@ -121,7 +121,7 @@ impl Explain for Cause {
             Self::Kernel(_) => help(KernelInvalid, A_KERNEL),
             Self::Plan(_) => BoxfileInvalid.into(),
             Self::Excess(_) | Self::Listing(_) => help(TooLarge, LESS),
-            Self::Bake(_) => Io.into(),
+            Self::Bake(_) | Self::Damaged(_) => Io.into(),
             Self::Document(_) => Internal.into(),
         }
     }
@@ -288,7 +288,7 @@ impl Explain for opened::OpenError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Layout(source) => source.into(),
-            Self::NoListing { .. } => {
+            Self::NoListing { .. } | Self::OldEpoch { .. } => {
                 help(BoxMalformed, "build it again with this version of boxbuild")
             }
             Self::WrongListing { .. } => {

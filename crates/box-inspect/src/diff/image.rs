@@ -60,7 +60,13 @@ fn image(
     let total = Total::default();
     let decoded = total.read(&image.layers, |layer| {
         let blob = image.open_layer(layer, access)?;
-        Ok::<_, ImageFault>(total.decode(layer, blob, &mut io::sink(), &Limits::default())?)
+        Ok::<_, ImageFault>(total.decode(
+            layer,
+            blob,
+            &mut io::sink(),
+            &mut io::sink(),
+            &Limits::default(),
+        )?)
     })?;
     let both = image.layers.iter().map(|layer| (layer.digest, &decoded[&layer.diff_id]));
     Total::of(both.clone().map(|(_, index)| index)).check()?;

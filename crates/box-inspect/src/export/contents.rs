@@ -1,40 +1,56 @@
 //! The rootfs of a box: the data of its files, and the whole image, which is the form `erofs`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
 use box_digest::Blake3Digest;
-use box_image::manifest::ROOTFS_TYPE;
-use box_tree::erofs::image_builder;
-use box_tree::{Content, CopyError, ReadContent, Tree};
+use box_image::manifest::SEGMENT_UNIT;
+use box_layout::{Blob, Rootfs};
+use box_tree::{Content, CopyError, ReadContent, Tree, entries};
+use erofs_writer::read;
 use host_fs::FileError;
 
 use super::error::ROOTFS;
 use super::{ExportError, Written};
-use crate::opened::{self, OpenBox};
+use crate::opened::{OpenBox, OpenError};
 use crate::verify;
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
 pub struct Contents {
-    rootfs: File,
+    rootfs: Rootfs,
+    /// The distance of each content from the start of the rootfs.
     places: HashMap<Blake3Digest, u64>,
 }
 
 impl Contents {
-    /// Opens the rootfs of a box whose whole tree this is.
+    /// Opens the rootfs of a box whose whole tree this is, and reads there where its files lie.
     ///
     /// # Errors
-    /// [`ExportError`] where the rootfs cannot be opened or cannot hold the tree.
+    /// [`ExportError`] if the rootfs cannot be opened or has other files.
     pub fn open(opened: &OpenBox, tree: &Tree) -> Result<Self, ExportError> {
-        Ok(Self { places: image_builder(tree)?.places()?, rootfs: opened::rootfs(opened)? })
+        Self::of(opened.open_rootfs().map_err(OpenError::from)?, tree)
     }
 
-    /// Takes a rootfs of which nothing is checked.
-    #[cfg(test)]
-    pub(super) const fn of(rootfs: File, places: HashMap<Blake3Digest, u64>) -> Self {
-        Self { rootfs, places }
+    pub(super) fn of(rootfs: Rootfs, tree: &Tree) -> Result<Self, ExportError> {
+        let places = places(&rootfs.metadata().file, tree)?;
+        Ok(Self { rootfs, places })
+    }
+
+    /// Returns the distance of a content from the start of the segments, if it lies there.
+    pub fn place_in_segments(&self, content: &Blake3Digest) -> Option<u64> {
+        self.places.get(content)?.checked_sub(self.rootfs.metadata().descriptor.size)
+    }
+
+    /// Returns how many bytes of the segments are of no file: of those that a layer above hides or replaces, and of
+    /// contents that another segment has, too.
+    pub fn hidden_bytes(&self, tree: &Tree) -> u64 {
+        let used: BTreeSet<Content> = contents(tree).collect();
+        let used = used.iter().filter(|it| self.place_in_segments(&it.hash).is_some());
+        let used: u64 = used.map(|it| it.size.next_multiple_of(SEGMENT_UNIT)).sum();
+        let segments = self.rootfs.size() - self.rootfs.metadata().descriptor.size;
+        segments.saturating_sub(used)
     }
 
     /// Writes a file's content to `out` and verifies it; `path` is the file's, for people.
@@ -59,12 +75,50 @@ impl Contents {
     ) -> Result<(), ExportError> {
         // A content without bytes is nowhere.
         let offset = self.places.get(&content.hash).copied().unwrap_or_default();
-        content.copy_head(limit, &self.rootfs, offset, out).map_err(|error| match error {
+        let Some((part, offset)) = self.rootfs.locate(offset) else {
+            return Err(ExportError::other_data(path));
+        };
+        content.copy_head(limit, &part.file, offset, out).map_err(|error| match error {
             CopyError::Damaged => ExportError::other_data(path),
             CopyError::Read(error) => FileError::of("read", ROOTFS)(error).into(),
             CopyError::Write(error) => ExportError::Write(error),
         })
     }
+}
+
+/// Returns the contents of a tree's files that have any bytes, as often as there are files.
+fn contents(tree: &Tree) -> impl Iterator<Item = Content> {
+    let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content().copied());
+    files.filter(|content| content.size > 0)
+}
+
+/// Reads the distance of each content of a tree from the start of the rootfs, whose metadata this is. The names of
+/// the rootfs have to be those of the tree. Whether a content lies there, whoever reads it finds out.
+fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, ExportError> {
+    let limit = metadata.metadata().map_err(FileError::of("read", ROOTFS))?.len();
+    let mut places = HashMap::new();
+    let mut pending = vec![(Tree::ROOT, read::root(metadata)?)];
+    while let Some((directory, found)) = pending.pop() {
+        let names = tree.inode(directory).names().into_iter().flatten();
+        let found = found.entries(metadata, limit)?;
+        if !names.clone().map(|(name, _)| &**name).eq(found.iter().map(|(name, _)| &**name)) {
+            return Err(other_entries());
+        }
+        for ((_, id), (_, found)) in names.zip(found) {
+            let inode = tree.inode(*id);
+            if inode.names().is_some() {
+                pending.push((*id, found));
+            } else if let (Some(content), Some(place)) = (inode.content(), found.place()) {
+                places.insert(content.hash, place);
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// Returns the error of a rootfs that has other entries than its listing.
+pub(crate) fn other_entries() -> ExportError {
+    ExportError::damaged("its entries or their attributes are not those that the listing names")
 }
 
 impl ReadContent for Contents {
@@ -83,19 +137,24 @@ const CHUNK: usize = 1 << 20;
 /// [`ExportError`]; what was written then is not the image.
 pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
     verify::files(opened)?;
-    let mut rootfs = opened::rootfs(opened)?;
-    let written = Written::count(out, |out| {
-        let mut buffer = vec![0; CHUNK];
+    let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
+    Written::count(out, |out| rootfs.parts().iter().try_for_each(|part| copy_part(part, out)))
+}
+
+/// Copies a part of the rootfs, which has to be the one that the box names.
+fn copy_part(part: &Blob, out: &mut dyn Write) -> Result<(), ExportError> {
+    let copied = Written::count(out, |out| {
+        let (mut file, mut buffer) = (&part.file, vec![0; CHUNK]);
         loop {
-            match rootfs.read(&mut buffer).map_err(FileError::of("read", ROOTFS))? {
+            match file.read(&mut buffer).map_err(FileError::of("read", ROOTFS))? {
                 0 => return Ok(()),
                 read => out.write_all(&buffer[..read]).map_err(ExportError::Write)?,
             }
         }
     })?;
-    let named = opened.manifest.blob(ROOTFS_TYPE).map(|blob| blob.digest);
-    if named == Some(written.digest) {
-        return Ok(written);
+    let (role, expected) = (part.role(), part.descriptor.digest);
+    if copied.digest == expected {
+        return Ok(());
     }
-    Err(ExportError::damaged(&format!("it has the digest {}", written.digest)))
+    Err(ExportError::damaged(&format!("its {role} {expected} has the digest {}", copied.digest)))
 }

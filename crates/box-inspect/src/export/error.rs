@@ -3,6 +3,7 @@
 use std::io;
 
 use box_tree::path::lossy;
+use erofs_writer::ReadError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 
@@ -42,6 +43,15 @@ impl From<erofs_writer::Error> for ExportError {
     fn from(error: erofs_writer::Error) -> Self {
         let what = "the listing of the box describes no image that this version could write";
         Self::Damaged(format!("{what}: {error}"))
+    }
+}
+
+impl From<ReadError> for ExportError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io(error) => FileError::of("read", ROOTFS)(error).into(),
+            error => Self::damaged(&error.to_string()),
+        }
     }
 }
 

@@ -7,9 +7,8 @@
 //! oci    one component's tree as an image of one layer  oci
 //! ```
 //!
-//! The tree is that of the box's listing, and the data of its files are read from the rootfs where
-//! the writer of images puts them; the rootfs's own structures are not read. Every content is
-//! hashed on its way, so that a damaged box gives an error and never wrong bytes.
+//! The tree is that of the box's listing. The data of its files are read from where the rootfs says that
+//! they lie. Every content is hashed on its way, so that a damaged box gives an error and never wrong bytes.
 //!
 //! Only `dir` brings names of a box to the host's file system; the module `directory` says what
 //! keeps them where they belong. The bytes of all other forms follow from the box alone.
@@ -30,6 +29,7 @@ use box_image::{ComponentName, ComponentPlan};
 use box_tree::Tree;
 
 use crate::opened::{self, OpenBox};
+pub(crate) use contents::other_entries;
 pub use contents::{Contents, copy_rootfs};
 pub use directory::{LeftOut, Ownership, Privileged};
 pub use error::ExportError;

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 
-use box_digest::Blake3Digest;
-use box_image::Namespaces;
+use box_digest::{Blake3Digest, Digest};
+use box_image::manifest::METADATA_TYPE;
 use box_image::plan::User;
+use box_image::{Descriptor, Namespaces};
+use box_layout::{Blob, Rootfs};
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Inode, Leaf, Meta};
 use oci_layer::{Compression, LayerSource, Limits, decode, flatten};
@@ -37,15 +40,19 @@ fn export(tree: Tree, mut data: Data) -> Export {
     let mut rootfs = tempfile::tempfile().unwrap();
     image_builder(&tree).unwrap().write(&mut rootfs, &mut data).unwrap();
     rootfs.flush().unwrap();
-    let places = image_builder(&tree).unwrap().places().unwrap();
-    Export { contents: Contents::of(rootfs, places), tree, plan: None }
+    let size = rootfs.metadata().unwrap().len();
+    let descriptor = Descriptor::new(METADATA_TYPE, Digest::of(b"of nothing that is read"), size);
+    let part = Blob { path: PathBuf::new(), descriptor, file: rootfs };
+    let contents = Contents::of(Rootfs::new(vec![part]).unwrap(), &tree).unwrap();
+    Export { contents, tree, plan: None }
 }
 
 /// Reads an archive as a layer.
 fn read(archive: &[u8]) -> Tree {
     let Written { digest, size } = Written::of(archive);
     let source = LayerSource { digest, size, compression: Compression::None, diff_id: digest };
-    let index = decode(&source, archive, &mut Vec::new(), &Limits::default()).unwrap();
+    let index =
+        decode(&source, archive, &mut io::sink(), &mut io::sink(), &Limits::default()).unwrap();
     flatten(ComponentName::Agent, [(digest, &index)]).unwrap()
 }
 

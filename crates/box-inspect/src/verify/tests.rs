@@ -1,7 +1,6 @@
 use std::collections::HashMap;
 
-use box_image::manifest::{CONFIG_TYPE, LISTING_TYPE, ROOTFS_TYPE};
-use box_image::plan::PLAN_PATH;
+use box_image::manifest::{CONFIG_TYPE, LISTING_TYPE, METADATA_TYPE};
 use box_image::{BoxConfig, Manifest};
 use box_tree::listing::{Listing, Origins};
 use box_tree::{Inode, Leaf, Meta};
@@ -23,10 +22,9 @@ impl erofs_writer::Contents for Files {
 }
 
 impl Files {
-    /// The files of a box with this config.
-    fn of(config: &BoxConfig) -> Self {
+    /// The files of a box.
+    fn new() -> Self {
         let mut files = Self { tree: Tree::default(), data: HashMap::new() };
-        files.add(PLAN_PATH, &serde_json::to_vec(&config.plan).unwrap(), 0o644);
         files.add("/etc/passwd", b"root:x:0:0", 0o644);
         files.add("/bin/large", &[7; 10_000], 0o755);
         files
@@ -42,21 +40,27 @@ impl Files {
         self.tree.link(directory, name.as_bytes(), inode);
     }
 
-    fn image(&mut self) -> Vec<u8> {
-        let mut image = Vec::new();
-        image_builder(&self.tree).unwrap().write(&mut image, self).unwrap();
-        image
+    /// Returns the metadata and the segment of a rootfs, in which the large file lies.
+    fn image(&mut self) -> [Vec<u8>; 2] {
+        let mut segment = vec![7; 10_000];
+        let large = Content::of(&segment).hash;
+        segment.resize(12_288, 0);
+        let place = |content: &Blake3Digest| (*content == large).then_some(0);
+        let behind = Behind { alignment: METADATA_UNIT, size: 12_288, place: &place };
+        let mut metadata = Vec::new();
+        image_builder(&self.tree).unwrap().write_before(&mut metadata, self, &behind).unwrap();
+        [metadata, segment]
     }
 }
 
 /// Makes a box of these files, with a rootfs that may be another, under digests that are all right.
-fn sealed(config: BoxConfig, files: &Files, rootfs: &[u8]) -> (TestBox, OpenBox) {
-    let made = TestBox::new(&config);
+fn sealed(config: BoxConfig, files: &Files, rootfs: &[Vec<u8>; 2]) -> (TestBox, OpenBox) {
+    let made = TestBox::with_segments(&config, vec![rootfs[1].clone()]);
     let config = BoxConfig { tree: files.tree.digest(), ..config };
     let listing = Listing { tree: files.tree.clone(), origins: Origins::default() };
     let mut layers = made.manifest.layers.clone();
-    layers[0] = made.put(ROOTFS_TYPE, rootfs);
-    layers[3] = made.put(LISTING_TYPE, &listing.encode().unwrap());
+    layers[0] = made.put(METADATA_TYPE, &rootfs[0]);
+    layers[4] = made.put(LISTING_TYPE, &listing.encode().unwrap());
     let config = made.put(CONFIG_TYPE, &serde_json::to_vec(&config).unwrap());
     made.seal(&Manifest::new(config, layers));
     let opened = opened::open(made.path()).unwrap();
@@ -71,85 +75,127 @@ fn wrong(opened: &OpenBox) -> Vec<String> {
 
 #[test]
 fn a_box_that_is_what_it_says_passes() {
-    let mut files = Files::of(&config());
+    let mut files = Files::new();
     let rootfs = files.image();
     let (_made, opened) = sealed(config(), &files, &rootfs);
     let lines: Vec<String> = verify(&opened).iter().map(Check::to_string).collect();
     let names: Vec<&str> = lines.iter().filter_map(|it| it.split(' ').next()).collect();
-    assert_eq!(names[..6], ["manifest", "config", "rootfs", "init", "kernel", "listing"]);
-    assert_eq!(names[7..], ["files", "plan"]);
+    let parts = ["manifest", "config", "metadata", "segment", "init", "kernel", "listing"];
+    assert_eq!(names[..7], parts);
+    assert_eq!(names[8..], ["files"]);
     assert!(lines.iter().all(|it| it.contains(" ok       ")), "{lines:?}");
 }
 
 #[test]
 fn other_data_under_the_old_listing_is_found() {
-    let mut files = Files::of(&config());
-    let mut rootfs = files.image();
-    let at = rootfs.windows(5).position(|it| it == b"root:").unwrap();
-    rootfs[at..at + 5].copy_from_slice(b"evil:");
-    let (_made, opened) = sealed(config(), &files, &rootfs);
-    let other = "files: the rootfs of the box is damaged: /etc/passwd does not have the content \
-                 that the listing names";
-    assert_eq!(wrong(&opened), [other]);
+    let other = |path: &str| {
+        format!(
+            "files: the rootfs of the box is damaged: {path} does not have the content that the \
+             listing names"
+        )
+    };
+    let mut files = Files::new();
+    let [mut metadata, segment] = files.image();
+    let at = metadata.windows(5).position(|it| it == b"root:").unwrap();
+    metadata[at..at + 5].copy_from_slice(b"evil:");
+    let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
+    assert_eq!(wrong(&opened), [other("/etc/passwd")]);
+    let [metadata, mut segment] = files.image();
+    segment[9_999] ^= 1;
+    let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
+    assert_eq!(wrong(&opened), [other("/bin/large")]);
 }
 
 #[test]
 fn other_entries_and_attributes_under_the_old_listing_are_found() {
     let other = "files: the rootfs of the box is damaged: its entries or their attributes are not \
                  those that the listing names";
-    let files = Files::of(&config());
-    let mut set_id = Files::of(&config());
+    let files = Files::new();
+    let mut set_id = Files::new();
     set_id.add("/bin/large", &[7; 10_000], 0o4755);
-    let mut longer = Files::of(&config()).image();
-    longer.extend([0; 4096]);
-    for rootfs in [set_id.image(), longer] {
+    let mut more = Files::new();
+    more.add("/etc/shadow", b"", 0o600);
+    for rootfs in [set_id.image(), more.image()] {
         let (_made, opened) = sealed(config(), &files, &rootfs);
         assert_eq!(wrong(&opened), [other]);
     }
-    let mut rootfs = Files::of(&config()).image();
-    rootfs.truncate(rootfs.len() - 4096);
-    let (_made, opened) = sealed(config(), &files, &rootfs);
-    assert_eq!(wrong(&opened).len(), 1);
+    let [mut longer, segment] = Files::new().image();
+    longer.extend(vec![0; 1 << 20]);
+    let (_made, opened) = sealed(config(), &files, &[longer, segment.clone()]);
+    // The large file would lie in what was added.
+    assert!(wrong(&opened)[0].contains("/bin/large does not have the content"));
+    // A content that the segment has lies in the metadata, which no build writes.
+    let mut metadata = Vec::new();
+    let mut own = Files::new();
+    let behind = Behind { alignment: METADATA_UNIT, size: 12_288, place: &|_| None };
+    let tree = own.tree.clone();
+    image_builder(&tree).unwrap().write_before(&mut metadata, &mut own, &behind).unwrap();
+    let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
+    assert!(wrong(&opened).is_empty(), "which segment has a content, the layers say");
 }
 
 #[test]
-fn a_plan_that_init_would_not_read_is_found() {
-    let mut files = Files::of(&config());
-    let rootfs = files.image();
-    let mut other = config();
-    other.plan.agent.argv = vec!["/bin/harmless".into()];
-    let (made, opened) = sealed(other, &files, &rootfs);
-    let message = format!(
-        "plan: {PLAN_PATH} in the rootfs {} is not the plan of the box's config",
-        made.blob(ROOTFS_TYPE).display()
-    );
-    assert_eq!(wrong(&opened), [message]);
+fn a_place_outside_of_the_segments_is_found() {
+    let files = Files::new();
+    let [metadata, segment] = Files::new().image();
+    let block = u32::try_from(metadata.len() / 4096).unwrap();
+    let at = metadata.windows(4).position(|it| it == block.to_le_bytes()).unwrap();
+    for moved in [block + 1, block + 3, u32::MAX, 0] {
+        let mut metadata = metadata.clone();
+        metadata[at..at + 4].copy_from_slice(&moved.to_le_bytes());
+        let (_made, opened) = sealed(config(), &files, &[metadata, segment.clone()]);
+        let wrong = wrong(&opened);
+        assert_eq!(wrong.len(), 1, "{moved}: {wrong:?}");
+        assert!(wrong[0].starts_with("files: the rootfs of the box is damaged: "), "{wrong:?}");
+    }
 }
 
 #[test]
-fn boxes_of_one_tree_have_one_rootfs() {
-    let mut files = Files::of(&config());
-    let mut rootfs = files.image();
-    let (_made, opened) = sealed(config(), &files, &rootfs);
+fn the_files_of_an_old_box_are_not_compared() {
+    let made = TestBox::epoch3(&config());
+    let opened = opened::open(made.path()).unwrap();
+    let wrong = wrong(&opened);
+    assert!(wrong.iter().any(|it| it.contains("is of format epoch 3: ")), "{wrong:?}");
+    let checks = verify(&opened);
+    let plan = checks.last().unwrap();
+    assert_eq!((plan.name.as_str(), plan.error.is_none()), ("plan", true));
+}
+
+#[test]
+fn boxes_of_one_listing_have_one_rootfs() {
+    let mut files = Files::new();
+    let [mut metadata, segment] = files.image();
+    let (_made, opened) = sealed(config(), &files, &[metadata.clone(), segment.clone()]);
     opened::check_same_rootfs(&opened, &opened).unwrap();
-    let last = rootfs.len() - 1;
-    rootfs[last] ^= 1;
-    let (_forged, forged) = sealed(config(), &files, &rootfs);
+    let last = metadata.len() - 1;
+    metadata[last] ^= 1;
+    let (_forged, forged) = sealed(config(), &files, &[metadata, segment]);
     let error = opened::check_same_rootfs(&opened, &forged).unwrap_err().to_string();
     assert!(error.starts_with("the listings are equal, but the rootfs files differ: "), "{error}");
 }
 
 #[test]
 fn a_forged_image_is_not_exported() {
-    let mut files = Files::of(&config());
+    let mut files = Files::new();
     let mut rootfs = files.image();
     let (_made, opened) = sealed(config(), &files, &rootfs);
     let mut out = Vec::new();
     crate::export::copy_rootfs(&opened, &mut out).unwrap();
-    assert_eq!(out, rootfs);
-    rootfs[5000] ^= 1;
+    assert_eq!(out, rootfs.concat());
+    rootfs[0][5000] ^= 1;
     let (_made, forged) = sealed(config(), &files, &rootfs);
     let mut out = Vec::new();
     crate::export::copy_rootfs(&forged, &mut out).unwrap_err();
     assert_eq!(out, b"", "nothing is written of it");
+}
+
+#[test]
+fn what_no_file_has_of_a_segment_is_counted() {
+    let mut files = Files::new();
+    let [metadata, segment] = files.image();
+    let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
+    let contents = Contents::open(&opened, &files.tree).unwrap();
+    assert_eq!(contents.hidden_bytes(&files.tree), 0);
+    // As if the file were hidden.
+    assert_eq!(contents.hidden_bytes(&Tree::default()), 12_288);
 }

@@ -45,7 +45,7 @@ fn flat(component: ComponentName, layers: &[LayerIndex]) -> FlatImage {
 /// Makes an image of one layer.
 fn image(component: ComponentName, lines: &[&str]) -> FlatImage {
     let changes = lines.iter().map(|line| change(line)).collect();
-    flat(component, &[LayerIndex { changes, contents: Vec::new(), archive_size: 0 }])
+    flat(component, &[LayerIndex { changes, ..LayerIndex::default() }])
 }
 
 fn both(agent: &[&str], business: &[&str]) -> [FlatImage; 2] {

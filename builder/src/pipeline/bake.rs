@@ -1,0 +1,201 @@
+//! The rootfs of a box: the segments of its layers, and the metadata that are written in front of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use box_cache::{ActionKey, BulkWriter, KeyHasher, Store};
+use box_digest::{Blake3Digest, Digest};
+use box_image::manifest::{FORMAT_EPOCH, METADATA_UNIT};
+use box_tree::erofs::image_builder;
+use box_tree::{Tree, entries};
+use erofs_writer::{Behind, MAX_INLINE_FILE};
+
+use crate::BuildError;
+use crate::pack::{ContentMap, Segment};
+use crate::seal::Stored;
+use crate::vouched::has_bytes_of;
+
+/// The segments of a box, in the order in which they follow the metadata.
+#[derive(Debug)]
+pub(super) struct Segments<'a> {
+    contents: &'a ContentMap,
+    pub(super) chosen: Vec<Segment>,
+    /// The distance of each segment from the end of the metadata in bytes, by its number among all packs.
+    starts: BTreeMap<u32, u64>,
+    size: u64,
+}
+
+impl<'a> Segments<'a> {
+    /// Chooses the segments that have a content of the tree, in the order of the layers. A content belongs to the first layer of
+    /// the box that has it in its segment. Of more than `most` segments, those with the most bytes are chosen; what belongs
+    /// to the others lies in the metadata.
+    pub(super) fn choose(tree: &Tree, contents: &'a ContentMap, most: usize) -> Self {
+        let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
+        let large = files.filter(|content| content.size > MAX_INLINE_FILE);
+        let used: BTreeSet<_> =
+            large.filter_map(|it| Some(contents.in_segment(&it.hash)?.0)).collect();
+        let segment = |number: u32| Some((number, contents.segment(number)?));
+        let mut used: Vec<_> = used.into_iter().filter_map(segment).collect();
+        // Of equal sizes, the digest decides.
+        used.sort_by_key(|(_, segment)| (Reverse(segment.size), segment.blob));
+        used.truncate(most);
+        used.sort_by_key(|(number, _)| *number);
+        let (mut starts, mut size) = (BTreeMap::new(), 0);
+        for (number, segment) in &used {
+            starts.insert(*number, size);
+            size += segment.size;
+        }
+        let chosen = used.into_iter().map(|(_, segment)| segment).collect();
+        Self { contents, chosen, starts, size }
+    }
+
+    /// Returns the distance of a content from the end of the metadata in bytes, if a chosen segment has it.
+    fn place(&self, content: &Blake3Digest) -> Option<u64> {
+        let (number, offset) = self.contents.in_segment(content)?;
+        Some(self.starts.get(&number)? + offset)
+    }
+
+    /// Returns the segments as blobs of the box.
+    pub(super) fn stored(&self) -> Vec<Stored> {
+        self.chosen.iter().map(|it| Stored { blob: it.blob, size: it.size }).collect()
+    }
+}
+
+/// Returns the metadata of a tree, whose listing has this digest. They follow from that and the segments, so that they are written only
+/// if the store does not have them.
+pub(super) fn metadata(
+    tree: Tree,
+    listing: &Digest,
+    segments: &Segments<'_>,
+    store: &Store,
+) -> Result<Stored, BuildError> {
+    let key = key(listing, segments);
+    if let Some(known) = recall(store, &key)? {
+        return Ok(known);
+    }
+    let image = image_builder(&tree)?;
+    drop(tree);
+    let place = |content: &Blake3Digest| segments.place(content);
+    let behind = Behind { alignment: METADATA_UNIT, size: segments.size, place: &place };
+    let metadata = std::thread::scope(|scope| {
+        let mut writer = BulkWriter::new(store, scope)?;
+        image.write_before(&mut writer, &mut segments.contents.reader(store), &behind)?;
+        let (blob, size) = writer.commit()?;
+        Ok::<_, BuildError>(Stored { blob, size })
+    })?;
+    store.record_action(&key, &serde_json::to_vec(&metadata)?)?;
+    Ok(metadata)
+}
+
+fn key(listing: &Digest, segments: &Segments<'_>) -> ActionKey {
+    let key = KeyHasher::new("metadata", FORMAT_EPOCH).part(listing.as_bytes());
+    let digests: Vec<String> = segments.chosen.iter().map(|it| it.blob.hex()).collect();
+    key.list(digests.iter().map(String::as_str)).finish()
+}
+
+/// Returns the metadata that an earlier build wrote, if the store has them undamaged.
+fn recall(store: &Store, key: &ActionKey) -> Result<Option<Stored>, BuildError> {
+    let record = store.action(key)?;
+    let known = record.and_then(|it| serde_json::from_slice::<Stored>(&it).ok());
+    let is_whole = |it: &Stored| {
+        let file = store.open_blob(&it.blob);
+        file.is_ok_and(|file| has_bytes_of(store, &it.blob, &file).unwrap_or(false))
+    };
+    Ok(known.filter(is_whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use box_tree::{Content, Inode, Leaf, Meta};
+
+    use super::*;
+    use crate::pack::Pack;
+
+    fn content(number: u8, size: u64) -> Content {
+        Content { hash: Blake3Digest::from_bytes([number; 32]), size }
+    }
+
+    /// A tree with a file of each content.
+    fn tree(contents: &[Content]) -> Tree {
+        let mut tree = Tree::default();
+        for (number, content) in contents.iter().enumerate() {
+            let file = tree.add(Inode::leaf(Meta::root_owned(0o644), Leaf::File(*content)));
+            tree.link(Tree::ROOT, number.to_string().as_bytes(), file);
+        }
+        tree
+    }
+
+    /// The contents of layers whose segments have these contents, each in one block.
+    fn layers(segments: &[&[Content]]) -> ContentMap {
+        let mut contents = ContentMap::default();
+        for (number, segment) in (1..).zip(segments) {
+            let layer = Some(KeyHasher::new("test", number).finish());
+            let size = 4096 * segment.len() as u64;
+            let blob = Digest::of(&number.to_le_bytes());
+            let placed: Vec<_> =
+                (0..).step_by(4096).zip(*segment).map(|(at, it)| (*it, at)).collect();
+            contents.add(Pack::Segment { segment: Segment { blob, size }, layer }, &placed);
+        }
+        contents
+    }
+
+    /// Returns the blobs of the chosen segments by the number of their layer, and the places of the contents 1 to 4.
+    fn chosen(tree: &Tree, contents: &ContentMap, most: usize) -> (Vec<u32>, [Option<u64>; 4]) {
+        let segments = Segments::choose(tree, contents, most);
+        let number =
+            |it: &Segment| (1..9).find(|at: &u32| Digest::of(&at.to_le_bytes()) == it.blob);
+        let numbers = segments.chosen.iter().filter_map(number).collect();
+        (numbers, [1, 2, 3, 4].map(|it| segments.place(&content(it, 0).hash)))
+    }
+
+    #[test]
+    fn a_content_belongs_to_the_first_layer_that_has_it() {
+        let [a, b, c] = [1, 2, 3].map(|number| content(number, 3000));
+        let contents = layers(&[&[a, b], &[b, c], &[c]]);
+        let whole = tree(&[a, b, c]);
+        assert_eq!(
+            chosen(&whole, &contents, 9),
+            (vec![1, 2], [Some(0), Some(4096), Some(12_288), None])
+        );
+        // Nothing of the first one is in the tree, but what belongs to it stays there.
+        assert_eq!(chosen(&tree(&[c]), &contents, 9), (vec![2], [None, None, Some(4096), None]));
+        assert_eq!(chosen(&tree(&[b]), &contents, 9).0, [1]);
+        assert_eq!(chosen(&tree(&[]), &contents, 9).0, [0; 0]);
+    }
+
+    #[test]
+    fn small_contents_need_no_segment() {
+        let contents = layers(&[&[content(1, 2048)], &[content(2, 2049)]]);
+        let tree = tree(&[content(1, 2048), content(2, 2049)]);
+        assert_eq!(chosen(&tree, &contents, 9).0, [2]);
+    }
+
+    #[test]
+    fn of_too_many_segments_the_largest_are_chosen_in_the_order_of_the_layers() {
+        let [a, b, c, d] = [1, 2, 3, 4].map(|number| content(number, 3000));
+        let contents = layers(&[&[a], &[b, content(5, 3000)], &[c], &[d, content(6, 3000)]]);
+        let tree = tree(&[a, b, c, d]);
+        assert_eq!(chosen(&tree, &contents, 2), (vec![2, 4], [None, Some(0), None, Some(8192)]));
+        // Of the first and the third, which are as large, the digest decides.
+        let smaller =
+            [1_u32, 3].into_iter().min_by_key(|at| Digest::of(&at.to_le_bytes())).unwrap();
+        let mut expected = [2, 4, smaller];
+        expected.sort_unstable();
+        assert_eq!(chosen(&tree, &contents, 3).0, expected);
+        assert_eq!(chosen(&tree, &contents, 0), (Vec::new(), [None; 4]));
+    }
+
+    #[test]
+    fn equal_segments_of_two_layers_are_one() {
+        let [a, b] = [1, 2].map(|number| content(number, 3000));
+        let mut contents = ContentMap::default();
+        let segment = Segment { blob: Digest::of(b"same"), size: 4096 };
+        for (number, content) in [(1, a), (2, b)] {
+            let layer = Some(KeyHasher::new("test", number).finish());
+            contents.add(Pack::Segment { segment, layer }, &[(content, 0)]);
+        }
+        let segments = Segments::choose(&tree(&[a, b]), &contents, 9);
+        assert_eq!(segments.chosen, [segment]);
+        assert_eq!((segments.place(&a.hash), segments.place(&b.hash)), (Some(0), Some(0)));
+    }
+}
