@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use box_image::manifest::ROOTFS_TYPE;
+use box_image::manifest::FORMAT_EPOCH;
 use testbed::debian::DebianImages;
 use testbed::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE};
 
@@ -47,7 +47,7 @@ fn rootfs_size(directory: &Path, name: &str, boxfile: &str) -> u64 {
     let bundle = directory.join(format!("{name}.box"));
     fs::write(directory.join(name), boxfile).unwrap();
     bake(&directory.join(name), &tools().programs.box_init, &bundle);
-    manifest(&bundle).blob(ROOTFS_TYPE).unwrap().size
+    manifest(&bundle).rootfs(FORMAT_EPOCH).unwrap().iter().map(|part| part.size).sum()
 }
 
 #[test]

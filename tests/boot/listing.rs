@@ -13,7 +13,7 @@ use download::fetch::FetchOptions;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Config, Image, Layer};
 
-use crate::scenario::{Scenario, UNHURRIED, bake, tools};
+use crate::scenario::{Scenario, Step, UNHURRIED, bake, tools};
 
 const BOXFILE: &str = r#"box "listing"
 agent {
@@ -146,6 +146,17 @@ fn line(tree: &Tree, path: &[u8], id: InodeId, names: &[&[u8]]) -> Value {
     line
 }
 
+/// Returns the lines that list-init has sent, and the number of the inode of each, which is not in them any more.
+pub(crate) fn listed(step: &Step) -> (Vec<Value>, Vec<u64>) {
+    assert_eq!(step.status, 0, "{}", step.stderr);
+    let line = |line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let number = line.as_object_mut().unwrap().remove("ino").unwrap();
+        (line, number.as_u64().unwrap())
+    };
+    step.stdout.lines().map(line).unzip()
+}
+
 /// Writes bytes as the guest's lister does.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -176,10 +187,7 @@ fn the_guest_lists_the_tree_that_the_builder_computed() {
             &format!("boxlaunch run --startup-timeout {UNHURRIED} --budget off /listing"),
         )
         .start(&tools.host.clone().file(&bundle, "/listing"));
-    let step = &steps["list"];
-    assert_eq!(step.status, 0, "{}", step.stderr);
-    let listed: Vec<Value> =
-        step.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (listed, _) = listed(&steps["list"]);
     let computed = computed(dir.path());
     for (listed, computed) in listed.iter().zip(&computed) {
         assert_eq!(listed, computed);

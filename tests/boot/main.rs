@@ -41,6 +41,7 @@ mod scenario;
 mod schema;
 mod scratch;
 mod secrets;
+mod segments;
 mod shared_network;
 mod shares;
 mod skills;

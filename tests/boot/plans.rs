@@ -4,115 +4,84 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use box_image::BoxConfig;
-use box_image::manifest::ROOTFS_TYPE;
-use box_image::plan::PLAN_PATH;
+use box_image::manifest::METADATA_TYPE;
 use erofs_writer::{Meta, Node};
 use serde_json::{Value, json};
-use testbed::program;
 use testkit::test_box::BoxFiles;
 
 use crate::erofs::model::Model;
 use crate::erofs::{build, replace_rootfs};
-use crate::scenario::{Scenario, Step, bake, blob, hello_checkout, manifest, read_json, tools};
+use crate::scenario::{Scenario, Step, bake, blob, hello_checkout, manifest, tools};
 
-/// A file, or none, at the plan's place.
-enum Place {
-    Text(Vec<u8>),
-    Other(Node),
-    Nothing,
+/// Returns a sound config with other text in the place of some.
+fn with(config: &str, from: &str, to: &str) -> Vec<u8> {
+    assert!(config.contains(from), "{from}: {config}");
+    config.replacen(from, to, 1).into()
 }
 
-fn text(text: impl Into<Vec<u8>>) -> Place {
-    Place::Text(text.into())
-}
-
-/// Returns a sound plan with other text in the place of some.
-fn with(plan: &str, from: &str, to: &str) -> Place {
-    assert!(plan.contains(from), "{from}: {plan}");
-    text(plan.replacen(from, to, 1))
-}
-
-/// Plans that the launcher would refuse, each with what init says of it.
-fn refused(plan: &str) -> Vec<(&'static str, Place, &'static str)> {
+/// Configs that the launcher would refuse, most of them for their plan, each with what init says of it.
+fn refused(config: &str) -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let text = |text: &str| text.as_bytes().to_vec();
     let long = format!("{{\"{}\":", "a".repeat(300_000));
-    let pids = r#""pids":"#;
+    let (plan, pids) = (r#""plan":{"#, r#""pids":"#);
+    let parsed: Value = serde_json::from_str(config).unwrap();
     vec![
-        ("missing", Place::Nothing, "read the run plan: No such file"),
         ("empty", text(""), "parse the run plan: EOF while parsing a value"),
-        ("cut", text(&plan[..plan.len() / 2]), "parse the run plan: EOF while parsing"),
-        ("huge", text("[".repeat(10 << 20)), "it is longer than 1048576 bytes"),
-        ("nested", text("[".repeat(1 << 20)), "parse the run plan: "),
+        ("cut", text(&config[..config.len() / 2]), "parse the run plan: EOF while parsing"),
+        ("more", text(&format!("{config}{{}}")), "parse the run plan: trailing characters"),
+        // What the rootfs of a box of epoch 3 has.
+        ("bare", text(&parsed["plan"].to_string()), "parse the run plan: unknown field `"),
+        ("none", with(config, plan, r#""plan":null,"x":{"#), "invalid type: null"),
+        ("double", with(config, plan, r#""epoch":4,"plan":{"#), "duplicate field `epoch`"),
+        ("other", with(config, plan, r#""plans":{"#), "unknown field `plans`"),
+        ("huge", vec![b'['; 10 << 20], "it is longer than 1114112 bytes"),
+        ("nested", vec![b'['; 1 << 20], "parse the run plan: "),
         (
             "deep",
-            with(plan, "\"name\":", &format!("\"deep\":{}", "[".repeat(5000))),
+            with(config, "\"name\":", &format!("\"deep\":{}", "[".repeat(5000))),
             "unknown field",
         ),
-        ("latin", latin(&plan.replacen("erofs", "er\u{f6}fs", 1)), "invalid unicode code point"),
+        ("latin", latin(&config.replacen("erofs", "er\u{f6}fs", 1)), "invalid unicode code point"),
         (
             "type",
-            with(plan, r#""agent":{"#, r#""agent":7,"business":{"#),
+            with(config, r#""agent":{"#, r#""agent":7,"business":{"#),
             "invalid type: integer `7`",
         ),
-        ("negative", with(plan, pids, r#""pids":-1,"x":"#), "invalid value: integer `-1`"),
+        ("negative", with(config, pids, r#""pids":-1,"x":"#), "invalid value: integer `-1`"),
         (
             "wide",
-            with(plan, pids, r#""pids":18446744073709551616,"x":"#),
+            with(config, pids, r#""pids":18446744073709551616,"x":"#),
             "invalid type: floating point",
         ),
-        ("twice", with(plan, pids, r#""cpu-weight":1,"pids":"#), "duplicate field `cpu-weight`"),
+        ("twice", with(config, pids, r#""cpu-weight":1,"pids":"#), "duplicate field `cpu-weight`"),
         (
             "nul",
-            with(plan, r#""workdir":"/"#, r#""workdir":"/a\u0000b"#),
+            with(config, r#""workdir":"/"#, r#""workdir":"/a\u0000b"#),
             "agent workdir: it has a NUL byte",
         ),
         (
             "dots",
-            with(plan, r#""root":"/roots"#, r#""root":"/roots/../.."#),
+            with(config, r#""root":"/roots"#, r#""root":"/roots/../.."#),
             "it is not normalized",
         ),
-        ("absent", with(plan, r#""root":"/roots/"#, r#""root":"/roots/none/"#), "No such file"),
-        ("long", text(long), "parse the run plan: unknown field `aaa"),
-        ("directory", Place::Other(Node::Directory), "read the run plan: Is a directory"),
-        ("pipe", Place::Other(Node::Fifo), "parse the run plan: EOF while parsing a value"),
-        ("zeros", link("/dev/zero"), "it is longer than 1048576 bytes"),
-        ("kernel", link("/dev/kmsg"), "the run plan: "),
-        ("loop", link("plan.json"), "read the run plan: "),
+        ("absent", with(config, r#""root":"/roots/"#, r#""root":"/roots/none/"#), "No such file"),
+        ("long", text(&long), "parse the run plan: unknown field `aaa"),
     ]
 }
 
 /// Writes text in Latin-1.
-fn latin(text: &str) -> Place {
-    Place::Text(text.chars().map(|it| u8::try_from(it).unwrap()).collect())
+fn latin(text: &str) -> Vec<u8> {
+    text.chars().map(|it| u8::try_from(it).unwrap()).collect()
 }
 
-fn link(target: &str) -> Place {
-    Place::Other(Node::Symlink { target: target.into() })
-}
-
-/// Returns a rootfs that has a plan, and the directories that init needs until it reads it.
-fn rootfs(place: Place) -> Vec<u8> {
+/// Returns a rootfs that has the config for `swap-init`, and the directories that init needs until it has read that.
+fn rootfs(config: Vec<u8>) -> Vec<u8> {
     let meta = || Meta { mode: 0o755, ..Meta::default() };
     let mut model = Model::new(meta());
-    for directory in ["/boxbuild", "/dev", "/proc", "/run", "/sys", "/roots"] {
+    for directory in ["/dev", "/proc", "/run", "/sys", "/roots"] {
         model.add(directory.as_bytes(), meta(), Node::Directory);
     }
-    match place {
-        Place::Text(text) => drop(model.add_file(PLAN_PATH.as_bytes(), meta(), text)),
-        Place::Other(node) => drop(model.add(PLAN_PATH.as_bytes(), meta(), node)),
-        Place::Nothing => {}
-    }
-    model.image()
-}
-
-/// Returns the rootfs that the launcher checks, with another one in it.
-fn swapped(plan: &str, place: Place) -> Vec<u8> {
-    let meta = || Meta { mode: 0o755, ..Meta::default() };
-    let mut model = Model::new(meta());
-    model.add(b"/boxbuild", meta(), Node::Directory);
-    model.add_file(PLAN_PATH.as_bytes(), meta(), plan.as_bytes().to_vec());
-    model.add_file(b"/busybox", meta(), fs::read(program::find("busybox").unwrap()).unwrap());
-    model.add_file(b"/rootfs", meta(), rootfs(place));
+    model.add_file(b"/config", meta(), config);
     model.image()
 }
 
@@ -128,20 +97,9 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Changes the plan of a box, in its config and in its rootfs, whose bytes stay where they are: a shorter plan is padded
-/// with blanks.
+/// Changes the plan of a box.
 pub(crate) fn change_plan(bundle: &Path, change: impl FnOnce(&mut Value)) {
-    let config: BoxConfig = read_json(&blob(bundle, &manifest(bundle).config));
-    let old = serde_json::to_string(&config.plan).unwrap();
-    let mut plan = json!(config.plan);
-    change(&mut plan);
-    let new = format!("{:<1$}", plan.to_string(), old.len());
-    let rootfs = manifest(bundle).blob(ROOTFS_TYPE).cloned().unwrap();
-    let mut image = fs::read(blob(bundle, &rootfs)).unwrap();
-    let at = image.windows(old.len()).position(|part| part == old.as_bytes()).unwrap();
-    image.splice(at..at + old.len(), new.bytes());
-    replace_rootfs(bundle, &image);
-    BoxFiles::of(bundle).edit_config(|config| config["plan"] = plan);
+    BoxFiles::of(bundle).edit_config(|config| change(&mut config["plan"]));
 }
 
 /// The words of a start that succeeds.
@@ -199,12 +157,11 @@ static STARTS: LazyLock<(Starts, Starts)> = LazyLock::new(|| {
 fn make_refused(dir: &Path, boxes: &Path) -> Vec<(&'static str, &'static str)> {
     let base = dir.join("base.box");
     build(dir, &tools().programs.swap_init, &base);
-    let config: Value = read_json(&blob(&base, &manifest(&base).config));
-    let plan = config["plan"].to_string();
-    let made = refused(&plan).into_iter().map(|(name, place, why)| {
+    let config = fs::read_to_string(blob(&base, &manifest(&base).config)).unwrap();
+    let made = refused(&config).into_iter().map(|(name, damaged, why)| {
         let bundle = boxes.join(name);
         copy(&base, &bundle);
-        replace_rootfs(&bundle, &swapped(&plan, place));
+        replace_rootfs(&bundle, &[(METADATA_TYPE, &rootfs(damaged))]);
         (name, why)
     });
     made.collect()
@@ -212,18 +169,13 @@ fn make_refused(dir: &Path, boxes: &Path) -> Vec<(&'static str, &'static str)> {
 
 fn make_accepted(dir: &Path, boxes: &Path) {
     let (boxfile, base) = (dir.join("hello.kdl"), dir.join("hello.box"));
-    let room = format!("image \"oci:images/agent\"\n    env ROOM=\"{}\"", "x".repeat(200));
-    let text = hello_checkout(dir).replace("image \"oci:images/agent\"", &room);
-    let text = text.replace("skill \"greet\" path=\"skills/greet\"", "");
+    let text = hello_checkout(dir).replace("skill \"greet\" path=\"skills/greet\"", "");
     fs::write(&boxfile, text).unwrap();
     bake(&boxfile, &tools().programs.box_init, &base);
     for (name, change, _) in ACCEPTED {
         let bundle = boxes.join(name);
         copy(&base, &bundle);
-        change_plan(&bundle, |plan| {
-            plan["agent"]["env"] = json!([]);
-            change(plan);
-        });
+        change_plan(&bundle, change);
     }
 }
 

@@ -14,6 +14,10 @@ mod lock;
 mod output;
 mod pipes;
 mod reproducible;
+mod segments;
 mod sizes;
 mod store;
 mod traced;
+
+#[path = "../format/main.rs"]
+mod format;

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use box_digest::Digest;
 use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout, agent_with, files};
+use crate::checkout::{BOXFILE, Checkout, agent_with, business_with, files};
 use crate::traced::leftovers;
 
 #[test]
@@ -97,9 +97,12 @@ fn a_damaged_blob_is_refused_where_it_is_read_and_not_read_where_its_content_is_
 #[test]
 fn what_both_images_share_is_stored_once() {
     let checkout = Checkout::new();
-    let bytes = checkout.built(&[])["rootfs_bytes"].as_u64().unwrap();
-    // The shared base has one file of 160,000 bytes; the rest of the box is far smaller.
-    assert!((160_000..320_000).contains(&bytes), "the rootfs has {bytes} bytes");
+    let shared = Layer::new().file("/srv/shared", 0o644, vec![7; 3 << 20]).to_tar();
+    for (name, image) in [("agent", agent_with("agent")), ("business", business_with("app"))] {
+        checkout.image(name, &image.with(shared.clone()));
+    }
+    // The metadata have a whole number of MiB, and need no more than one.
+    assert_eq!(checkout.built(&[])["rootfs_bytes"], 4 << 20);
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn damage(path: &Path) {
 /// Asserts that every blob of an exported box is what its name says.
 fn assert_whole(directory: &Path) {
     let blobs = files(&directory.join("blobs/sha256"));
-    assert_eq!(blobs.len(), 6, "manifest, config, rootfs, init, kernel, listing");
+    assert!(blobs.len() >= 6, "manifest, config, metadata, init, kernel, listing");
     for (name, bytes) in blobs {
         assert_eq!(Digest::of(&bytes).hex(), name.to_str().unwrap());
     }
@@ -188,7 +191,12 @@ fn a_blob_damaged_in_the_store_is_never_sealed() {
 fn assert_healing(layout: &str) {
     let checkout = Checkout::new();
     let boxfile = format!("{BOXFILE}\n{layout}\n");
-    checkout.write("Boxfile", &boxfile);
+    // With another skill, the metadata are written anew, of the data of all layers.
+    let write = |name: &str| {
+        checkout.write("Boxfile", boxfile.replace("\"test\"", &format!("\"{name}\"")));
+        checkout.write("skills/greet/tools/greet.sh", name);
+    };
+    write("test");
     checkout.built(&[]);
     let data = files(&checkout.path("store/data"));
     assert!(data.len() >= 2, "the layers of two images");
@@ -197,7 +205,7 @@ fn assert_healing(layout: &str) {
             fs::write(checkout.path("store/data").join(name), vec![0; zeros(bytes.len())]).unwrap();
         }
     };
-    checkout.write("Boxfile", boxfile.replace("\"test\"", "\"renamed\""));
+    write("renamed");
     for zeros in [|length| length, |length: usize| length / 2] {
         damage_all(zeros);
         checkout.result(&["plan"]);
@@ -208,9 +216,44 @@ fn assert_healing(layout: &str) {
         for directory in ["store/actions", "renamed.box"] {
             fs::remove_dir_all(checkout.path(directory)).unwrap();
         }
-        checkout.write("Boxfile", &boxfile);
+        write("test");
         checkout.built(&[]);
-        checkout.write("Boxfile", boxfile.replace("\"test\"", "\"renamed\""));
+        write("renamed");
+    }
+}
+
+/// Makes a checkout whose agent has a large layer, and returns its segment's path in the store after a build.
+fn with_segment() -> (Checkout, PathBuf) {
+    let checkout = Checkout::new();
+    let large: Vec<u8> = (0u32..500_000).flat_map(u32::to_le_bytes).collect();
+    let files = Layer::new().file("/srv/large", 0o644, large.clone());
+    let files = files.file("/srv/again", 0o644, large.clone()).file("/srv/small", 0o644, "small");
+    checkout.image("agent", &agent_with("agent").with(files.to_tar()));
+    checkout.built(&[]);
+    let segment = [large.as_slice(), &[0; 4096 - 2_000_000 % 4096]].concat();
+    let path = checkout.path(&format!("store/blobs/{}", Digest::of(&segment).hex()));
+    assert!(fs::read(&path).unwrap() == segment, "the content once, and filled up");
+    (checkout, path)
+}
+
+#[test]
+fn damaged_segments_of_layers_heal() {
+    let (checkout, path) = with_segment();
+    let whole = fs::read(&path).unwrap();
+    let cut = |path: &Path| {
+        fs::remove_file(path).unwrap();
+        fs::write(path, [7; 4096]).unwrap();
+    };
+    let remove = |path: &Path| fs::remove_file(path).unwrap();
+    for (number, harm) in [damage, cut, remove].into_iter().enumerate() {
+        let name = format!("name-{number}");
+        checkout.write("Boxfile", BOXFILE.replace("\"test\"", &format!("\"{name}\"")));
+        harm(&path);
+        let output = format!("{name}.box");
+        assert_eq!(checkout.built(&["--output", &output])["cached"], false);
+        assert_whole(&checkout.path(&output));
+        assert!(fs::read(&path).unwrap() == whole, "the segment is as it was");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o444);
     }
 }
 
@@ -337,6 +380,8 @@ fn what_a_refused_build_decoded_is_gone_and_what_was_there_before_is_not() {
     fs::remove_file(checkout.path("Boxfile.lock")).unwrap();
     assert!(checkout.fails(&["build"]).contains("cannot read /etc/passwd"));
     assert!(stored() == before);
+    let blobs = files(&checkout.path("store/blobs"));
+    assert!(blobs.iter().all(|(_, bytes)| bytes.len() < 40 << 20), "its segment is gone");
     // What is mended in the Boxfile is not decoded again.
     checkout.image("agent", &agent_with("another"));
     checkout.edit(

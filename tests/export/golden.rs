@@ -1,11 +1,10 @@
-//! The bytes of format epoch 3, pinned. They never change once the epoch is released.
+//! The bytes of format epoch 4, pinned. They never change once the epoch is released.
 //!
-//! To pin them again before that, copy what a failed test prints. A box's run plan is a file of its
-//! rootfs, so that a change of the plan's form changes them, too. The box digest is not here: kernel and
+//! To pin them again before that, copy what a failed test prints. The box digest is not here: the run plan, kernel and
 //! init have a part in it, which no epoch fixes.
 
 use box_image::ComponentName;
-use box_image::manifest::{FORMAT_EPOCH, LISTING_TYPE, ROOTFS_TYPE};
+use box_image::manifest::{FORMAT_EPOCH, LISTING_TYPE};
 use box_image::wire::PROTOCOL;
 use box_inspect::export::OciImage;
 
@@ -20,15 +19,16 @@ fn digests(specimen: &Specimen) -> String {
     let named = |kind| opened.manifest.blob(kind).unwrap().digest;
     let tar = whole.tar(&mut std::io::sink()).unwrap().digest;
     let oci = OciImage::of(&agent).unwrap().manifest().digest;
-    [
-        format!("tree    {}", whole.tree().digest()),
-        format!("agent   {}", agent.tree().digest()),
-        format!("erofs   {}", named(ROOTFS_TYPE)),
-        format!("tar     {tar}"),
-        format!("oci     {oci}"),
-        format!("listing {}", named(LISTING_TYPE)),
-    ]
-    .join("\n")
+    let parts = opened.rootfs.parts().iter();
+    let parts = parts.map(|part| format!("{:<8} {}", part.role(), part.descriptor.digest));
+    let forms = [
+        format!("tree     {}", whole.tree().digest()),
+        format!("agent    {}", agent.tree().digest()),
+        format!("tar      {tar}"),
+        format!("oci      {oci}"),
+        format!("listing  {}", named(LISTING_TYPE)),
+    ];
+    forms.into_iter().chain(parts).collect::<Vec<_>>().join("\n")
 }
 
 /// Says why a changed digest is a defect.
@@ -58,22 +58,23 @@ fn the_config_names_the_protocol_of_the_init() {
 }
 
 #[test]
-fn these_are_of_epoch_three() {
-    assert_eq!(FORMAT_EPOCH, 3);
+fn these_are_of_epoch_four() {
+    assert_eq!(FORMAT_EPOCH, 4);
 }
 
 const SMALL: &str = "\
-tree    blake3:0e40e87e2195fd75cca233d4d47aa798ae069fef02e6b53b53dda98f15659345
-agent   blake3:e9b6324dae1e88184198ff2e01417135d76377aab78788efa31b97169d6dfe35
-erofs   sha256:8756fdebddc9a5ad77bbd2b165ad39a5346e73833acd29129bfb555bd19ba3e4
-tar     sha256:c172fa3d6f7bb97578fc0b8fbb9bb495904253fe5bce97f23d855fa38be9618e
-oci     sha256:27aca9ffe500d17e4b9f4e1c552598f05be3fa91595457e7ce931d4b1ea7115c
-listing sha256:2e336fb2f3eef1f286b7b7dd17f1133d1e2172154ffe660e2068622ee550e04f";
+tree     blake3:3add25efbb07b9444ec4bb04ef2e16668c5cdaf27d68b37faa83c120190a4cb0
+agent    blake3:e9b6324dae1e88184198ff2e01417135d76377aab78788efa31b97169d6dfe35
+tar      sha256:bdc31f3a6298f294757f13b3a217f8a2a559f0fcc18f597b520353eebb996b62
+oci      sha256:27aca9ffe500d17e4b9f4e1c552598f05be3fa91595457e7ce931d4b1ea7115c
+listing  sha256:23b03a7b103f2c0b68beae21a92a560428764651805bd7750e43e26e539e635c
+metadata sha256:540cff130e8a3869e4dd54194fecd66a03b776e2021e50b9bf20deda6f9da8d7";
 
 const LARGE: &str = "\
-tree    blake3:33cfc75a15b797d8f0015096ed3eb7e478371391d0b7383e645b2886644e5868
-agent   blake3:6f5debc55dc9690f833bef7f0b80045737ddaf834c1043391c501b09955952a6
-erofs   sha256:b1629ab33630474241f95f763f554abcdeaae57dc215d8146e1d588fb19939f7
-tar     sha256:daef3f5e9200f8e26202b661375daeb0aa452a257a166e8de7ec78aec409b04c
-oci     sha256:301b3763ab8b8e56feed6e322b604a465e11a7c6f07acd5ba5d22c6cf54d4821
-listing sha256:49f2bb5adf74019bd744f41742b80c686041f9dd47bf15e13317031df5e8a9c2";
+tree     blake3:d500c1a614ff4bf4b58aba215e072ae64f2372b605d438ab466fb8cce64acdcd
+agent    blake3:097da262261a9401fae8a9741de31726b6b714865072330874e7fa2b24be4006
+tar      sha256:c2f52b60c7413d3b89a31b3ae15f0dd0aef9919d271ac6e677d0825730674224
+oci      sha256:04701f4c578fb5a0a129d193acddc07e66dde2aa18535df1416a1465fa92845b
+listing  sha256:23318c301f24ace01afb26e9f9936703fcfb5734057ad12611b5c433390bd5f4
+metadata sha256:6907f74598cde0113e1c81c7d79dbc3548edbaaa5f934061429cd97abceea169
+segment  sha256:9c1015f68b54ba9172f189a197a2668504a9f4e380a53450f9376c716e8f60cc";

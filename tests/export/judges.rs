@@ -69,7 +69,7 @@ fn fsck_finds_nothing_wrong_with_the_image() {
     let extract = format!("--extract={}", made.path("directory").display());
     run(Command::new("fsck.erofs").arg(extract).arg("--preserve").arg(&image)).unwrap();
     let names = crate::made::names(&made.path("directory/roots/agent"));
-    assert_eq!(names, ["bin", "deeper", "hard", "links", "names", "sizes"]);
+    assert_eq!(names, ["bin", "data", "deeper", "hard", "links", "names", "sizes"]);
 }
 
 /// Exports a component's image as a directory and as an archive.

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ComponentName;
-use box_image::wire::INIT_MARK;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
 use boxbuild::{InputFile, Pins, Request, output};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use testkit::images::Compression;
+use testkit::small_init;
 
 use crate::specimens::Specimen;
 
@@ -31,7 +31,7 @@ impl Made {
         fs::create_dir(made.path("greet")).unwrap();
         fs::write(made.path("greet/SKILL.md"), "---\nname: greet\ndescription: Greets.\n---\n")
             .unwrap();
-        fs::write(made.path("program"), program()).unwrap();
+        fs::write(made.path("program"), small_init::bytes()).unwrap();
         made.build(specimen.boxfile);
         made
     }
@@ -80,11 +80,6 @@ impl Made {
         Export::component(&self.opened(), name).unwrap()
     }
 
-    /// Returns the files of a blob's kind: the largest is the rootfs.
-    pub(crate) fn blob(&self, digest: &box_digest::Digest) -> PathBuf {
-        self.bundle().join("blobs/sha256").join(digest.hex())
-    }
-
     /// Lists what is beside the box, for leftovers.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.directory.path())
@@ -97,22 +92,4 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
     names.sort();
     names
-}
-
-/// An ELF file for x86-64 of one segment, which holds no code and the mark of box-init: nothing here is
-/// ever started.
-fn program() -> Vec<u8> {
-    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
-    // ET_EXEC, EM_X86_64.
-    file.extend([2u16, 62].into_iter().flat_map(u16::to_le_bytes));
-    file.extend(1u32.to_le_bytes());
-    file.extend([0x40_0000u64, 64, 0].into_iter().flat_map(u64::to_le_bytes));
-    file.extend(0u32.to_le_bytes());
-    file.extend([64u16, 56, 1, 64, 0, 0].into_iter().flat_map(u16::to_le_bytes));
-    // PT_LOAD, readable and executable.
-    file.extend([1u32, 5].into_iter().flat_map(u32::to_le_bytes));
-    file.extend([120u64, 0x40_0000, 0, 4, 4, 1].into_iter().flat_map(u64::to_le_bytes));
-    file.extend(b"code");
-    file.extend(INIT_MARK.as_bytes());
-    file
 }

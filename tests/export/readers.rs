@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, sink};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
@@ -19,7 +19,7 @@ use oci_layer::{Action, Change, Compression, LayerIndex, LayerSource, Limits, de
 
 /// Makes a tree of entries in the order in which their directories come before them.
 fn tree(changes: Vec<Change>) -> Tree {
-    applied(&LayerIndex { changes, contents: Vec::new(), archive_size: 0 })
+    applied(&LayerIndex { changes, ..LayerIndex::default() })
 }
 
 fn applied(index: &LayerIndex) -> Tree {
@@ -34,7 +34,7 @@ pub(crate) fn of_tar(archive: &[u8]) -> Tree {
 }
 
 fn of_layer(layer: &LayerSource, blob: impl Read + Send) -> Tree {
-    applied(&decode(layer, blob, &mut std::io::sink(), &Limits::default()).unwrap())
+    applied(&decode(layer, blob, &mut sink(), &mut sink(), &Limits::default()).unwrap())
 }
 
 /// Reads the one image of an image layout.

@@ -99,7 +99,20 @@ fn many() -> Image {
         layer = layer.file(&format!("{path}/at"), 0o400, vec![7; 3000]).xattr("user.at", "x");
     }
     let long = [b"names/".as_slice(), &[b'\xe9'; 150]].concat();
-    Image::new(config("/bin/agent")).with(layer.to_tar()).with(raw(&long, b"a long raw name"))
+    let image = Image::new(config("/bin/agent")).with(layer.to_tar());
+    image.with(raw(&long, b"a long raw name")).with(with_segment())
+}
+
+/// A layer above the size from which on a layer has a segment: with a small file, a content twice, and a large one that a
+/// larger one follows.
+fn with_segment() -> LayerTar {
+    let of = |byte: u8, size: usize| vec![byte; size];
+    let layer = Layer::new().mtime(1_660_000_000).file("/data/small", 0o644, of(1, 2048));
+    let layer =
+        layer.file("/data/one", 0o644, of(2, 2049)).file("/data/two", 0o600, of(3, 700_000));
+    let layer =
+        layer.file("/data/again", 0o644, of(3, 700_000)).file("/data/block", 0o644, of(4, 4096));
+    layer.file("/data/large", 0o644, of(5, (1 << 20) + 1)).to_tar()
 }
 
 /// A layer with one file whose modification time is a record of an extended header.

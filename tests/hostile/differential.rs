@@ -41,7 +41,8 @@ fn archives() -> Vec<Vec<u8>> {
 fn accepted(archives: Vec<Vec<u8>>) -> Vec<Accepted> {
     let limits = Limits::default();
     let read = |(number, archive): (usize, Vec<u8>)| {
-        let index = read_plain(archive.as_slice(), &mut io::sink(), &limits).ok()?;
+        let index =
+            read_plain(archive.as_slice(), &mut io::sink(), &mut io::sink(), &limits).ok()?;
         Some(Accepted { number, lines: ours(&index), archive })
     };
     archives.into_iter().enumerate().filter_map(read).collect()

@@ -9,14 +9,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use box_cache::{KeyHasher, Store};
+use box_cache::{ActionKey, KeyHasher, Store};
+use box_digest::Digest;
 use box_image::ComponentName;
 use box_tree as tree;
 use box_tree::erofs::image_builder;
-use boxbuild::pack::{ContentMap, Pack};
+use boxbuild::pack::{ContentMap, Pack, Segment, SegmentWriter};
 use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, Image, open};
-use oci_layer::{LayerError, LayerIndex, Limits, decode, flatten};
+use oci_layer::{LayerError, LayerIndex, LayerSource, Limits, decode, flatten};
 
 mod outcome;
 mod seen;
@@ -47,38 +48,64 @@ fn probe(layout: &Path, stores: &Path) -> Outcome {
     let mut outcome = Outcome { name, ..Outcome::default() };
     let path = layout.display().to_string();
     let reference = ImageRef::OciLayout { path, tag: None, digest: None };
-    let packs = match open(&reference, None, Platform::LinuxAmd64, &access()) {
+    let kept = match open(&reference, None, Platform::LinuxAmd64, &access()) {
         Ok(image) => build(&image, &Store::open(&place).unwrap(), &mut outcome),
         Err(error) => {
             outcome.kind = format!("{error:?}");
             outcome.text = error.to_string();
-            0
+            Kept::default()
         }
     };
     let files = |part| files(&place.join(part));
-    outcome.left = files("blobs") + (files("data") - packs) + files("tmp") + files("actions");
+    let left = [files("blobs") - kept.segments.len(), files("data") - kept.packs.len()];
+    outcome.left = left.iter().sum::<usize>() + files("tmp") + files("actions");
     outcome
 }
 
-/// Decodes, flattens and bakes, and returns how many packs belong in the store.
-fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
-    let mut packs = BTreeSet::new();
+/// What belongs in the store.
+#[derive(Default)]
+struct Kept {
+    packs: BTreeSet<Digest>,
+    segments: BTreeSet<Digest>,
+}
+
+/// Decodes a layer into the store.
+fn decode_into(
+    store: &Store,
+    key: &ActionKey,
+    layer: &LayerSource,
+    blob: impl io::Read + Send,
+) -> Result<(LayerIndex, Option<Segment>), LayerError> {
+    std::thread::scope(|scope| {
+        let (mut data, mut segment) =
+            (store.data_writer().unwrap(), SegmentWriter::new(store, scope));
+        let index = decode(layer, blob, &mut data, &mut segment, &Limits::default())?;
+        data.commit(key).unwrap();
+        Ok((index, segment.commit().unwrap()))
+    })
+}
+
+/// Decodes, flattens and bakes, and returns what belongs in the store.
+fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> Kept {
+    let mut kept = Kept::default();
     let mut indexes: Vec<LayerIndex> = Vec::new();
     let mut contents = ContentMap::default();
     for layer in &image.layers {
         let blob = image.open_layer(layer, &access()).unwrap();
-        let mut data = store.data_writer().unwrap();
-        match decode(layer, blob, &mut data, &Limits::default()) {
-            Ok(index) => {
-                let key = KeyHasher::new("probe", 1).part(layer.digest.as_bytes()).finish();
-                data.commit(&key).unwrap();
+        let key = KeyHasher::new("probe", 1).part(layer.digest.as_bytes()).finish();
+        match decode_into(store, &key, layer, blob) {
+            Ok((index, segment)) => {
                 contents.add(Pack::Layer(key), &index.contents);
-                packs.insert(layer.digest);
+                kept.packs.insert(layer.digest);
+                if let Some(segment) = segment {
+                    contents.add(Pack::Segment { segment, layer: Some(key) }, &index.segment);
+                    kept.segments.insert(segment.blob);
+                }
                 indexes.push(index);
             }
             Err(error) => {
                 refused(&error, outcome);
-                return packs.len();
+                return kept;
             }
         }
     }
@@ -94,7 +121,7 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> usize {
         }
         Err(error) => refused(&error, outcome),
     }
-    packs.len()
+    kept
 }
 
 fn refused(error: &LayerError, outcome: &mut Outcome) {

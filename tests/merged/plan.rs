@@ -38,7 +38,7 @@ fn a_plan_tells_what_merging_does_and_what_the_store_has() {
     policy    "/etc/motd" prefer-business: 1 path
     policy    "/usr/share/doc/**" prefer-agent: 1 path
     conflicts none left
-    rootfs    50 entries, blake3:DIGEST
+    rootfs    49 entries, blake3:DIGEST
     may do    network        none: nothing
               agent user     0:0, root of the box
               agent port     4088, offered to the host

@@ -21,7 +21,8 @@ pub(crate) fn layers(layout: &Path, tag: &str) -> Result<Vec<(Digest, LayerIndex
     let image = open(&reference, None, Platform::LinuxAmd64, &access).unwrap();
     let decoded = image.layers.iter().map(|layer| {
         let blob = image.open_layer(layer, &access).unwrap();
-        decode(layer, blob, &mut io::sink(), &Limits::default()).map(|index| (layer.digest, index))
+        let index = decode(layer, blob, &mut io::sink(), &mut io::sink(), &Limits::default());
+        index.map(|index| (layer.digest, index))
     });
     decoded.collect()
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::process::Stdio;
 
-use box_image::manifest::ROOTFS_TYPE;
+use box_image::manifest::METADATA_TYPE;
 use testkit::images::Layer;
 
 use crate::checkout::Checkout;
@@ -52,19 +52,17 @@ fn what_is_no_file_is_refused() {
 #[test]
 fn damaged_content_is_an_error() {
     let checkout = built();
-    let path = blob(&checkout, &manifest(&checkout).blob(ROOTFS_TYPE).unwrap().digest);
-    let image = fs::read(&path).unwrap();
-    let at = image.windows(5).position(|it| it == b"notes").unwrap();
+    let path = blob(&checkout, &manifest(&checkout).blob(METADATA_TYPE).unwrap().digest);
+    let metadata = fs::read(&path).unwrap();
+    let content = b"# /bin/sh\n";
+    let at = metadata.windows(content.len()).position(|it| it == content).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let file = File::options().write(true).open(&path).unwrap();
-    // The name of the link's target has these bytes, too.
-    for (at, _) in image.windows(5).enumerate().skip(at).filter(|(_, it)| *it == b"notes") {
-        file.write_all_at(b"N", at as u64).unwrap();
-    }
-    let ran = checkout.run(&["cat", "test.box", "/roots/agent/agent/notes"]);
+    file.write_all_at(b"!", at as u64).unwrap();
+    let ran = checkout.run(&["cat", "test.box", "/roots/agent/agent/run"]);
     assert_eq!(ran.code, 1);
     insta::assert_snapshot!(ran.notes, @"
-    error: the rootfs of the box is damaged: /roots/agent/agent/notes does not have the content that the listing names
+    error: the rootfs of the box is damaged: /roots/agent/agent/run does not have the content that the listing names
       = help: copy or build the box again
     ");
 }

@@ -6,7 +6,6 @@ use std::process::Command;
 use testbed::prerequisites::{Package, packages};
 use testbed::program;
 use testkit::images::{Compression, Config, Image, Layer};
-use testkit::test_box::BoxFiles;
 
 use crate::checkout::{Checkout, Ran, shown};
 use crate::fixture::{built, checkout};
@@ -149,33 +148,6 @@ fn what_another_boxfile_allows() {
     let network = serde_json::json!({ "field": "network", "a": "none", "b": "shared" });
     assert!(report["plan"].as_array().unwrap().contains(&network), "{report}");
     assert!(!report.to_string().contains("plan.json"), "{report}");
-}
-
-#[test]
-fn a_forged_plan_is_no_difference_that_the_config_explains() {
-    let checkout = allowing();
-    // The config of one box, with the rootfs of the other.
-    let (one, other) = ("test.box", "new.box");
-    let files = BoxFiles::of(&checkout.path(other));
-    let config = BoxFiles::of(&checkout.path(one)).manifest().config;
-    fs::copy(
-        BoxFiles::of(&checkout.path(one)).blob_path(&config.digest),
-        files.blob_path(&config.digest),
-    )
-    .unwrap();
-    let mut forged = files.manifest();
-    let tree = forged.config.clone();
-    forged.config = config;
-    files.seal(&forged);
-    files.edit_config(|config| {
-        let theirs: serde_json::Value =
-            serde_json::from_slice(&fs::read(files.blob_path(&tree.digest)).unwrap()).unwrap();
-        config["tree"] = theirs["tree"].clone();
-        config["plan"]["vm"]["cpus"] = 3.into();
-    });
-    let ran = differing(&checkout, &[one, other]);
-    assert!(ran.result.contains("plan     vm cpus  1 → 3\n"), "{}", ran.result);
-    assert!(ran.result.contains("changed  /boxbuild/plan.json  size\n"), "{}", ran.result);
 }
 
 #[test]

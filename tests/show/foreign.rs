@@ -8,11 +8,11 @@ use testbed::prerequisites::{Package, packages};
 use testbed::program;
 use testbed::{Artefacts, Profile, Workspace};
 use testkit::damage;
-use testkit::images::Layer;
+use testkit::images::{Config, Image, Layer};
 use testkit::test_box::BoxFiles;
 
 use crate::checkout::{Checkout, Ran};
-use crate::fixture::built;
+use crate::fixture::{built, checkout};
 
 /// Copies a box; its blobs are links, and whoever damages one replaces it.
 fn copied(checkout: &Checkout, to: &str) -> BoxFiles {
@@ -73,9 +73,20 @@ fn remove(files: &BoxFiles) {
     fs::remove_dir_all(files.path()).unwrap();
 }
 
+/// Makes a box with two segments.
+fn segmented() -> Checkout {
+    let checkout = checkout();
+    let layer = |name: &str, byte| Layer::new().file(name, 0o644, vec![byte; 3 << 20]).to_tar();
+    let image = Image::new(Config::default()).with(layer("/one", 1)).with(layer("/two", 2));
+    fs::remove_dir_all(checkout.path("images/business")).unwrap();
+    checkout.image("business", &image);
+    checkout.built(&[]);
+    checkout
+}
+
 #[test]
 fn both_programs_refuse_every_damaged_box_in_the_same_words() {
-    let checkout = built();
+    let checkout = segmented();
     assert_eq!(boxlaunch(&checkout, &["verify", "test.box"]).code, 0);
     for damage in damage::ALL {
         let files = copied(&checkout, "bad.box");

@@ -11,7 +11,7 @@ fn stable(text: &str) -> String {
     let line = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["init" | "kernel" | "rootfs" | "listing", _, "bytes" | "KiB" | "MiB", digest] => {
+            ["init" | "kernel" | "metadata" | "listing", _, "bytes" | "KiB" | "MiB", digest] => {
                 format!("  {} SIZE {digest}", words[0])
             }
             ["kernel", "Linux", ..] => "kernel      Linux …".to_owned(),
@@ -29,7 +29,7 @@ fn a_box_for_people() {
     name        test
     box         sha256:DIGEST
     tree        TREE
-    epoch       3
+    epoch       4
     kernel      Linux …
     machine     1 CPU, 256 MiB
     budget      total 5000 ms
@@ -66,13 +66,13 @@ fn a_box_for_people() {
       limits      64.0 MiB of memory, CPU weight 39, 32 processes
 
     blobs
-      rootfs SIZE sha256:DIGEST
+      metadata SIZE sha256:DIGEST
       init SIZE sha256:DIGEST
       kernel SIZE sha256:DIGEST
       listing SIZE sha256:DIGEST
 
     rootfs
-      entries           61
+      entries           60
       agent layer 1     sha256:DIGEST
       agent layer 2     sha256:DIGEST
       business layer 1  sha256:DIGEST
@@ -136,15 +136,16 @@ fn a_box_as_data() {
     let report = checkout.run(&["inspect", "test.box", "--json"]).json();
     assert_eq!((&report["box"], &report["tree"]), (&built["box"], &built["tree"]));
     assert_eq!(report["plan"], checkout.plan("test.box"));
-    assert_eq!(report["epoch"], 3);
+    assert_eq!(report["epoch"], 4);
     assert_eq!(report["unsupported"], serde_json::json!([]));
     assert_eq!(report["masked"], serde_json::json!([]));
     let entries = checkout.result(&["ls", "test.box"]).lines().count();
     assert_eq!(report["entries"], entries);
+    assert_eq!(report["hidden_bytes"], 0);
     let images = report["images"].as_array().unwrap();
     let layers: Vec<usize> =
         images.iter().map(|image| image["layers"].as_array().unwrap().len()).collect();
     assert_eq!((images[0]["component"].as_str(), layers), (Some("agent"), vec![2, 2]));
     let blobs: Vec<_> = report["blobs"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-    assert_eq!(blobs, ["rootfs", "init", "kernel", "listing"]);
+    assert_eq!(blobs, ["metadata", "init", "kernel", "listing"]);
 }

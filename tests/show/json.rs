@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use box_image::manifest::{KERNEL_TYPE, ROOTFS_TYPE};
+use box_image::manifest::{KERNEL_TYPE, METADATA_TYPE};
 use serde_json::{Value, json};
 use testkit::images::Layer;
 
@@ -100,7 +100,7 @@ fn reports_on_boxes() {
     let wrong = boxlaunch(&checkout, &["verify", "test.box", "--json"]);
     assert_fits("verify", &wrong.json());
     assert_eq!((wrong.code, &wrong.json()["ok"]), (5, &json!(false)));
-    assert!(blob(&checkout, &manifest.blob(ROOTFS_TYPE).unwrap().digest).is_file());
+    assert!(blob(&checkout, &manifest.blob(METADATA_TYPE).unwrap().digest).is_file());
 }
 
 #[test]

@@ -21,7 +21,6 @@ fn every_file_of_a_box() {
     /a3s/skills/greet/tools
     /a3s/skills/greet/tools/greet.sh
     /boxbuild
-    /boxbuild/plan.json
     /boxbuild/system
     /boxbuild/system/agent
     /boxbuild/system/agent/a3s
@@ -110,7 +109,6 @@ fn where_each_came_from() {
     skill greet                                        /a3s/skills/greet/tools
     skill greet                                        /a3s/skills/greet/tools/greet.sh
     generated                                          /boxbuild
-    init                                               /boxbuild/plan.json
     generated                                          /boxbuild/system
     init                                               /boxbuild/system/agent
     init                                               /boxbuild/system/agent/a3s

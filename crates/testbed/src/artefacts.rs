@@ -64,7 +64,9 @@ pub struct Artefacts {
     pub list_init: PathBuf,
     /// A VMM that breaks out; static.
     pub intruder: PathBuf,
-    /// box-init, which finds another rootfs than the launcher has checked; static.
+    /// An init that stands in for that of a box of epoch 3; static.
+    pub old_init: PathBuf,
+    /// box-init, which finds another config than the launcher has checked; static.
     pub swap_init: PathBuf,
     /// box-init, which starts without standard streams; static.
     pub late_init: PathBuf,
@@ -103,6 +105,7 @@ impl Artefacts {
             example_agent: anywhere("example-agent"),
             list_init: anywhere("list-init"),
             intruder: anywhere("intruder"),
+            old_init: anywhere("old-init"),
             swap_init: anywhere("swap-init"),
             late_init: anywhere("late-init"),
             port_init: anywhere("port-init"),

@@ -4,10 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use box_digest::{Blake3Digest, hex};
-use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
+use box_image::manifest::{METADATA_UNIT, SEGMENT_UNIT};
+use erofs_writer::{Behind, Contents, ImageBuilder, MAX_INLINE_FILE, Meta, Node, NodeId};
 use serde_json::{Value, json};
 
 use crate::listing::escaped;
+
+/// The unit of a segment's size.
+const BLOCK: usize = SEGMENT_UNIT as usize;
 
 /// The tree, told to the writer name by name.
 pub(crate) struct Model {
@@ -87,11 +91,62 @@ impl Model {
         self.paths.iter().map(line).collect()
     }
 
-    /// Writes the image.
-    pub(crate) fn image(mut self) -> Vec<u8> {
-        let mut image = Vec::new();
-        self.builder.write(&mut image, &mut self.store).unwrap();
-        image
+    /// Returns the inode of each line, as the writer names it.
+    pub(crate) fn inodes(&self) -> Vec<NodeId> {
+        self.paths.values().copied().collect()
+    }
+
+    /// Writes the image in one part, which the metadata of a box can be.
+    pub(crate) fn image(self) -> Vec<u8> {
+        self.write(&Segments::default())
+    }
+
+    /// Writes the image in parts: the metadata, and what the files have that does not follow their inodes, cut into segments of
+    /// these numbers of blocks, which are taken again and again. The cuts heed no file.
+    pub(crate) fn parts(self, blocks: &[usize]) -> Vec<Vec<u8>> {
+        let segments = Segments::of(&self.store);
+        let mut parts = vec![self.write(&segments)];
+        let mut rest = &*segments.bytes;
+        for blocks in blocks.iter().cycle() {
+            let (segment, further) = rest.split_at(rest.len().min(blocks * BLOCK));
+            if segment.is_empty() {
+                break;
+            }
+            parts.push(segment.to_vec());
+            rest = further;
+        }
+        parts
+    }
+
+    fn write(mut self, segments: &Segments) -> Vec<u8> {
+        let mut out = Vec::new();
+        let place = |content: &Blake3Digest| segments.places.get(content).copied();
+        let size = segments.bytes.len() as u64;
+        let behind = Behind { alignment: METADATA_UNIT, size, place: &place };
+        self.builder.write_before(&mut out, &mut self.store, &behind).unwrap();
+        out
+    }
+}
+
+/// The contents that lie behind the metadata, one after another.
+#[derive(Default)]
+struct Segments {
+    bytes: Vec<u8>,
+    /// Where each begins.
+    places: HashMap<Blake3Digest, u64>,
+}
+
+impl Segments {
+    fn of(store: &Store) -> Self {
+        let mut segments = Self::default();
+        for (content, bytes) in store.0.iter().collect::<BTreeMap<_, _>>() {
+            if bytes.len() as u64 > MAX_INLINE_FILE {
+                segments.places.insert(*content, segments.bytes.len() as u64);
+                segments.bytes.extend_from_slice(bytes);
+                segments.bytes.resize(segments.bytes.len().next_multiple_of(BLOCK), 0);
+            }
+        }
+        segments
     }
 }
 

@@ -22,7 +22,7 @@ fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// Returns the tree, which has the plan of its box where init reads it.
+/// Returns the tree, which has the plan of its box where the init of epoch 3 reads it.
 pub(crate) fn specimen(plan: Vec<u8>) -> Model {
     let root = Meta { mode: 0o1711, uid: 3, gid: 4, ..meta() };
     let mut model = Model::new(root);

@@ -87,6 +87,7 @@ fn describe(path: &Path, metadata: &Metadata) -> io::Result<Map<String, Value>> 
     let mut entry = Map::new();
     let mut put = |key: &str, value: Value| drop(entry.insert(key.to_owned(), value));
     put("type", json!(kind));
+    put("ino", json!(metadata.ino()));
     put("mode", json!(metadata.mode() & 0o7777));
     put("uid", json!(metadata.uid()));
     put("gid", json!(metadata.gid()));

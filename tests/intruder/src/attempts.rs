@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::fmt::Display;
 use std::fs::File;
 use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
@@ -118,7 +119,9 @@ fn open_as(path: &str, flags: OFlag) -> Result<(), Errno> {
 /// Returns the path of the box's file that this process has open for reading; elsewhere the one given.
 fn own(path: &str) -> String {
     let open = (3..32).map(|fd| format!("/proc/self/fd/{fd}"));
-    let mut files = open.filter(|path| std::fs::metadata(path).is_ok_and(|it| it.is_file()));
+    // The list of the rootfs's parts is a file in memory, which no directory has.
+    let is_of_box = |it: std::fs::Metadata| it.is_file() && it.nlink() > 0;
+    let mut files = open.filter(|path| std::fs::metadata(path).is_ok_and(is_of_box));
     files.next().unwrap_or_else(|| path.to_owned())
 }
 

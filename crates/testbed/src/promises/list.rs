@@ -61,6 +61,14 @@ promises! {
     FURTHER_CPU = AtMost 7.5 "ms",
         "tests/boot/cost.rs::a_second_cpu_hardly_delays_the_start",
         "added to the start by a second CPU, though only one is emulated";
+    /// The time that 16 files of a rootfs add to a start.
+    SIXTEEN_SEGMENTS = AtMost 3.0 "%",
+        "tests/boot/segments.rs::segments_delay_the_start_little",
+        "examples/hello with a rootfs of 16 segments is ready, beyond the same rootfs in one file";
+    /// The time that as many files as a rootfs may have add to a start.
+    MANY_SEGMENTS = AtMost 36.0 "%",
+        "tests/boot/segments.rs::segments_delay_the_start_little",
+        "the same with 254 segments, on a host whose soft limit of open files is 1024";
     /// The whole start of the Debian box.
     DEBIAN_TOTAL = AtMost 400.0 "ms",
         "tests/boot/debian.rs::python_gets_ready_and_node_runs_beside_it",

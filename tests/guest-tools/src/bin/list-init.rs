@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use box_image::plan::NEW_ROOT;
 use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
-use box_init::boot;
+use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;
 use box_init::time::{Clock, Milestones, now_ns};
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let clock = Clock::start();
     box_init::run_as_init(|slot| {
         boot::mount_devices()?;
-        let (nonce, _) = boot::read_nonce()?;
+        let nonce = Given::read()?.nonce;
         boot::mount_rootfs()?;
         let channel = slot.insert(Channel::open(nonce)?);
         let now = now_ns();

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use box_image::plan::{CONTROL_PORT, NEW_ROOT, NONCE_LENGTH, PLAN_PATH};
+use box_image::plan::{CONTROL_PORT, NONCE_LENGTH};
 use box_image::wire::{GuestMessage, Hello, HostMessage, Output, PROTOCOL, Stream};
-use box_init::boot;
+use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;
 use box_init::time::{Clock, Milestones, now_ns};
@@ -28,17 +28,16 @@ fn main() -> ExitCode {
     let clock = Clock::start();
     box_init::run_as_init(|_| {
         boot::mount_devices()?;
-        let (nonce, _) = boot::read_nonce()?;
+        let given = Given::read()?;
         boot::mount_rootfs()?;
-        attempt(&clock, nonce).map_err(|error| InitError::new("reach the host", error))
+        attempt(&clock, given).map_err(|error| InitError::new("reach the host", error))
     })
 }
 
 /// Does what the plan says.
-fn attempt(clock: &Clock, nonce: String) -> io::Result<()> {
-    let plan = File::open(format!("{NEW_ROOT}{PLAN_PATH}"))?;
-    let plan: serde_json::Value = serde_json::from_reader(plan)?;
-    let last = plan["agent"]["argv"].as_array().and_then(|argv| argv.last()?.as_str());
+fn attempt(clock: &Clock, Given { nonce, config, .. }: Given) -> io::Result<()> {
+    let config: serde_json::Value = serde_json::from_slice(&config)?;
+    let last = config["plan"]["agent"]["argv"].as_array().and_then(|argv| argv.last()?.as_str());
     let greeting = greeting(nonce);
     match last {
         Some("scan") => scan(clock, &greeting),

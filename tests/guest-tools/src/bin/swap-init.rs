@@ -1,40 +1,29 @@
-//! box-init, which finds another rootfs than the launcher has checked: the image in it.
+//! box-init, which finds another config than the launcher has checked: the one in the rootfs.
 //!
-//! The launcher reads the plan in a rootfs before it starts anything. Only so a plan comes to init that the launcher
-//! refuses, as it would from a launcher with a fault.
+//! The launcher reads the config before it starts anything. Only so a config comes to init that the launcher refuses, as it
+//! would from a launcher with a fault.
 #![forbid(unsafe_code)]
 
-use std::process::{Command, ExitCode};
+use std::fs;
+use std::process::ExitCode;
 
 use box_image::plan::NEW_ROOT;
-use box_init::boot;
+use box_init::boot::{self, Given};
 use box_init::error::InitError;
 use box_init::time::Clock;
+use nix::mount::umount;
 
 fn main() -> ExitCode {
     let clock = Clock::start();
-    if std::process::id() == 1
-        && let Err(error) = swap()
-    {
-        return box_init::run_as_init(|_| Err(error));
-    }
-    box_init::main(clock)
+    box_init::run_as_init(|channel| box_init::run(clock, channel, swapped))
 }
 
-/// Puts the image into the place of the disk.
-fn swap() -> Result<(), InitError> {
-    boot::mount_devices()?;
+/// Puts the config in the rootfs into the place of the launcher's.
+fn swapped() -> Result<Given, InitError> {
+    let given = Given::read()?;
     boot::mount_rootfs()?;
-    let image = format!("{NEW_ROOT}/rootfs");
-    busybox(&["losetup", "-r", "-f", &image])?;
-    busybox(&["mount", "-o", "bind", "/dev/loop0", boot::ROOT_DEVICE])
-}
-
-fn busybox(arguments: &[&str]) -> Result<(), InitError> {
-    let failed = |why: String| Err(InitError::new(format!("swap the rootfs: {arguments:?}"), why));
-    match Command::new(format!("{NEW_ROOT}/busybox")).args(arguments).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => failed(status.to_string()),
-        Err(error) => failed(error.to_string()),
-    }
+    let config = fs::read(format!("{NEW_ROOT}/config"));
+    let config = config.map_err(|error| InitError::new("swap the config", error))?;
+    umount(NEW_ROOT).map_err(|error| InitError::new("unmount the rootfs", error))?;
+    Ok(Given { config, ..given })
 }

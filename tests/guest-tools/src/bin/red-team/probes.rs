@@ -163,7 +163,7 @@ pub(crate) const ALL: &[Probe] = &[
     probe("the memory of process 1", Init, EACCES, Read("/proc/1/mem")),
     probe("the variables of process 1", Init, EACCES, Read("/proc/1/environ")),
     missing("the roots of the box", Namespace, "/roots"),
-    missing("the plan of the box", Namespace, "/boxbuild/plan.json"),
+    missing("the nonce and the config of the box", Namespace, "/nonce"),
     probe("the limit of processes", Mount, EROFS, Write("/sys/fs/cgroup/pids.max", "max")),
     probe("leave the cgroup", Mount, EROFS, Write("/sys/fs/cgroup/cgroup.procs", "0")),
     probe(

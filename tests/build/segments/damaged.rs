@@ -1,0 +1,125 @@
+//! A segment of a built box that is not the one that the box names.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::damage::flip;
+use testkit::test_box::BoxFiles;
+
+use crate::checkout::Checkout;
+
+/// What is done to the segments of a box, and what every command then says.
+struct Harm {
+    name: &'static str,
+    /// Damages the first of two segments.
+    apply: fn(&BoxFiles, [&Path; 2]),
+    /// What verify says of the segment.
+    verdict: &'static str,
+    /// A part of what `cat` says of the file whose content is there; nothing if that content is whole.
+    cat: Option<&'static str>,
+}
+
+const DATA: &str = "/roots/agent/srv/one does not have the content that the listing names";
+
+const HARMS: [Harm; 5] = [
+    Harm {
+        name: "one bit",
+        apply: |files, [one, _]| flip(files, one),
+        verdict: "segment  DIFFERS",
+        cat: Some(DATA),
+    },
+    Harm {
+        name: "the last byte",
+        // It belongs to no file: only a digest shows it.
+        apply: |files, [one, _]| {
+            let mut bytes = fs::read(one).unwrap();
+            *bytes.last_mut().unwrap() = 1;
+            files.replace(one, &bytes);
+        },
+        verdict: "segment  DIFFERS",
+        cat: None,
+    },
+    Harm {
+        name: "cut short",
+        apply: |files, [one, _]| {
+            let bytes = fs::read(one).unwrap();
+            files.replace(one, &bytes[..bytes.len() - 4096]);
+        },
+        verdict: "segment  DIFFERS",
+        cat: Some("bytes, but its manifest says"),
+    },
+    Harm {
+        name: "swapped",
+        apply: |files, [one, two]| {
+            let [first, second] = [one, two].map(|it| fs::read(it).unwrap());
+            assert!(first.len() == second.len() && first != second);
+            files.replace(one, &second);
+            files.replace(two, &first);
+        },
+        verdict: "segment  DIFFERS",
+        cat: Some(DATA),
+    },
+    Harm {
+        name: "missing",
+        apply: |_, [one, _]| fs::remove_file(one).unwrap(),
+        verdict: "segment  MISSING",
+        cat: Some("cannot open"),
+    },
+];
+
+#[test]
+fn every_command_names_what_is_wrong() {
+    let checkout = super::checkout();
+    checkout.built(&[]);
+    for harm in &HARMS {
+        let bundle = "harmed.box";
+        copy(&checkout, bundle);
+        let paths = super::segments(&checkout, bundle);
+        let digest = paths[0].file_name().unwrap().to_str().unwrap().to_owned();
+        (harm.apply)(&BoxFiles::of(&checkout.path(bundle)), [&paths[0], &paths[1]]);
+        let is_refused = |args: &[&str]| {
+            let output = checkout.boxbuild(args).output().unwrap();
+            let (notes, code) = (String::from_utf8(output.stderr).unwrap(), output.status.code());
+            // `cat` prints what it has read so far.
+            let is_verify = args[0] == "verify";
+            let result =
+                if is_verify { String::from_utf8(output.stdout).unwrap() } else { String::new() };
+            let what = format!("{}: {args:?}: {notes}{result}", harm.name);
+            // 5: it differs from what it should be.
+            let expected = if is_verify { 5 } else { 1 };
+            assert_eq!(code, Some(expected), "{what}");
+            what
+        };
+        let verified = is_refused(&["verify", bundle]);
+        // A box that lacks a part is not opened.
+        if harm.name == "missing" {
+            assert!(verified.contains(&digest) && verified.contains("cannot open"), "{verified}");
+        } else {
+            let is_its = |line: &&str| line.starts_with("segment") && line.contains(&digest);
+            let line = verified.lines().find(is_its).unwrap_or_default();
+            assert!(line.starts_with(harm.verdict), "{verified}");
+        }
+        for args in [
+            ["--format", "erofs"].as_slice(),
+            &["--format", "tar"],
+            &["--format", "dir"],
+            &["--format", "oci", "--component", "agent"],
+        ] {
+            let said = is_refused(&[&["export", bundle, "--output", "out"], args].concat());
+            assert!(said.contains(&digest) || said.contains(DATA), "{said}");
+            assert!(!checkout.path("out").exists(), "{said}");
+        }
+        if let Some(says) = harm.cat {
+            let said = is_refused(&["cat", bundle, "/roots/agent/srv/one"]);
+            assert!(said.contains(says) && (says == DATA || said.contains(&digest)), "{said}");
+        }
+    }
+}
+
+/// Copies the box, whose files belong to nobody else then.
+fn copy(checkout: &Checkout, bundle: &str) {
+    fs::remove_dir_all(checkout.path(bundle)).ok();
+    for (path, bytes) in crate::checkout::files(&checkout.path("test.box")) {
+        checkout.write(&format!("{bundle}/{}", path.display()), bytes);
+    }
+}

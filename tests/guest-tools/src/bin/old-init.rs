@@ -1,0 +1,57 @@
+//! Stands in for the init of a box of epoch 3: takes from the first root what that one takes, and the run plan from the rootfs.
+//!
+//! Says the name of the box in that plan as the output of program 0, and ends.
+#![forbid(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::process::ExitCode;
+
+use box_image::plan::{NEW_ROOT, NONCE_LENGTH, NONCE_PATH, PLAN_PATH};
+use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, Output, Stream};
+use box_init::boot;
+use box_init::channel::Channel;
+use box_init::error::InitError;
+use box_init::time::{Clock, Milestones, now_ns};
+
+fn main() -> ExitCode {
+    let clock = Clock::start();
+    box_init::run_as_init(|slot| {
+        boot::mount_devices()?;
+        let nonce = nonce().map_err(failed("read the nonce"))?;
+        boot::mount_rootfs()?;
+        let channel = slot.insert(Channel::open(nonce)?);
+        let name = name().map_err(failed("read the run plan"))?;
+        report(channel, &clock, &name).map_err(failed("report to the launcher"))
+    })
+}
+
+fn failed(step: &str) -> impl FnOnce(io::Error) -> InitError {
+    move |error| InitError::new(step, error)
+}
+
+/// Reads the nonce as that init does: it and the byte behind it, and nothing of what follows.
+fn nonce() -> io::Result<String> {
+    let mut text = [0; NONCE_LENGTH + 1];
+    File::open(NONCE_PATH)?.read_exact(&mut text)?;
+    Ok(String::from_utf8_lossy(&text[..NONCE_LENGTH]).into_owned())
+}
+
+/// Returns the name of the box in the plan of the rootfs.
+fn name() -> io::Result<String> {
+    let plan = File::open(format!("{NEW_ROOT}{PLAN_PATH}"))?;
+    let plan: serde_json::Value = serde_json::from_reader(plan)?;
+    Ok(format!("{}\n", plan["name"]))
+}
+
+fn report(channel: &mut Channel, clock: &Clock, line: &str) -> io::Result<()> {
+    let now = now_ns();
+    let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
+    channel.send(&GuestMessage::Ready(timing))?;
+    let (stream, data) = (Stream::Stdout, line.as_bytes().to_vec());
+    channel.send(&GuestMessage::Output(Output { id: 0, stream, data }))?;
+    let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false, timed_out: false };
+    channel.send(&GuestMessage::Exited(exited))?;
+    while !matches!(channel.receive()?, None | Some(HostMessage::Shutdown(_))) {}
+    Ok(())
+}
