@@ -4,6 +4,7 @@
 //! them again. But the metadata follow from the listing, the data of the files and where these lie in the segments, so that
 //! they are written once more, to be compared and not to be kept.
 
+use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::{self, Write};
@@ -86,9 +87,11 @@ pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
     let source = Contents::open(opened, &tree)?;
     let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
     metadata(&tree, &source, &rootfs)?;
+    // A file can have a million names.
+    let mut seen = HashSet::new();
     for (path, id) in entries(&tree) {
-        let content = tree.inode(id).content();
-        if let Some(content) = content.filter(|it| source.place_in_segments(&it.hash).is_some()) {
+        let Some(content) = tree.inode(id).content() else { continue };
+        if source.place_in_segments(&content.hash).is_some() && seen.insert(content.hash) {
             source.copy(&path, *content, &mut io::sink())?;
         }
     }

@@ -155,6 +155,7 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     fn plan(&mut self, part: Range<usize>) -> Result<Part, Error> {
+        u32::try_from(self.next).map_err(|_| Error::TooLarge)?;
         let end = self.place_inodes(part.clone());
         self.next = (end + SLACK).div_ceil(BLOCK_SIZE);
         let first_data_block = u32::try_from(self.next).map_err(|_| Error::TooLarge)?;
@@ -213,7 +214,7 @@ impl Planner<'_> {
             // Of a small one that does not fit after its inode, the first may follow its own.
             if size > MAX_INLINE_FILE && first != *id {
                 self.places[id.index()].data.block = self.places[first.index()].data.block;
-            } else if (self.behind.place)(&content).is_none() {
+            } else if self.behind(&content, size).is_none() {
                 self.places[id.index()].data.block = take_blocks(&mut self.next, size)?;
                 contents.push(StoredContent { content, size });
             }
@@ -227,11 +228,16 @@ impl Planner<'_> {
         (file.1 > 0 && self.places[id.index()].data.tail == 0).then_some(file)
     }
 
+    /// Returns where a content lies behind the image's own blocks. A small one does not, whatever the caller has.
+    fn behind(&self, content: &Blake3Digest, size: u64) -> Option<u64> {
+        if size > MAX_INLINE_FILE { (self.behind.place)(content) } else { None }
+    }
+
     /// Names the blocks of the contents that lie behind the image's own.
     fn place_behind(&mut self, own_blocks: u32) -> Result<(), Error> {
         for id in self.order {
             let Some((content, size)) = self.plain(*id) else { continue };
-            let Some(offset) = (self.behind.place)(&content) else { continue };
+            let Some(offset) = self.behind(&content, size) else { continue };
             let is_there = offset.is_multiple_of(BLOCK_SIZE)
                 && offset.checked_add(size).is_some_and(|end| end <= self.behind.size);
             if !is_there {

@@ -48,7 +48,7 @@ pub trait Contents {
 /// What follows the written part of an image and belongs to it: contents of files that are stored
 /// already, each from the start of a block.
 ///
-/// A content of at most [`MAX_INLINE_FILE`] bytes follows its inode wherever else it lies.
+/// A content of at most [`MAX_INLINE_FILE`] bytes is not looked for there: it follows its inode, or has blocks of its own.
 pub struct Behind<'a> {
     /// The written part is filled with zero bytes up to a multiple of so many bytes: a positive multiple of 4096.
     pub alignment: u64,

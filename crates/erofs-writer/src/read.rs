@@ -8,11 +8,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use crate::directory::ENTRY;
+use crate::directory::{self, ENTRY};
 use crate::inode::{DIRECTORY, FLAT_INLINE, REGULAR, SIZE, TYPE};
-use crate::superblock::Superblock;
 use crate::tree::is_dot;
-use crate::{BLOCK, BLOCK_SIZE, xattr};
+use crate::{BLOCK, BLOCK_SIZE, superblock, xattr};
 
 /// The largest directory that is searched, in bytes.
 const DIRECTORY_MAX: u64 = 1 << 20;
@@ -54,18 +53,11 @@ pub fn read_file<'n>(
     inode.data(image, limit)
 }
 
-/// Returns how many bytes an image has, with what lies behind the part that was written, by its first block.
-///
-/// # Errors
-/// [`ReadError::Io`] and [`ReadError::Unknown`].
-pub fn image_size(image: &File) -> Result<u64, ReadError> {
-    Ok(u64::from(superblock(image)?.blocks) * BLOCK_SIZE)
-}
-
-fn superblock(image: &File) -> Result<Superblock, ReadError> {
-    let mut first = [0; BLOCK];
-    read(image, &mut first, 0)?;
-    Superblock::decode(&first).ok_or(ReadError::Unknown("its first block is another"))
+/// Returns the size in bytes of a directory with these names, in any order and without `.` and `..`.
+pub fn directory_size<'n>(names: impl Iterator<Item = &'n [u8]>) -> u64 {
+    let mut names: Vec<&[u8]> = names.chain([b".".as_slice(), b".."]).collect();
+    names.sort_unstable();
+    directory::size(names.into_iter())
 }
 
 /// Reads the root directory's inode of an image.
@@ -73,7 +65,10 @@ fn superblock(image: &File) -> Result<Superblock, ReadError> {
 /// # Errors
 /// [`ReadError::Io`] and [`ReadError::Unknown`].
 pub fn root(image: &File) -> Result<Inode, ReadError> {
-    Inode::read(image, superblock(image)?.root.into())
+    let mut first = [0; BLOCK];
+    read(image, &mut first, 0)?;
+    let root = superblock::root(&first).ok_or(ReadError::Unknown("its first block is another"))?;
+    Inode::read(image, root.into())
 }
 
 /// An inode as the image has it.
@@ -182,6 +177,10 @@ fn sorted(directory: &[u8]) -> Result<Vec<(u64, &[u8])>, ReadError> {
 fn names(block: &[u8]) -> Option<Vec<(u64, &[u8])>> {
     let start = |entry: &[u8]| usize::from(u16_at(entry, 8));
     let count = start(block.get(..ENTRY)?) / ENTRY;
+    // Else any number of blocks would add no name.
+    if count == 0 {
+        return None;
+    }
     let entries: Vec<&[u8]> = block.get(..count * ENTRY)?.chunks(ENTRY).collect();
     let mut starts: Vec<usize> = entries.iter().map(|entry| start(entry)).collect();
     // The names end where the directory ends, or at the zeros that fill the block.
@@ -295,9 +294,30 @@ mod tests {
         assert!(refused(&|image| image.truncate(5000)));
         // The root inode in another layout.
         let block = image[..BLOCK].try_into().unwrap();
-        let root = usize::from(Superblock::decode(block).unwrap().root) * 32;
+        let root = usize::from(superblock::root(block).unwrap()) * 32;
         assert!(refused(&|image| image[root] = 0));
         assert!(refused(&|image| image[root] = 1 | 4 << 1));
+    }
+
+    #[test]
+    fn a_directory_of_empty_blocks_is_refused() {
+        assert!(names(&[0; BLOCK]).is_none());
+        assert!(sorted(&[0; 2 * BLOCK]).is_err());
+    }
+
+    #[test]
+    fn the_size_of_a_directory_follows_from_its_names() {
+        let image = image();
+        let names: Vec<_> = SIZES.map(|size| size.to_string()).into_iter().collect();
+        let fifos: Vec<_> = (0..400).map(|at| format!("fifo-{at}")).collect();
+        let names = names.iter().chain(&fifos).map(String::as_bytes);
+        let size = directory_size(names);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&image).unwrap();
+        let root = root(&file).unwrap();
+        let (_, directory) = root.entries(&file, BLOCK_SIZE).unwrap().remove(0);
+        assert_eq!(directory.entries(&file, size).unwrap().len(), 407);
+        assert!(matches!(directory.entries(&file, size - 1), Err(ReadError::TooLarge)));
     }
 
     #[test]

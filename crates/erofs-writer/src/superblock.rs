@@ -30,25 +30,14 @@ pub(crate) fn encode(root_nid: u16, inodes: u64, blocks: u32, uuid: [u8; 16]) ->
     block
 }
 
-/// What readers take from an image's first block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Superblock {
-    /// The root directory's number.
-    pub(crate) root: u16,
-    /// The image's size in blocks.
-    pub(crate) blocks: u32,
-}
-
-impl Superblock {
-    /// Reads an image's first block, if it is one that [`encode`] makes.
-    pub(crate) fn decode(block: &[u8; BLOCK]) -> Option<Self> {
-        let field = |offset: usize, length: usize| &block[OFFSET + offset..][..length];
-        let root = u16::from_le_bytes(field(14, 2).try_into().ok()?);
-        let inodes = u64::from_le_bytes(field(16, 8).try_into().ok()?);
-        let blocks = u32::from_le_bytes(field(36, 4).try_into().ok()?);
-        let uuid = field(48, 16).try_into().ok()?;
-        (encode(root, inodes, blocks, uuid) == *block).then_some(Self { root, blocks })
-    }
+/// Returns the root directory's number, if [`encode`] makes this block.
+pub(crate) fn root(block: &[u8; BLOCK]) -> Option<u16> {
+    let field = |offset: usize, length: usize| &block[OFFSET + offset..][..length];
+    let root = u16::from_le_bytes(field(14, 2).try_into().ok()?);
+    let inodes = u64::from_le_bytes(field(16, 8).try_into().ok()?);
+    let blocks = u32::from_le_bytes(field(36, 4).try_into().ok()?);
+    let uuid = field(48, 16).try_into().ok()?;
+    (encode(root, inodes, blocks, uuid) == *block).then_some(root)
 }
 
 /// Returns the CRC-32C (Castagnoli) as the kernel's `crc32c()` computes it: started from all ones, not

@@ -86,8 +86,9 @@ fn not_asked(reference: &str) -> Failure {
 
 /// Refuses two boxes of which one must be forged.
 pub(super) fn check_same_rootfs(a: &Operand, b: &Operand) -> Result<(), OpenError> {
+    let origins = &a.side.listing.origins;
     let (Some(a), Some(b)) = (&a.opened, &b.opened) else { return Ok(()) };
-    opened::check_same_rootfs(a, b)
+    opened::check_same_rootfs(a, b, origins)
 }
 
 /// Compares what two boxes have beside their rootfs; other operands have nothing there.

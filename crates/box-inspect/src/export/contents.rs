@@ -8,7 +8,7 @@ use box_digest::Blake3Digest;
 use box_image::manifest::SEGMENT_UNIT;
 use box_layout::{Blob, Rootfs};
 use box_tree::{Content, CopyError, ReadContent, Tree, entries};
-use erofs_writer::read;
+use erofs_writer::{ReadError, read};
 use host_fs::FileError;
 
 use super::error::ROOTFS;
@@ -48,7 +48,8 @@ impl Contents {
     pub fn hidden_bytes(&self, tree: &Tree) -> u64 {
         let used: BTreeSet<Content> = contents(tree).collect();
         let used = used.iter().filter(|it| self.place_in_segments(&it.hash).is_some());
-        let used: u64 = used.map(|it| it.size.next_multiple_of(SEGMENT_UNIT)).sum();
+        let blocks = used.map(|it| it.size.checked_next_multiple_of(SEGMENT_UNIT));
+        let used = blocks.fold(0, |all: u64, it| all.saturating_add(it.unwrap_or(u64::MAX)));
         let segments = self.rootfs.size() - self.rootfs.metadata().descriptor.size;
         segments.saturating_sub(used)
     }
@@ -93,14 +94,18 @@ fn contents(tree: &Tree) -> impl Iterator<Item = Content> {
 }
 
 /// Reads the distance of each content of a tree from the start of the rootfs, whose metadata this is. The names of
-/// the rootfs have to be those of the tree. Whether a content lies there, whoever reads it finds out.
+/// the rootfs have to be those of the tree, so that no more is read of it than they take. Whether a content lies there,
+/// whoever reads it finds out.
 fn places(metadata: &File, tree: &Tree) -> Result<HashMap<Blake3Digest, u64>, ExportError> {
-    let limit = metadata.metadata().map_err(FileError::of("read", ROOTFS))?.len();
     let mut places = HashMap::new();
     let mut pending = vec![(Tree::ROOT, read::root(metadata)?)];
     while let Some((directory, found)) = pending.pop() {
         let names = tree.inode(directory).names().into_iter().flatten();
-        let found = found.entries(metadata, limit)?;
+        let size = read::directory_size(names.clone().map(|(name, _)| &**name));
+        let found = match found.entries(metadata, size) {
+            Err(ReadError::TooLarge) => return Err(other_entries()),
+            found => found?,
+        };
         if !names.clone().map(|(name, _)| &**name).eq(found.iter().map(|(name, _)| &**name)) {
             return Err(other_entries());
         }

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 
 use box_image::manifest::{CONFIG_TYPE, LISTING_TYPE, METADATA_TYPE};
-use box_image::{BoxConfig, Manifest};
-use box_tree::listing::{Listing, Origins};
+use box_image::{BoxConfig, ComponentName, Manifest};
+use box_tree::listing::{FileOrigin, Listing, Origins};
 use box_tree::{Inode, Leaf, Meta};
 use testkit::TestBox;
 use testkit::test_box::config;
@@ -151,6 +151,17 @@ fn a_place_outside_of_the_segments_is_found() {
 }
 
 #[test]
+fn no_more_of_a_directory_is_read_than_its_names_take() {
+    let files = Files::new();
+    let [mut metadata, segment] = Files::new().image();
+    // The size of the root directory, the first inode.
+    metadata[4096 + 8..4096 + 16].copy_from_slice(&(1_u64 << 50).to_le_bytes());
+    let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
+    assert!(wrong(&opened)[0].contains("its entries or their attributes are not those"));
+    assert!(Contents::open(&opened, &files.tree).is_err());
+}
+
+#[test]
 fn the_files_of_an_old_box_are_not_compared() {
     let made = TestBox::epoch3(&config());
     let opened = opened::open(made.path()).unwrap();
@@ -166,11 +177,14 @@ fn boxes_of_one_listing_have_one_rootfs() {
     let mut files = Files::new();
     let [mut metadata, segment] = files.image();
     let (_made, opened) = sealed(config(), &files, &[metadata.clone(), segment.clone()]);
-    opened::check_same_rootfs(&opened, &opened).unwrap();
+    opened::check_same_rootfs(&opened, &opened, &Origins::default()).unwrap();
     let last = metadata.len() - 1;
     metadata[last] ^= 1;
     let (_forged, forged) = sealed(config(), &files, &[metadata, segment]);
-    let error = opened::check_same_rootfs(&opened, &forged).unwrap_err().to_string();
+    let check = |origins: &Origins| opened::check_same_rootfs(&opened, &forged, origins);
+    let file = FileOrigin { component: ComponentName::Agent, path: "conf".into() };
+    check(&Origins { files: vec![file], ..Origins::default() }).unwrap();
+    let error = check(&Origins::default()).unwrap_err().to_string();
     assert!(error.starts_with("the listings are equal, but the rootfs files differ: "), "{error}");
 }
 
