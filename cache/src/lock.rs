@@ -37,11 +37,23 @@ impl Store {
     }
 }
 
-/// Opens the file of a lock, and creates it if necessary; `None` if its holder removed it in between.
+/// Opens the file of a lock, and creates it if necessary; `None` if its holder removed it in between. It is opened for writing:
+/// NFS gives an exclusive lock for no other.
 fn open(path: &Path) -> Result<Option<File>, StoreError> {
     match File::create_new(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error).context("make", path),
-        _ => open_existing(path),
+        Ok(file) => return Ok(Some(file)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).context("make", path);
+        }
+        Err(_) => {}
+    }
+    // A link at its place is refused here.
+    if open_existing(path)?.is_none() {
+        return Ok(None);
+    }
+    match File::options().write(true).open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        opened => opened.context("open", path).map(Some),
     }
 }
 
