@@ -9,8 +9,8 @@
 //! binary     a program's file        → Tree
 //! oci-layer  layer blob              → LayerIndex, pack and segment of data; LayerIndexes → Tree
 //! compose    Trees, skills           → root Tree, RunPlan
-//! pipeline   root Tree               → EROFS rootfs
-//! seal       rootfs, init, kernel, … → box
+//! pipeline   root Tree, segments     → the metadata of the rootfs
+//! seal       metadata, segments, …   → box
 //! output     box                     → its directory
 //! ```
 //!

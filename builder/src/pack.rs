@@ -26,8 +26,8 @@ pub enum Pack {
     Segment {
         /// The segment.
         segment: Segment,
-        /// The action that decoded the layer. If the segment is damaged, it makes it again. That of files which are read in each
-        /// build has none.
+        /// The action that decoded the layer, or wrote the segment of a program. If the segment is damaged, it makes it again.
+        /// That of files which are read in each build has none.
         layer: Option<ActionKey>,
     },
 }
@@ -238,7 +238,7 @@ impl ContentMap {
     }
 
     /// Returns the pack that a content is in, and the content's offset there.
-    pub fn place(&self, content: &Content) -> Option<(Pack, u64)> {
+    fn place(&self, content: &Content) -> Option<(Pack, u64)> {
         let (pack, offset) = self.places.get(&content.hash)?;
         Some((*self.packs.get(*pack as usize)?, *offset))
     }

@@ -24,6 +24,11 @@ const VOUCHED_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// How many files with one digest are remembered.
 const MAX_LINES: usize = 16;
 
+/// Returns whether the store has a blob, undamaged.
+pub(crate) fn is_whole(store: &Store, blob: &Digest) -> bool {
+    store.open_blob(blob).is_ok_and(|file| has_bytes_of(store, blob, &file).unwrap_or(false))
+}
+
 /// Returns whether an open file has the bytes of a blob.
 ///
 /// A note that cannot be written costs the time to hash the file again, and is no error.
@@ -35,7 +40,7 @@ pub(crate) fn has_bytes_of(store: &Store, blob: &Digest, file: &File) -> io::Res
 }
 
 /// Notes of a file that this process wrote, and whose bytes it hashed on the way, that it has the bytes of a blob. A build that follows
-/// need not hash it then. Where a change since then might leave no trace, nothing is noted.
+/// need not hash it then. If a change since then might leave no trace, nothing is noted.
 pub(crate) fn note_written(store: &Store, blob: &Digest, file: &File) {
     let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
     let now = SystemTime::now();

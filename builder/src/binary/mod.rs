@@ -71,11 +71,13 @@ impl Binary {
         key: &ActionKey,
         size: u64,
     ) -> Result<Digest, StoreError> {
-        let padding = io::repeat(0).take(size - self.content.size);
-        let mut padded = store.open_blob(&self.sha256)?.chain(padding);
+        let file = store.open_blob(&self.sha256)?;
+        let mut padding = io::repeat(0).take(size - self.content.size);
         let (blob, _) = std::thread::scope(|scope| {
             let mut writer = BulkWriter::new(store, scope)?;
-            io::copy(&mut padded, &mut writer).map_err(|error| store.write_error(error))?;
+            let copied = self.content.copy(&file, 0, &mut writer).map_err(io::Error::other);
+            let copied = copied.and_then(|()| io::copy(&mut padding, &mut writer));
+            copied.map_err(|error| store.write_error(error))?;
             writer.commit()
         })?;
         store.record_action(key, blob.as_bytes())?;

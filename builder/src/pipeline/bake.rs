@@ -4,36 +4,42 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::{ActionKey, BulkWriter, KeyHasher, Store};
-use box_digest::{Blake3Digest, Digest};
-use box_image::manifest::{FORMAT_EPOCH, METADATA_UNIT};
+use box_digest::{Blake3Digest, Digest, Hasher, Sha256};
+use box_image::manifest::{FORMAT_EPOCH, METADATA_UNIT, SEGMENT_UNIT};
 use box_tree::erofs::image_builder;
-use box_tree::{Tree, entries};
+use box_tree::{Content, Tree, entries};
 use erofs_writer::{Behind, MAX_INLINE_FILE};
 
 use crate::BuildError;
 use crate::pack::{ContentMap, Segment};
 use crate::seal::Stored;
-use crate::vouched::has_bytes_of;
+use crate::vouched::is_whole;
+
+// What is in a layer's segment is what no metadata have beside their inodes, and begins where blocks do.
+const _: () = assert!(oci_layer::MAX_INLINE == MAX_INLINE_FILE);
+const _: () = assert!(oci_layer::SEGMENT_BLOCK == SEGMENT_UNIT);
 
 /// The segments of a box, in the order in which they follow the metadata.
 #[derive(Debug)]
-pub(super) struct Segments<'a> {
-    contents: &'a ContentMap,
+pub(super) struct Segments {
     pub(super) chosen: Vec<Segment>,
-    /// The distance of each segment from the end of the metadata in bytes, by its number among all packs.
-    starts: BTreeMap<u32, u64>,
+    /// The contents of the tree that lie in them, sorted, and the distance of each from the end of the metadata in bytes.
+    places: Vec<(Blake3Digest, u64)>,
     size: u64,
 }
 
-impl<'a> Segments<'a> {
-    /// Chooses the segments that have a content of the tree, in the order of the layers. A content belongs to the first layer of
+impl Segments {
+    /// Chooses the segments that have a content of the tree, in the order of the sources. A content belongs to the first source of
     /// the box that has it in its segment. Of more than `most` segments, those with the most bytes are chosen; what belongs
     /// to the others lies in the metadata.
-    pub(super) fn choose(tree: &Tree, contents: &'a ContentMap, most: usize) -> Self {
+    pub(super) fn choose(tree: &Tree, contents: &ContentMap, most: usize) -> Self {
         let files = entries(tree).filter_map(|(_, id)| tree.inode(id).content());
         let large = files.filter(|content| content.size > MAX_INLINE_FILE);
-        let used: BTreeSet<_> =
-            large.filter_map(|it| Some(contents.in_segment(&it.hash)?.0)).collect();
+        let in_segment = |it: &Content| Some((it.hash, contents.in_segment(&it.hash)?));
+        let mut belonging: Vec<_> = large.filter_map(in_segment).collect();
+        belonging.sort_unstable();
+        belonging.dedup();
+        let used: BTreeSet<u32> = belonging.iter().map(|(_, (number, _))| *number).collect();
         let segment = |number: u32| Some((number, contents.segment(number)?));
         let mut used: Vec<_> = used.into_iter().filter_map(segment).collect();
         // Of equal sizes, the digest decides.
@@ -45,14 +51,16 @@ impl<'a> Segments<'a> {
             starts.insert(*number, size);
             size += segment.size;
         }
+        let place = |(hash, (number, offset))| Some((hash, starts.get(&number)? + offset));
+        let places = belonging.into_iter().filter_map(place).collect();
         let chosen = used.into_iter().map(|(_, segment)| segment).collect();
-        Self { contents, chosen, starts, size }
+        Self { chosen, places, size }
     }
 
     /// Returns the distance of a content from the end of the metadata in bytes, if a chosen segment has it.
     fn place(&self, content: &Blake3Digest) -> Option<u64> {
-        let (number, offset) = self.contents.in_segment(content)?;
-        Some(self.starts.get(&number)? + offset)
+        let at = self.places.binary_search_by_key(content, |(content, _)| *content).ok()?;
+        Some(self.places[at].1)
     }
 
     /// Returns the segments as blobs of the box.
@@ -61,12 +69,12 @@ impl<'a> Segments<'a> {
     }
 }
 
-/// Returns the metadata of a tree, whose listing has this digest. They follow from that and the segments, so that they are written only
-/// if the store does not have them.
+/// Returns the metadata of a tree, whose listing has this digest. They follow from that and from where the segments have its
+/// contents, so that they are written only if the store does not have them.
 pub(super) fn metadata(
     tree: Tree,
     listing: &Digest,
-    segments: &Segments<'_>,
+    (segments, contents): (&Segments, &ContentMap),
     store: &Store,
 ) -> Result<Stored, BuildError> {
     let key = key(listing, segments);
@@ -79,7 +87,7 @@ pub(super) fn metadata(
     let behind = Behind { alignment: METADATA_UNIT, size: segments.size, place: &place };
     let metadata = std::thread::scope(|scope| {
         let mut writer = BulkWriter::new(store, scope)?;
-        image.write_before(&mut writer, &mut segments.contents.reader(store), &behind)?;
+        image.write_before(&mut writer, &mut contents.reader(store), &behind)?;
         let (blob, size) = writer.commit()?;
         Ok::<_, BuildError>(Stored { blob, size })
     })?;
@@ -87,26 +95,28 @@ pub(super) fn metadata(
     Ok(metadata)
 }
 
-fn key(listing: &Digest, segments: &Segments<'_>) -> ActionKey {
+/// Returns the key of the metadata. The listing names the layers, but not all of a `file`: where its segment has a content may
+/// depend on what a policy hides of it.
+fn key(listing: &Digest, segments: &Segments) -> ActionKey {
     let key = KeyHasher::new("metadata", FORMAT_EPOCH).part(listing.as_bytes());
-    let digests: Vec<String> = segments.chosen.iter().map(|it| it.blob.hex()).collect();
-    key.list(digests.iter().map(String::as_str)).finish()
+    let mut places = Hasher::<Sha256>::default();
+    for (content, place) in &segments.places {
+        places.update(content.as_bytes());
+        places.update(&place.to_le_bytes());
+    }
+    key.part(places.digest().as_bytes()).part(&segments.size.to_le_bytes()).finish()
 }
 
 /// Returns the metadata that an earlier build wrote, if the store has them undamaged.
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<Stored>, BuildError> {
     let record = store.action(key)?;
     let known = record.and_then(|it| serde_json::from_slice::<Stored>(&it).ok());
-    let is_whole = |it: &Stored| {
-        let file = store.open_blob(&it.blob);
-        file.is_ok_and(|file| has_bytes_of(store, &it.blob, &file).unwrap_or(false))
-    };
-    Ok(known.filter(is_whole))
+    Ok(known.filter(|it| is_whole(store, &it.blob)))
 }
 
 #[cfg(test)]
 mod tests {
-    use box_tree::{Content, Inode, Leaf, Meta};
+    use box_tree::{Inode, Leaf, Meta};
 
     use super::*;
     use crate::pack::Pack;
@@ -161,6 +171,20 @@ mod tests {
         assert_eq!(chosen(&tree(&[c]), &contents, 9), (vec![2], [None, None, Some(4096), None]));
         assert_eq!(chosen(&tree(&[b]), &contents, 9).0, [1]);
         assert_eq!(chosen(&tree(&[]), &contents, 9).0, [0; 0]);
+    }
+
+    #[test]
+    fn the_place_of_each_content_is_in_the_key_of_the_metadata() {
+        let [a, b] = [1, 2].map(|number| content(number, 3000));
+        let tree = tree(&[a, b]);
+        // The same segment, as of one file that two halves make, or of the first half and what follows it.
+        let key_of = |contents: &ContentMap| {
+            let segments = Segments::choose(&tree, contents, 9);
+            (segments.chosen.clone(), key(&Digest::of(b"listing"), &segments))
+        };
+        let [(one, one_key), (other, other_key)] = [a, b].map(|it| key_of(&layers(&[&[it]])));
+        assert_eq!(one, other);
+        assert!(one_key != other_key);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::compose::merged::Unused;
 use crate::error::Cause;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
-use crate::vouched::{has_bytes_of, note_written};
+use crate::vouched::{is_whole, note_written};
 use crate::{BuildError, Sealed};
 use bake::{Segments, metadata};
 use inputs::Inputs;
@@ -134,7 +134,7 @@ impl Resolved<'_> {
         let listing = Listing { tree, origins: self.origins() };
         let stored = Stored::put(self.store, &listing.encode()?)?;
         // The tree goes before the metadata are written, which take as much memory again.
-        let metadata = metadata(listing.tree, &stored.blob, &segments, self.store)?;
+        let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), self.store)?;
         let (segments, listing) = (segments.stored(), stored);
         let contents = Contents {
             plan,
@@ -149,20 +149,15 @@ impl Resolved<'_> {
         Ok((seal(self.store, contents)?, unused))
     }
 
-    /// Checks that the store has the segments undamaged. Those that this build wrote are.
-    fn check_segments(
-        &self,
-        segments: &Segments<'_>,
-        contents: &ContentMap,
-    ) -> Result<(), BuildError> {
+    /// Checks that the store has the segments undamaged. Those that this build wrote are, if nobody has removed them.
+    fn check_segments(&self, segments: &Segments, contents: &ContentMap) -> Result<(), BuildError> {
         let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
         let is_new = |pack: &Pack| pack.layer().is_some_and(|key| decoded.contains(&key));
-        let old: Vec<_> = packs.filter(|(_, pack)| !is_new(pack)).collect();
-        old.into_par_iter().try_for_each(|(segment, pack)| {
-            let file = self.store.open_blob(&segment.blob);
-            let is_whole = file
-                .is_ok_and(|file| has_bytes_of(self.store, &segment.blob, &file).unwrap_or(false));
+        packs.collect::<Vec<_>>().into_par_iter().try_for_each(|(segment, pack)| {
+            let is_there = || self.store.size(&segment.blob) == Some(segment.size);
+            let is_whole =
+                if is_new(&pack) { is_there() } else { is_whole(self.store, &segment.blob) };
             if is_whole { Ok(()) } else { Err(BuildError::from(PackDamaged(pack))) }
         })
     }

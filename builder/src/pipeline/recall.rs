@@ -1,13 +1,12 @@
 //! Takes a box from the store, if all of it is there and undamaged.
 
 use box_cache::{ActionKey, Store};
-use box_digest::Digest;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::resolved::Build;
 use crate::compose::merged::Unused;
-use crate::vouched::has_bytes_of;
+use crate::vouched::is_whole;
 use crate::{BuildError, Sealed};
 
 /// A box, and the warnings of its build.
@@ -36,9 +35,4 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let Some(Record { sealed, unused }) = record else { return Ok(None) };
     let is_whole = sealed.blobs.par_iter().all(|(blob, _)| is_whole(store, blob));
     Ok(is_whole.then_some(Build { sealed, cached: true, unused }))
-}
-
-/// Returns whether the store has a blob, undamaged.
-fn is_whole(store: &Store, blob: &Digest) -> bool {
-    store.open_blob(blob).is_ok_and(|file| has_bytes_of(store, blob, &file).unwrap_or(false))
 }

@@ -54,7 +54,7 @@ impl SegmentSink for io::Sink {
     }
 }
 
-/// A segment in memory: for tests.
+/// A segment in memory, of contents that are there anyway.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemorySegment {
     /// The bytes of the segment so far.

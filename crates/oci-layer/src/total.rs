@@ -20,7 +20,7 @@ use super::{Change, Excess, LayerIndex, LayerSource};
 pub const ENTRIES_MAX: usize = 1 << 20;
 
 /// Bytes that the layers of a build may have uncompressed, however small their blobs are. The store keeps
-/// the data twice, as that of the layers and as the rootfs.
+/// the data up to twice: small files as those of the layer and in the metadata of the rootfs, larger ones once and filled up to blocks.
 pub const SMALL_UNPACKED_BYTES: u64 = 896 << 20;
 /// How many times the size of their blobs the layers of a build may have uncompressed, beyond
 /// [`SMALL_UNPACKED_BYTES`]. Real images have 2 to 5 times.
