@@ -17,7 +17,7 @@ pub mod exit {
         DONE 0 "done",
         FAILED 1 "the input is wrong, or the command failed; not healthy (`boxlaunch health`, `boxlaunch agent health`)",
         USAGE 2 "the command line is wrong",
-        LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`)",
+        LOCKED 3 "the lock is missing, out of date or malformed (`--locked`, `lock --check`), or of another format epoch",
         OVER_BUDGET 4 "the startup budget is exceeded (`boxlaunch run`, `boxbuild budget`)",
         DIFFERENT 5 "a difference was found (`boxbuild diff`), or the box is damaged (`boxbuild verify`, `boxlaunch`)",
         BUG 70 "a bug in the program",
@@ -153,7 +153,7 @@ impl ErrorCode {
     pub const fn exit(self) -> u8 {
         match self {
             Self::Usage | Self::LockEntryNotFound => exit::USAGE,
-            Self::LockMissing | Self::LockOutOfDate => exit::LOCKED,
+            Self::LockMissing | Self::LockOutOfDate | Self::LockEpoch => exit::LOCKED,
             Self::OverBudget => exit::OVER_BUDGET,
             _ => exit::FAILED,
         }

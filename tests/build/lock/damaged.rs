@@ -11,11 +11,18 @@ use crate::checkout::{Checkout, agent_with, shown};
 
 /// Edits a good lock, and returns what a build then says, which leaves the lock as it is.
 fn edited(edit: impl Fn(&str) -> String) -> (Checkout, String) {
+    refused(1, edit)
+}
+
+/// As [`edited`]; without `--locked`, the build ends with this exit code.
+fn refused(code: i32, edit: impl Fn(&str) -> String) -> (Checkout, String) {
     let checkout = Checkout::new();
     let (good, text) = (locked(&checkout), edit(&locked(&checkout)));
     assert_ne!(good, text);
     checkout.write(LOCK, &text);
-    let said = checkout.fails(&["build"]);
+    let ran = checkout.run(&["build"]);
+    assert_eq!((ran.code, ran.result.as_str()), (code, ""), "{}", ran.notes);
+    let said = ran.notes;
     let locked = checkout.run(&["build", "--locked"]);
     assert_eq!((locked.code, &locked.notes), (3, &said));
     assert_eq!(checkout.read(LOCK), text);
@@ -237,7 +244,7 @@ fn an_entry_from_another_platform() {
 
 #[test]
 fn a_lock_of_another_epoch_keeps_its_pins() {
-    let (checkout, said) = edited(|text| {
+    let (checkout, said) = refused(3, |text| {
         let lock = Lock::parse(text).unwrap();
         let mut other = Lock::new(77);
         lock.entries().for_each(|entry| drop(other.set(entry.clone())));
@@ -252,6 +259,10 @@ fn a_lock_of_another_epoch_keeps_its_pins() {
     assert_eq!(checkout.notes(&["lock"]), "wrote Boxfile.lock\n");
     assert_eq!(checkout.read(LOCK), locked(&Checkout::new()), "the tag is not followed");
     checkout.built(&["--locked"]);
+    let current = format!("epoch = {}\n", box_image::manifest::FORMAT_EPOCH);
+    checkout.write(LOCK, checkout.read(LOCK).replace(&current, "epoch = 3\n"));
+    checkout.result(&["update"]);
+    assert!(checkout.read(LOCK).contains(&current), "an update writes the current one, too");
 }
 
 #[test]
