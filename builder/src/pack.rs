@@ -26,8 +26,8 @@ pub enum Pack {
     Segment {
         /// The segment.
         segment: Segment,
-        /// The action that decoded the layer, or wrote the segment of a program. If the segment is damaged, it makes it again.
-        /// That of files which are read in each build has none.
+        /// The action that made the segment: the decoding of a layer, or the padding of a program. If the segment is damaged, the
+        /// action runs again. Files of the checkout have none: each build reads them.
         layer: Option<ActionKey>,
     },
 }
@@ -184,7 +184,7 @@ impl ContentMap {
         }
     }
 
-    /// Puts the contents of files into the store, divided as those of a layer are, and adds them.
+    /// Puts the contents of files into the store and adds them. The rule for the files of a layer decides which of them have a segment.
     ///
     /// # Errors
     /// The store's.

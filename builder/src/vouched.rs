@@ -39,8 +39,8 @@ pub(crate) fn has_bytes_of(store: &Store, blob: &Digest, file: &File) -> io::Res
     has_bytes(store, blob, file, ALWAYS_HASHED, SystemTime::now())
 }
 
-/// Notes of a file that this process wrote, and whose bytes it hashed on the way, that it has the bytes of a blob. A build that follows
-/// need not hash it then. If a change since then might leave no trace, nothing is noted.
+/// Notes that a file has the bytes of a blob. This process wrote the file and hashed its bytes on the way, so that the next build
+/// need not hash it. If a change since then might leave no trace, nothing is noted.
 pub(crate) fn note_written(store: &Store, blob: &Digest, file: &File) {
     let Some(stamp) = Stamp::of(file).ok().filter(|_| is_large(file)) else { return };
     let now = SystemTime::now();

@@ -117,8 +117,11 @@ fn a_changed_declaration_decodes_no_layer_again() {
             }
         }
     }
+    let before = stored(&checkout);
     checkout.write("Boxfile", BOXFILE.replace("\"test\"", "\"renamed\""));
     assert_eq!(checkout.built(&[])["cached"], false);
+    let new = stored(&checkout).into_iter().filter(|it| !before.contains(it)).count();
+    assert_eq!(new, 2, "the config and the manifest, and no other blob");
 }
 
 /// Flips a bit in the middle of a file; keeps its size.

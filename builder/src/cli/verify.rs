@@ -15,10 +15,9 @@ use super::terminal;
 /// Verifies that a box is what it says.
 ///
 /// Hashes every blob that the manifest names, compares every entry and all data of the rootfs with the
-/// listing. Which images it was made of
-/// and the kernel's version are the builder's statements, and not compared. Whether it is the box that
-/// you want, its digest says: compare it with the one that `build` printed. Exits with 5 if something
-/// differs or is missing.
+/// listing. Which images it was made of and the kernel's version are the builder's statements, and not
+/// compared. Whether it is the box that you want, its digest says: compare it with the one that `build`
+/// printed. Exits with 5 if something differs or is missing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild verify hello.box\n  \

@@ -15,7 +15,7 @@ use crate::pack::{ContentMap, Segment};
 use crate::seal::Stored;
 use crate::vouched::is_whole;
 
-// What is in a layer's segment is what no metadata have beside their inodes, and begins where blocks do.
+// Two crates state each of these rules. If they differed, metadata and segments would not fit together.
 const _: () = assert!(oci_layer::MAX_INLINE == MAX_INLINE_FILE);
 const _: () = assert!(oci_layer::SEGMENT_BLOCK == SEGMENT_UNIT);
 

@@ -35,7 +35,7 @@ impl DecodedLayer {
     }
 }
 
-/// What is recorded of a decoded layer: the digests of its index and, after it, of its segment, if it has one.
+/// The record of a decoded layer in the store: the digests of its index and, after it, of its segment, if it has one.
 struct Record {
     index: Digest,
     segment: Option<Digest>,
@@ -48,7 +48,7 @@ impl Record {
         store.record_action(key, &bytes)
     }
 
-    /// Returns what is recorded; nothing if it is no such record.
+    /// Reads the record of an action. Returns `None` if there is none, or if it has another length.
     fn read(store: &Store, key: &ActionKey) -> Result<Option<Self>, StoreError> {
         let record = store.action(key)?.unwrap_or_default();
         let (digests, rest) = record.as_chunks();
@@ -158,7 +158,7 @@ fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError>
     Ok(())
 }
 
-/// Decodes a layer, unless another build has done it meanwhile: builds that begin at once need the same layers.
+/// Decodes a layer, unless another build has decoded it in the meantime: two builds that begin together need the same layers.
 fn decode_once(
     job: &Job<'_>,
     resolved: &Resolved<'_>,

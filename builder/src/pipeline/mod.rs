@@ -149,7 +149,8 @@ impl Resolved<'_> {
         Ok((seal(self.store, contents)?, unused))
     }
 
-    /// Checks that the store has the segments undamaged. Those that this build wrote are, if nobody has removed them.
+    /// Checks that the store has the segments undamaged. This build need not hash a segment that it wrote; it only checks that the
+    /// file is still there.
     fn check_segments(&self, segments: &Segments, contents: &ContentMap) -> Result<(), BuildError> {
         let decoded = self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let packs = segments.chosen.iter().filter_map(|it| Some((it, contents.pack_of(*it)?)));
