@@ -31,6 +31,12 @@ fn header(text: &str, range: &Range<usize>, sink: &Sink) -> Option<Node> {
     if foreign::report(header, range.start, sink) {
         return None;
     }
+    // The crate takes a `\` at the end of its input for a line continuation. The outline has made
+    // every line continuation blank, so that this one continues nothing.
+    if header.ends_with('\\') {
+        sink.report(SYNTAX.at("kdl-continuation", Span::at(range.end - 1, 1)));
+        return None;
+    }
     match KdlNode::parse(header) {
         Ok(node) => Some(Reader { base: range.start, sink }.node(&node)),
         Err(_) if sink.is_full() => None,

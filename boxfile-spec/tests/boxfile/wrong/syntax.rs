@@ -237,6 +237,23 @@ fn punctuation_of_other_languages() {
 }
 
 #[test]
+fn a_backslash_that_continues_no_line_is_refused() {
+    for statement in ["user \\;", "user \\\\\n", "args \"a\" \\ }", "user\\;"] {
+        let errors = agent_errors(&format!("    {statement}"));
+        assert!(errors.contains("this `\\` does not continue the line"), "{statement:?}: {errors}");
+    }
+    assert_snapshot!(agent_errors(r#"    args "a" \; workdir "/srv""#), @r#"
+    error: this `\` does not continue the line
+      --> Boxfile:4:14
+       |
+     4 |     args "a" \; workdir "/srv"
+       |              ^ more follows it on the line
+       |
+       = help: end the line after the `\`, or remove it; in a string, a backslash is written `\\`
+    "#);
+}
+
+#[test]
 fn a_comma_after_a_text_is_to_be_removed() {
     for statement in [r#"image "oci:images/agent","#, r#"args "a","b""#] {
         let errors = agent_errors(&format!("    {statement}"));
