@@ -103,11 +103,11 @@ promises! {
         "from the last output of a command in examples/hello to the end of `boxlaunch run`";
 
     /// The time of a build over that of reading its layers.
-    BUILD_OVER_FLOOR = AtMost 2.5 "",
+    BUILD_OVER_FLOOR = AtMost 1.65 "",
         "cargo run -p boxbuild-bench",
         "a box of two full-size Debian images from an empty store, as a multiple of inflating and hashing their layers once";
     /// The time of a build over that of the peer.
-    BUILD_OVER_MICROSANDBOX = AtMost 1.0 "",
+    BUILD_OVER_MICROSANDBOX = AtMost 0.75 "",
         "cargo run -p boxbuild-bench",
         "the same, as a multiple of `msb load` of both images";
 
