@@ -23,8 +23,44 @@ use rayon::prelude::*;
 use crate::seal::Sealed;
 use crate::vouched::has_bytes_of;
 
-/// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box, if nobody has
-/// changed it, is left alone: then the answer is `None`.
+/// How much of a box its directory has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// All its blobs: it can be copied to another machine.
+    Whole,
+    /// Manifest and config only: a few kilobytes. The other blobs are in the store.
+    Thin,
+    /// No blobs, as the store itself has its boxes.
+    Bare,
+}
+
+impl Form {
+    /// Returns the blobs that a directory of this form has, in the order of their digests: two parts of a box may be one blob.
+    fn blobs(self, sealed: &Sealed) -> BTreeSet<(Digest, u64)> {
+        let blobs = match self {
+            Self::Whole => &sealed.blobs,
+            Self::Thin => sealed.documents(),
+            Self::Bare => &[],
+        };
+        blobs.iter().copied().collect()
+    }
+
+    /// Returns the mode of its files, before the umask. Nobody else changes what the store has.
+    const fn mode(self) -> u32 {
+        if matches!(self, Self::Bare) { 0o600 } else { 0o666 }
+    }
+}
+
+/// Puts a box into the store, so that it is found there by its digest.
+///
+/// # Errors
+/// As [`write`].
+pub fn keep(store: &Store, sealed: &Sealed) -> Result<(), PublishError> {
+    write(store, sealed, &store.box_directory(&sealed.manifest), Form::Bare).map(drop)
+}
+
+/// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box in the same
+/// form, if nobody has changed it, is left alone: then the answer is `None`.
 ///
 /// Blobs are copies of the store's, on btrfs and XFS with the same bytes on the disk. Everything is flushed to the disk before
 /// the directory gets its name.
@@ -32,15 +68,25 @@ use crate::vouched::has_bytes_of;
 /// # Errors
 /// [`PublishError`]; what was there before is still there, or, with [`PublishError::NotRestored`],
 /// beside it.
-pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Option<Swap>, PublishError> {
+pub fn write(
+    store: &Store,
+    sealed: &Sealed,
+    output: &Path,
+    form: Form,
+) -> Result<Option<Swap>, PublishError> {
     let documents = documents(sealed).map_err(FileError::of("write", output))?;
+    let blobs = form.blobs(sealed);
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
     let parent = parent_of(output);
-    let check = |found: &Path| check_replaceable(found, output);
+    let check = |found: &Path| match form {
+        // Nobody but the store writes there, so that what is damaged is replaced.
+        Form::Bare if found.is_dir() && !found.is_symlink() => Ok(()),
+        _ => check_replaceable(found, output),
+    };
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
-        if is_same(store, output, &documents, sealed) {
+        if is_same(store, output, &documents, &blobs) {
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             flush_names(parent).map_err(FileError::of("flush", parent))?;
@@ -48,8 +94,9 @@ pub fn write(store: &Store, sealed: &Sealed, output: &Path) -> Result<Option<Swa
         }
     }
     create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
-    let draft = DirectoryDraft::beside(output, 0o777)?;
-    fill(store, sealed, &documents, &draft).map_err(FileError::of("write", output))?;
+    let directory_mode = if form == Form::Bare { 0o700 } else { 0o777 };
+    let draft = DirectoryDraft::beside(output, directory_mode)?;
+    fill(store, &documents, (&blobs, form), &draft).map_err(FileError::of("write", output))?;
     draft.finish_over(check).map(Some)
 }
 
@@ -76,18 +123,16 @@ fn documents(sealed: &Sealed) -> serde_json::Result<Documents> {
 /// Puts the files of a box into an open directory that is empty.
 fn fill(
     store: &Store,
-    sealed: &Sealed,
     documents: &Documents,
+    (digests, form): (&BTreeSet<(Digest, u64)>, Form),
     directory: impl AsFd,
 ) -> io::Result<()> {
     let blobs = new_directories(&directory, BLOBS)?;
-    // Two parts of a box may have the same bytes.
-    let digests: BTreeSet<&Digest> = sealed.blobs.iter().map(|(digest, _)| digest).collect();
-    for digest in digests {
+    for (digest, _) in digests {
         store.export(digest, &new_file(&blobs, &digest.hex(), 0o666)?)?;
     }
     let write =
-        |(name, bytes): &(&str, Vec<u8>)| new_file(&directory, name, 0o666)?.write_all(bytes);
+        |(name, bytes): &(&str, Vec<u8>)| new_file(&directory, name, form.mode())?.write_all(bytes);
     documents.iter().try_for_each(write)
 }
 
@@ -127,15 +172,21 @@ fn foreign(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Whether a directory is this very box with undamaged blobs.
-fn is_same(store: &Store, path: &Path, documents: &Documents, sealed: &Sealed) -> bool {
+/// Whether a directory is this very box with these blobs, undamaged, and no others.
+fn is_same(
+    store: &Store,
+    path: &Path,
+    documents: &Documents,
+    expected: &BTreeSet<(Digest, u64)>,
+) -> bool {
     let blobs = path.join(BLOBS);
     let says = |name: &str, bytes: &[u8]| {
         read_file(&path.join(name), Links::Refuse, bytes.len() as u64)
             .is_ok_and(|found| found == bytes)
     };
     documents.iter().all(|(name, bytes)| says(name, bytes))
-        && sealed.blobs.par_iter().all(|(digest, size)| {
+        && fs::read_dir(&blobs).is_ok_and(|found| found.count() == expected.len())
+        && expected.par_iter().all(|(digest, size)| {
             is_blob(store, digest, *size, &blobs.join(digest.hex())).unwrap_or(false)
         })
 }
@@ -179,7 +230,12 @@ mod tests {
             let directory = at(&format!("draft of {planted}"));
             fs::create_dir(&directory).unwrap();
             symlink(at("precious"), directory.join(planted)).unwrap();
-            fill(&store, &sealed, &documents, File::open(&directory).unwrap())
+            fill(
+                &store,
+                &documents,
+                (&Form::Whole.blobs(&sealed), Form::Whole),
+                File::open(&directory).unwrap(),
+            )
         };
         for planted in ["index.json", "blobs", "oci-layout"] {
             let error = filled(planted).unwrap_err();

@@ -23,11 +23,16 @@ pub struct Sealed {
     pub tree: Blake3Digest,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
-    /// Every blob of the box with its size: manifest, config, metadata, segments, init, kernel and listing.
+    /// Every blob of the box with its size, in this order: manifest, config, metadata, segments, init, kernel and listing.
     pub blobs: Vec<(Digest, u64)>,
 }
 
 impl Sealed {
+    /// Returns the manifest and the config, and the size of each.
+    pub fn documents(&self) -> &[(Digest, u64)] {
+        &self.blobs[..2.min(self.blobs.len())]
+    }
+
     /// Reads the run plan of the box.
     ///
     /// # Errors

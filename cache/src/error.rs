@@ -26,8 +26,14 @@ pub enum StoreError {
         found: String,
     },
     /// Another user can change this directory of the store.
-    #[error("another user can write to {}, and so change what is built from it", .0.display())]
+    #[error("another user can write to {}, and so change what is built or started from it", .0.display())]
     Shared(PathBuf),
+    /// The name belongs to another Boxfile, which is still there.
+    #[error("the name {name} belongs to the box of {}", owner.display())]
+    NameTaken { name: String, owner: PathBuf },
+    /// Another process keeps the store locked.
+    #[error("another process keeps the store {} locked", .0.display())]
+    Busy(PathBuf),
     /// The store does not hold the blob.
     #[error("the store has no blob {}", .0.hex())]
     Missing(Digest),

@@ -8,6 +8,9 @@
 //!   actions/<key hex>    what an action made: a small value after its checksum
 //!   data/<key hex>       what an action made that is large, and that its readers verify
 //!   locks/<key hex>      flock: held while an action runs that others may need, too
+//!   boxes/<sha256 hex>/  for each box of the store the two files by which it is found; its blobs are in blobs/
+//!   names/<name>         the box that a name means, and the Boxfile that gave it the name
+//!   roots/<sha256 hex>   the path of a directory elsewhere whose box has its blobs here
 //!   tmp/                 what is being written
 //! ```
 //!
@@ -24,7 +27,11 @@
 //! **Work that is done once.** Who is about to run an action takes its lock ([`Store::lock_action`]), looks for its record again,
 //! and runs it only if there is none. The lock saves work and is not needed for what is right. Its holder removes
 //! its file before it lets go of it, so that `locks/` does not grow; whoever gets the lock of a file that has no name any more
-//! begins again. A store of an earlier version has no `locks/` and gets it when it is opened.
+//! begins again. A store of an earlier version lacks directories, and gets them when it is opened.
+//!
+//! **Names.** A name belongs to the Boxfile whose build gave it, until that file is gone: [`Store::name_box`] moves the name to the
+//! newest box of this Boxfile, and refuses another one. Who only starts boxes reads them with [`StoredBoxes`], which makes
+//! nothing and waits for nobody but a process that deletes.
 //!
 //! **Trust.** A blob is right when it gets its name, but a disk or another program may damage it
 //! later. So its name alone proves nothing: [`Store::read`], [`Store::verify`] and [`Store::put`] hash what is there. [`Store::size`],
@@ -35,6 +42,7 @@
 
 mod action;
 mod blob;
+mod boxes;
 mod bulk;
 mod data;
 mod error;
@@ -44,6 +52,7 @@ mod reserve;
 mod store;
 
 pub use blob::BlobWriter;
+pub use boxes::{Named, StoredBox, StoredBoxes};
 pub use bulk::BulkWriter;
 pub use data::DataWriter;
 pub use error::StoreError;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -27,12 +27,14 @@ const UNSEEN: Duration = Duration::from_secs(1);
 /// How long to wait before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
-const PARTS: [&str; 7] = ["blobs", "actions", "data", "tmp", "locks", "lock", "version"];
+const PARTS: [&str; 10] =
+    ["blobs", "actions", "data", "tmp", "locks", "boxes", "names", "roots", "lock", "version"];
 /// The one other entry that may be beside them: the kernel of the virtual host, which may be in the user's
 /// cache directory before a store is.
 const NEIGHBOUR: &str = "virtual-host";
 /// Those of them that are directories.
-const DIRECTORIES: [&str; 5] = ["blobs", "actions", "data", "tmp", "locks"];
+const DIRECTORIES: [&str; 8] =
+    ["blobs", "actions", "data", "tmp", "locks", "boxes", "names", "roots"];
 
 /// An open store. While it is open it holds a shared lock, for which a process that deletes blobs must
 /// wait.
@@ -75,7 +77,7 @@ impl Store {
         if !alone {
             share(&lock, waiting).context("lock", &lock_path)?;
         }
-        check_version(root)?;
+        make_version(root)?;
         if alone {
             sweep(&root.join("tmp"))?;
             sweep(&root.join("locks"))?;
@@ -209,7 +211,7 @@ pub(crate) fn open_existing(path: &Path) -> Result<Option<File>, StoreError> {
 /// Refuses a directory that has something else in it than a store, also a half-made one. Another
 /// process may be making it at this moment, so that `version` may have appeared meanwhile; what it
 /// says is checked under the lock.
-fn check_new(root: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
     if root.join("version").exists() || !root.exists() {
         return Ok(());
     }
@@ -223,26 +225,39 @@ fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the file whose lock is the store's, and creates it if necessary. A link there is refused.
+/// Opens the file whose lock is the store's, and creates it if necessary. A link there is refused. Other users may not open it:
+/// who may read it can lock it.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
-    match File::create_new(path) {
+    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let lock = match made {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => open_regular(path, Links::Refuse).map_err(io::Error::from),
-    }
-    .context("open", path)
+    };
+    let lock = lock.context("open", path)?;
+    // Earlier versions let others read it. If it belongs to root, it stays so.
+    lock.set_permissions(Permissions::from_mode(0o600)).ok();
+    Ok(lock)
 }
 
 /// Takes a shared lock, and calls `waiting` once that takes longer than [`UNSEEN`].
 fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
-    let start = Instant::now();
-    while start.elapsed() < UNSEEN {
-        match lock.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => sleep(PAUSE),
-            taken => return taken.map_err(io::Error::from),
-        }
+    if share_within(lock, UNSEEN)? {
+        return Ok(());
     }
     waiting();
     lock.lock_shared()
+}
+
+/// Takes a shared lock, and returns whether that was possible within a time.
+pub(crate) fn share_within(lock: &File, time: Duration) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        match lock.try_lock_shared() {
+            Err(TryLockError::WouldBlock) if start.elapsed() < time => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            taken => return taken.map(|()| true).map_err(io::Error::from),
+        }
+    }
 }
 
 /// Makes the directories that are missing. Refuses any that another user can change, as the records
@@ -262,15 +277,21 @@ fn make_directories(root: &Path) -> Result<(), StoreError> {
 }
 
 /// Checks the file `version`, or writes it where the store is new.
-fn check_version(root: &Path) -> Result<(), StoreError> {
+fn make_version(root: &Path) -> Result<(), StoreError> {
+    if check_version(root)? {
+        return Ok(());
+    }
+    write_whole(root, &root.join("version"), VERSION.as_bytes())
+}
+
+/// Checks the file `version`, and returns whether there is one.
+pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
     let path = root.join("version");
-    let Some(file) = open_existing(&path)? else {
-        return write_whole(root, &path, VERSION.as_bytes());
-    };
+    let Some(file) = open_existing(&path)? else { return Ok(false) };
     let found = read_open(&file, VERSION_BYTES_MAX).map_err(io::Error::from);
     let found = found.context("read", &path)?;
     if found == VERSION.as_bytes() {
-        return Ok(());
+        return Ok(true);
     }
     let found = format!("a file \"version\" with {:?}", String::from_utf8_lossy(&found).trim_end());
     Err(StoreError::NotAStore { path: root.to_owned(), found })

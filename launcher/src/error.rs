@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use box_digest::Digest;
 use box_image::text::{readable, shown, shown_lines};
 use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, SkillMode, Unsupported, signals};
@@ -74,12 +73,6 @@ pub enum LaunchError {
     /// The scratch disks of the box may hold more than it may take, in bytes.
     #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
-    /// The box is not the one that was asked for.
-    #[error("the box has the digest {found}, and {expected} was asked for")]
-    OtherBox { expected: Digest, found: Digest },
-    /// The text after `@` is no digest.
-    #[error("{0:?} is not a digest")]
-    BadDigest(String),
     /// The jail lacks layers, and all are asked for.
     #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
     Jail(Vec<Missing>),

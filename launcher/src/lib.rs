@@ -54,4 +54,4 @@ pub mod volumes;
 mod wall_clock;
 
 pub use error::{LaunchError, RunFailure};
-pub use open::{check_enforced, check_owner, open};
+pub use open::{check_enforced, check_owner, check_owners, open};

@@ -1,22 +1,42 @@
 //! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
 
-use std::path::Path;
+use std::io;
 
+use box_image::manifest::INDEX_FILE;
 use box_image::wire::is_spoken;
-use box_layout::{Blob, OpenBox};
-use host_fs::read::is_private;
+use box_layout::{Blob, OpenBox, Places};
+use host_fs::read::{Links, is_private, open_regular};
 
 use crate::LaunchError;
 
-/// Opens the box in a directory.
+/// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
 ///
 /// # Errors
 /// Those of [`OpenBox::open`], and [`LaunchError::Writable`] for a blob that boots and that another
 /// user could change.
-pub fn open(directory: &Path) -> Result<OpenBox, LaunchError> {
-    let opened = OpenBox::open(directory)?;
-    opened.boot_blobs().into_iter().try_for_each(check_owner)?;
-    Ok(opened)
+pub fn open(places: impl Into<Places>) -> Result<OpenBox, LaunchError> {
+    let opened = OpenBox::open(places)?;
+    check_owners(&opened).map(|()| opened)
+}
+
+/// Refuses a box of which somebody other than root and this user could change what boots: one of its blobs, or, of a thin box,
+/// the index that says which blobs of the store they are.
+///
+/// # Errors
+/// [`LaunchError::Writable`], and [`LaunchError::File`].
+pub fn check_owners(opened: &OpenBox) -> Result<(), LaunchError> {
+    opened.boot_blobs().try_for_each(check_owner)?;
+    let directory = &opened.places.directory;
+    if opened.boot_blobs().all(|blob| blob.path.starts_with(directory)) {
+        return Ok(());
+    }
+    let path = directory.join(INDEX_FILE);
+    let index = open_regular(&path, Links::Refuse).map_err(io::Error::from);
+    let private = index.and_then(|it| is_private(&it));
+    match private.map_err(LaunchError::file("examine", &path))? {
+        true => Ok(()),
+        false => Err(LaunchError::Writable(path)),
+    }
 }
 
 /// Refuses a box that relies on what this version does not do; see
@@ -73,6 +93,19 @@ mod tests {
         assert!(matches!(error, LaunchError::Writable(named) if named == path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         open(made.path()).unwrap();
+    }
+
+    #[test]
+    fn a_thin_box_that_others_may_change_is_refused() {
+        let (made, store) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        let kernel = made.blob(KERNEL_TYPE);
+        fs::rename(&kernel, store.path().join(kernel.file_name().unwrap())).unwrap();
+        let places = || Places::new(made.path(), Some(store.path()));
+        open(places()).unwrap();
+        let index = made.path().join(INDEX_FILE);
+        fs::set_permissions(&index, fs::Permissions::from_mode(0o666)).unwrap();
+        let error = open(places()).unwrap_err();
+        assert!(matches!(error, LaunchError::Writable(named) if named == index));
     }
 
     #[test]

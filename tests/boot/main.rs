@@ -45,6 +45,7 @@ mod segments;
 mod shared_network;
 mod shares;
 mod skills;
+mod stored;
 mod task;
 mod tutorial;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]

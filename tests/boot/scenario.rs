@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::thread;
 
@@ -42,7 +43,18 @@ pub(crate) fn bake(boxfile: &Path, init: &Path, output: &Path) {
 
 /// Like [`bake`], with another kernel.
 pub(crate) fn bake_with(kernel: &Path, boxfile: &Path, init: &Path, output: &Path) {
-    let mut build = tools().programs.box_build(init, kernel);
+    let build = tools().programs.box_build(init, kernel);
+    bake_as(build, boxfile, output);
+}
+
+/// Like [`bake`]; the box has this name in the store, which is the directory `store` beside the box.
+pub(crate) fn bake_named(boxfile: &Path, output: &Path, name: &str) {
+    let mut build = tools().programs.box_build(&tools().programs.box_init, &tools().kernel);
+    build.args(["--name", name]);
+    bake_as(build, boxfile, output);
+}
+
+fn bake_as(mut build: Command, boxfile: &Path, output: &Path) {
     let built = build
         .arg("--file")
         .arg(boxfile)

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use crate::page::{self, assert_page, blocks};
-use crate::scenario::{Scenario, Step, as_user, bake, hello_checkout, sleeping, tools};
+use crate::scenario::{Scenario, Step, as_user, bake_named, hello_checkout, sleeping, tools};
 
 /// The page for users, which has the declarations of a box, too.
 const PAGE: &str = include_str!("../../docs/files.md");
@@ -138,9 +138,10 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let mut host = tools.host.clone();
     for (name, text) in boxes {
         fs::write(at("Boxfile"), text).unwrap();
-        bake(&at("Boxfile"), &tools.programs.box_init, &at(name));
+        bake_named(&at("Boxfile"), &at(name), name);
         host = host.file(at(name), format!("/{name}"));
     }
+    host = host.disk(at("store"), "/store");
     let in_directory =
         |name: &str, script: &str| format!("mkdir /tmp/{name}; cd /tmp/{name}\n{script}");
     Scenario::default()
@@ -155,7 +156,14 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         .script(30, "nested-user", &as_user(NESTED))
         .script(20, "unshared", &in_directory("unshared", UNSHARED))
         .script(60, "many", &in_directory("many", MANY))
-        .script(30, "page", &page::script(PAGE, "ln -s /hello hello.box; ln -s /page desk.box"))
+        .script(
+            30,
+            "page",
+            &page::script(
+                PAGE,
+                "ln -s /hello hello.box; ln -s /page desk.box; export BOXBUILD_STORE=/store",
+            ),
+        )
         .start(&host)
 });
 
@@ -336,9 +344,9 @@ fn a_box_writes_neither_to_itself_nor_to_what_its_host_keeps() {
     ran
     ran
     error: the box is in /tmp/refused, to which it may write: it could put another in its place
-      = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
+      = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box is in /tmp/refused/copy.box, to which it may write: it could put another in its place
-      = help: say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
+      = help: start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory
     error: the box could change in /tmp what boxlaunch itself keeps
       = help: share a directory that does not have /tmp in it
     error: the box could change in /tmp/refused/project what boxlaunch itself keeps

@@ -73,11 +73,11 @@ impl Reader {
         assert_shown(shown, &output);
     }
 
-    /// Keeps the box as it is now.
+    /// Keeps the store with the box as it is now.
     fn keep_box(&self, number: usize) -> PathBuf {
         let kept = self.home.path().join(format!("box-{number}"));
         let mut copy = Command::new("cp");
-        copy.arg("-R").arg(self.directory.join("greeter.box")).arg(&kept);
+        copy.arg("-R").arg(self.home.path().join(".cache/boxbuild")).arg(&kept);
         assert!(copy.status().unwrap().success());
         kept
     }
@@ -107,8 +107,12 @@ fn boot(starts: &[Start], home: &Path) {
     let mut scenario = Scenario::default();
     for (number, start) in starts.iter().enumerate() {
         let path = home.join(format!("script-{number}"));
-        fs::write(&path, format!("cd /{number}\n{}", script(start))).unwrap();
-        host = host.file(&start.bundle, format!("/{number}/greeter.box"));
+        fs::write(
+            &path,
+            format!("cd /{number}; export BOXBUILD_STORE=/{number}/store\n{}", script(start)),
+        )
+        .unwrap();
+        host = host.disk(&start.bundle, format!("/{number}/store"));
         host = host.file(path, format!("/{number}/script"));
         scenario = scenario.step(&number.to_string(), &format!("sh /{number}/script"));
     }

@@ -38,7 +38,12 @@ pub(crate) fn krunfw() -> PathBuf {
 /// A temporary checkout.
 pub(crate) struct Checkout {
     directory: tempfile::TempDir,
+    /// Whether its builds write whole boxes, to `test.box`.
+    whole: bool,
 }
+
+/// The arguments of a build that writes a whole box where one without arguments writes a thin one.
+pub(crate) const WHOLE: &[&str] = &["--output", "test.box"];
 
 /// The Boxfile of a fresh [`Checkout`].
 pub(crate) const BOXFILE: &str = r#"box "test"
@@ -88,7 +93,7 @@ pub(crate) fn business_with(program: &str) -> Image {
 impl Checkout {
     /// Makes a checkout with two images and a skill that build.
     pub(crate) fn new() -> Self {
-        let checkout = Self { directory: tempfile::tempdir().unwrap() };
+        let checkout = Self { directory: tempfile::tempdir().unwrap(), whole: false };
         checkout.image("agent", &agent_with("agent"));
         checkout.image("business", &business_with("app"));
         checkout.write(
@@ -102,11 +107,16 @@ impl Checkout {
 
     /// Makes a copy below another directory, whose files are made in the opposite order.
     pub(crate) fn copied(&self, below: &Path) -> Self {
-        let copy = Self { directory: tempfile::tempdir_in(below).unwrap() };
+        let copy = Self { directory: tempfile::tempdir_in(below).unwrap(), whole: self.whole };
         for (path, data) in files(self.root()).into_iter().rev() {
             copy.write(path.to_str().unwrap(), data);
         }
         copy
+    }
+
+    /// Makes its builds write whole boxes.
+    pub(crate) fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
@@ -156,6 +166,9 @@ impl Checkout {
         command.current_dir(self.root()).env_clear().arg("build");
         command.arg("--init").arg(&tools.init).arg("--kernel").arg(&tools.kernel);
         command.args(["--store", "store"]);
+        if self.whole {
+            command.args(WHOLE);
+        }
         command
     }
 

@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 
+use box_cache::StoredBoxes;
 use box_digest::Digest;
+use box_layout::{Documents, Places};
 
 use crate::checkout::{BOXFILE, Checkout, files};
 use crate::segments;
@@ -32,7 +34,12 @@ fn a_killed_build_leaves_no_half_object() {
 #[test]
 fn a_killed_build_leaves_whole_segments_or_none() {
     let checkouts = [segments::checkout(), segments::checkout()];
-    killed_at_many_moments(checkouts, &["actions", "blobs", "data"], 50);
+    killed_at_many_moments(checkouts, &["actions", "blobs", "data", "boxes", "names"], kills());
+}
+
+/// How many builds are killed before their end: 50, or as many as `BOXBUILD_KILLS` says, for a soak.
+fn kills() -> u32 {
+    std::env::var("BOXBUILD_KILLS").map_or(50, |it| it.parse().unwrap())
 }
 
 /// Kills builds at moments all over their length, of which `least` are killed before their end, and builds to the end then. Before each
@@ -61,7 +68,7 @@ fn killed_at_many_moments([whole, checkout]: [Checkout; 2], removed: &[&str], le
     assert_eq!(files(&checkout.path("store/locks")), [], "locks of killed builds");
 }
 
-/// Every object that has a name is what its name says.
+/// Every object that has a name is what its name says, and every box of the store can be read.
 fn check_store(checkout: &Checkout) {
     let blobs = checkout.path("store/blobs");
     if !blobs.exists() {
@@ -69,6 +76,11 @@ fn check_store(checkout: &Checkout) {
     }
     for (name, bytes) in files(&blobs) {
         assert_eq!(Digest::of(&bytes).hex(), name.to_str().unwrap());
+    }
+    for known in StoredBoxes::open(&checkout.path("store")).unwrap().all().unwrap() {
+        let places =
+            Places::new(checkout.path("store/boxes").join(known.digest.hex()), Some(&blobs));
+        assert_eq!(Documents::read(places).unwrap().digest, known.digest);
     }
 }
 
@@ -80,12 +92,12 @@ fn a_kill_at_a_step_leaves_the_old_box_or_the_new_one() {
 #[test]
 #[ignore = "kills very many builds"]
 fn a_kill_at_any_step_leaves_the_old_box_or_the_new_one() {
-    assert!(kill_at_steps(&changed(), 1) > 20);
+    assert!(kill_at_steps(&changed().whole(), 1) > 20);
 }
 
 #[test]
 fn a_kill_at_a_step_from_an_empty_store_leaves_no_box_or_the_new_one() {
-    assert!(kill_at_steps(&Checkout::new(), 8) > 8);
+    assert!(kill_at_steps(&Checkout::new().whole(), 8) > 8);
 }
 
 #[test]
@@ -123,6 +135,7 @@ fn kill_at_steps(checkout: &Checkout, every: usize) -> usize {
                 "half a box at {kill}"
             );
             assert!(found.lock == state.before.lock || found.lock == after.lock, "{kill}");
+            assert!(found.name == state.before.name || found.name == after.name, "{kill}");
             checkout.built(&[]);
             assert!(Outcome::of(checkout) == after, "another box after {kill}");
             assert_eq!(leftovers(checkout.root()), Vec::<PathBuf>::new(), "{kill}");
@@ -161,13 +174,16 @@ type Bundle = Option<Vec<(PathBuf, Vec<u8>)>>;
 struct Outcome {
     bundle: Bundle,
     lock: Option<Vec<u8>>,
+    /// What the name of the box means in the store.
+    name: Option<Vec<u8>>,
 }
 
 impl Outcome {
     fn of(checkout: &Checkout) -> Self {
         let directory = checkout.path("test.box");
         let bundle = directory.exists().then(|| files(&directory));
-        Self { bundle, lock: fs::read(checkout.path("Boxfile.lock")).ok() }
+        let read = |path: &str| fs::read(checkout.path(path)).ok();
+        Self { bundle, lock: read("Boxfile.lock"), name: read("store/names/test") }
     }
 }
 

@@ -59,7 +59,9 @@ fn two_builds_to_one_output_both_succeed() {
                 let mut build = injected(&checkout, inject);
                 build.args(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
             };
-            let builds = [start(first, &[]), start(second, &["-f", "other.Boxfile"])];
+            let output = ["--output", "test.box"];
+            let other = ["-f", "other.Boxfile", "--output", "test.box"];
+            let builds = [start(first, &output), start(second, &other)];
             for build in builds {
                 assert_success(&build.wait_with_output().unwrap());
             }
@@ -184,5 +186,171 @@ fn an_output_that_is_meant_to_be_a_file_is_refused() {
         let message = format!("error: a box is a directory, and cannot be written to {meant}\n");
         assert!(ran.code == 2 && ran.notes.starts_with(&message), "{}", ran.notes);
         assert!(!checkout.path(output).exists());
+    }
+}
+
+/// Returns what is in a directory, by its paths.
+fn names(checkout: &Checkout, directory: &str) -> Vec<String> {
+    let files = files(&checkout.path(directory)).into_iter();
+    files.map(|(path, _)| path.to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_box_is_named_in_the_store_and_its_directory_is_small() {
+    let checkout = Checkout::new();
+    let built = checkout.built(&[]);
+    let digest = built["box"].as_str().unwrap();
+    assert_eq!((&built["whole"], &built["stored_as"]), (&false.into(), &"test".into()));
+    let thin = files(&checkout.path("test.box"));
+    assert!(thin.len() == 4 && thin.iter().map(|it| it.1.len()).sum::<usize>() < 8 << 10);
+    for word in ["test", digest, "test.box", "./test.box", &format!("test@{digest}")] {
+        let shown = checkout.run(&["inspect", word, "--json"]).json();
+        assert_eq!(shown["box"], digest, "{word}");
+        assert!(checkout.result(&["cat", word, "/roots/agent/agent/notes"]) == "notes", "{word}");
+    }
+    let owner = checkout.path("Boxfile").canonicalize().unwrap();
+    let named = format!("{digest}\n{}", owner.display());
+    assert_eq!(checkout.read("store/names/test"), named);
+    assert_eq!(
+        names(&checkout, "store/boxes"),
+        [format!("{}/index.json", &digest[7..]), format!("{}/oci-layout", &digest[7..]),]
+    );
+    let roots = files(&checkout.path("store/roots"));
+    let thin = checkout.path("test.box").canonicalize().unwrap();
+    assert_eq!(roots[0].1, thin.to_str().unwrap().as_bytes());
+    assert_eq!(checkout.built(&[])["cached"], true);
+}
+
+#[test]
+fn a_whole_box_needs_no_store_and_gets_no_name() {
+    let checkout = Checkout::new();
+    let built = checkout.built(&["--output", "out.box"]);
+    assert_eq!((&built["whole"], &built["stored_as"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(names(&checkout, "store/names"), [""; 0]);
+    assert_eq!(names(&checkout, "store/roots"), [""; 0]);
+    checkout.result(&["verify", built["box"].as_str().unwrap()]);
+    let named = checkout.built(&["--output", "out.box", "--name", "other"]);
+    assert_eq!((&named["stored_as"], &named["box"]), (&"other".into(), &built["box"]));
+    checkout.result(&["verify", "other"]);
+    fs::remove_dir_all(checkout.path("store")).unwrap();
+    checkout.result(&["verify", "out.box"]);
+}
+
+#[test]
+fn a_thin_box_takes_the_place_of_a_whole_one_and_back() {
+    let checkout = Checkout::new();
+    checkout.built(&["--output", "test.box"]);
+    let whole = files(&checkout.path("test.box"));
+    let notes = checkout.notes(&["build"]);
+    assert!(notes.contains("note: replaced test.box, which was whole: the store has"), "{notes}");
+    assert_eq!(files(&checkout.path("test.box")).len(), 4);
+    checkout.built(&["--output", "test.box"]);
+    assert!(files(&checkout.path("test.box")) == whole);
+}
+
+#[test]
+fn a_missing_blob_is_named_with_what_to_do() {
+    let checkout = Checkout::new();
+    let built = checkout.built(&[]);
+    fs::remove_dir_all(checkout.path("store")).unwrap();
+    let error = checkout.fails(&["cat", "test.box", "/roots/agent/agent/notes"]);
+    let text = "error: the metadata sha256:";
+    assert!(error.starts_with(text) && error.contains("`boxbuild build`"), "{error}");
+    let error = checkout.fails(&["cat", "test", "/x"]);
+    assert!(error.starts_with("error: no box has the name test in the store "), "{error}");
+    assert!(error.contains("./test"), "{error}");
+    let error = checkout.fails(&["cat", built["box"].as_str().unwrap(), "/x"]);
+    assert!(error.starts_with("error: the store has no box sha256:"), "{error}");
+    checkout.built(&[]);
+    checkout.result(&["verify", "test.box"]);
+}
+
+#[test]
+fn a_name_of_another_boxfile_is_refused_before_a_box_or_a_lock_is_written() {
+    let checkout = Checkout::new();
+    let first = checkout.built(&[])["box"].clone();
+    checkout.write("elsewhere/Boxfile", checkout.read("Boxfile").replace("\"oci:", "\"oci:../"));
+    checkout.write("elsewhere/skills/greet/SKILL.md", checkout.read("skills/greet/SKILL.md"));
+    let build = ["build", "-f", "elsewhere/Boxfile"];
+    let error = checkout.fails(&build);
+    let owner = checkout.path("Boxfile").canonicalize().unwrap();
+    let expected = format!("error: the name test belongs to the box of {}\n", owner.display());
+    assert!(error.starts_with(&expected) && error.contains("--name NAME"), "{error}");
+    assert!(!checkout.path("elsewhere/Boxfile.lock").exists());
+    assert_eq!(checkout.run(&["inspect", "test.box", "--json"]).json()["box"], first);
+    checkout.result(&["build", "-f", "elsewhere/Boxfile", "--name", "second"]);
+    assert!(checkout.path("second.box").is_dir());
+    checkout.result(&["verify", "second"]);
+    assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], first);
+    // Once the first one is gone, its name is free.
+    fs::remove_file(checkout.path("Boxfile")).unwrap();
+    let ran = checkout.run(&build);
+    let note = format!(
+        "note: the name test was that of {}, which is gone; it meant sha256:",
+        owner.display()
+    );
+    assert!(ran.code == 0 && ran.notes.contains(&note), "{}", ran.notes);
+    assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], ran.result.trim());
+}
+
+#[test]
+fn a_second_clone_of_a_project_builds_the_same_box_under_its_name() {
+    let checkout = Checkout::new();
+    let first = checkout.built(&[])["box"].clone();
+    for path in ["Boxfile", "Boxfile.lock", "skills/greet/SKILL.md", "skills/greet/tools/greet.sh"]
+    {
+        let text = checkout.read(path).replace("\"oci:", "\"oci:../");
+        checkout.write(&format!("clone/{path}"), text);
+    }
+    let build = ["build", "-f", "clone/Boxfile", "--json"];
+    let second = checkout.run(&build);
+    assert_eq!((second.code, &second.json()["box"]), (0, &first), "{}", second.notes);
+    // The name stays with the first one.
+    checkout.write("clone/skills/greet/SKILL.md", "---\nname: greet\ndescription: Other.\n---\n");
+    let error = &checkout.run(&build).json()["errors"][0];
+    assert_eq!(error["code"], "name-taken", "{error}");
+    checkout.built(&[]);
+}
+
+#[test]
+fn a_boxfile_that_is_a_link_is_another_boxfile() {
+    let checkout = Checkout::new();
+    checkout.built(&[]);
+    let (theirs, owner) = (checkout.path("theirs"), checkout.path("Boxfile"));
+    fs::create_dir_all(theirs.join("images")).unwrap();
+    checkout.write("theirs/skills/greet/SKILL.md", "---\nname: greet\ndescription: Theirs.\n---\n");
+    for name in ["agent", "business"] {
+        symlink(checkout.path("images").join(name), theirs.join("images").join(name)).unwrap();
+    }
+    symlink(&owner, theirs.join("Boxfile")).unwrap();
+    let error = checkout.fails(&["build", "-f", "theirs/Boxfile"]);
+    assert!(error.contains("the name test belongs to the box of"), "{error}");
+}
+
+#[test]
+fn a_damaged_entry_of_the_store_is_made_again() {
+    let checkout = Checkout::new();
+    let digest = checkout.built(&[])["box"].as_str().unwrap().to_owned();
+    let entry = checkout.path("store/boxes").join(&digest[7..]);
+    for harm in [
+        |entry: &Path| fs::write(entry.join("index.json"), "").unwrap(),
+        |entry: &Path| fs::write(entry.join("stray"), "").unwrap(),
+        |entry: &Path| {
+            fs::remove_dir_all(entry).unwrap();
+            fs::create_dir(entry).unwrap();
+        },
+    ] {
+        harm(&entry);
+        checkout.built(&[]);
+        checkout.result(&["verify", &digest]);
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_refused() {
+    let checkout = Checkout::new();
+    for name in ["", "../x", "A", "a/b", "a.box"] {
+        let ran = checkout.run(&["build", "--name", name]);
+        assert_eq!(ran.code, 2, "{name}: {}", ran.notes);
     }
 }

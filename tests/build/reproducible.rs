@@ -40,11 +40,14 @@ fn two_bakes_of_the_same_input_are_the_same_bytes() {
     )
     .unwrap();
     let mut first = under_umask(&tidy.command(), "022");
-    first.args(["--jobs", "1"]).env("TZ", "UTC").env("LC_ALL", "C");
+    first.args(["--jobs", "1", "--output", "test.box"]).env("TZ", "UTC").env("LC_ALL", "C");
     let wild = Checkout::new();
     disturb(&wild);
     let mut second = under_umask(&wild.command(), "077");
-    second.args(["--jobs", "7"]).env("TZ", "Asia/Tokyo").env("LC_ALL", "tr_TR.UTF-8");
+    second
+        .args(["--jobs", "7", "--output", "test.box"])
+        .env("TZ", "Asia/Tokyo")
+        .env("LC_ALL", "tr_TR.UTF-8");
     second.env("SOURCE_DATE_EPOCH", "1234567890").env("HOME", wild.path("images"));
     let (first, second) = (first.output().unwrap(), second.output().unwrap());
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));

@@ -8,13 +8,13 @@ use std::process::Stdio;
 use box_digest::Digest;
 use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout, agent_with, business_with, files};
+use crate::checkout::{BOXFILE, Checkout, WHOLE, agent_with, business_with, files};
 use crate::traced::leftovers;
 
 #[test]
 fn a_second_build_of_the_same_input_reads_no_layer() {
     let checkout = Checkout::new();
-    let first = checkout.built(&[]);
+    let first = checkout.built(WHOLE);
     assert_eq!(first["cached"], false);
     // Without their layers' bytes the images cannot be decoded: only the store can give the box.
     for name in ["agent", "business"] {
@@ -63,12 +63,12 @@ fn who_writes_to_a_box_changes_neither_the_store_nor_another_box() {
 #[test]
 fn a_file_of_a_box_that_has_another_name_is_replaced() {
     let checkout = Checkout::new();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let blobs = checkout.path("test.box/blobs/sha256");
     for (name, _) in files(&blobs) {
         fs::remove_file(blobs.join(&name)).unwrap();
         fs::hard_link(checkout.path("store/blobs").join(&name), blobs.join(&name)).unwrap();
-        assert_eq!(checkout.built(&[])["cached"], true);
+        assert_eq!(checkout.built(WHOLE)["cached"], true);
         assert_eq!(fs::metadata(blobs.join(&name)).unwrap().nlink(), 1);
     }
     assert_whole(&checkout.path("test.box"));
@@ -273,11 +273,11 @@ fn damaged_data_of_layers_heals_where_images_are_merged() {
 #[test]
 fn a_damaged_box_is_repaired_in_place() {
     let checkout = Checkout::new();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let mut told = 0;
     for (name, _) in files(&checkout.path("test.box/blobs/sha256")) {
         damage(&checkout.path("test.box/blobs/sha256").join(name));
-        let built = checkout.run(&["build"]);
+        let built = checkout.run(&["build", "--output", "test.box"]);
         assert_whole(&checkout.path("test.box"));
         // Of damaged documents nobody knows which box they were.
         let is_told = built.notes.contains("note: replaced test.box, which was this box with");
@@ -291,7 +291,7 @@ fn a_box_with_something_else_beside_it_is_not_replaced() {
     let foreign = ["notes.txt", "blobs/notes.txt", "blobs/sha256/notes.txt", "src/main.rs"];
     for foreign in foreign {
         let checkout = Checkout::new();
-        checkout.built(&[]);
+        checkout.built(WHOLE);
         checkout.write(&format!("test.box/{foreign}"), "precious");
         let before = files(&checkout.path("test.box"));
         checkout.write("Boxfile", BOXFILE.replace("cpus=1", "cpus=2"));
@@ -307,7 +307,7 @@ fn a_box_with_something_else_beside_it_is_not_replaced() {
 #[test]
 fn a_link_is_not_replaced() {
     let checkout = Checkout::new();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     symlink("test.box", checkout.path("link")).unwrap();
     for link in ["link", "link/"] {
         let built = checkout.build(&["--output", link]);

@@ -8,7 +8,8 @@ use box_digest::Blake3Digest;
 use box_image::ComponentName;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
-use boxbuild::{InputFile, Pins, Request, output};
+use boxbuild::output::{self, Form};
+use boxbuild::{InputFile, Pins, Request};
 use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use testkit::images::Compression;
@@ -52,7 +53,7 @@ impl Made {
         };
         let store = Store::open(&self.path("store")).unwrap();
         let built = boxbuild::resolve(&request, &store).unwrap().build().unwrap();
-        output::write(&store, &built.sealed, &self.bundle()).unwrap();
+        output::write(&store, &built.sealed, &self.bundle(), Form::Whole).unwrap();
     }
 
     /// Returns a path beside the box.

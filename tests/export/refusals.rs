@@ -23,11 +23,11 @@ fn what_cannot_be_exported() {
     let said = |args: &[&str]| refused(&made, args);
     insta::assert_snapshot!(said(&["nothing.box"]), @"
     1: error: there is no nothing.box
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+      = help: name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`
     ");
-    insta::assert_snapshot!(said(&["empty"]), @"
-    1: error: empty is not a box: it has no file `oci-layout`
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    insta::assert_snapshot!(said(&["./empty"]), @"
+    1: error: ./empty is not a box: it has no file `oci-layout`
+      = help: name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`
     ");
     insta::assert_snapshot!(said(&["made.box", "--format", "oci"]), @"
     1: error: the box has an agent and a business application, and an OCI image holds one of them

@@ -14,7 +14,7 @@ use testkit::damage::{edit_layer, flip};
 use testkit::images::{Config, Image, Layer};
 use testkit::test_box::BoxFiles;
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, WHOLE};
 use crate::segments::noise;
 
 /// The program.
@@ -101,7 +101,7 @@ fn the_example_of_a_tree_digest_is_right() {
 #[test]
 fn it_finds_what_boxbuild_finds() {
     let checkout = checkout();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     assert_eq!(crate::segments::segments(&checkout, "test.box").len(), 2);
     let found = listed(&checkout.path("test.box"));
     let report = checkout.run(&["ls", "test.box", "--json"]).json();
@@ -153,7 +153,7 @@ fn absolute(path: &Path) -> String {
 fn the_parts_one_after_another_are_an_image() {
     packages(&[Package::Erofs], &mut |line| println!("{line}")).unwrap();
     let checkout = checkout();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     checkout.result(&["export", "test.box", "--format", "erofs", "-o", "image"]);
     let opened = box_inspect::opened::open(&checkout.path("test.box")).unwrap();
     let parts = opened.rootfs.parts().iter().map(|part| fs::read(&part.path).unwrap());
@@ -192,7 +192,7 @@ fn it_refuses_another_rootfs() {
     let checkout = super::segments::checkout();
     for (says, harm) in HARMS {
         fs::remove_dir_all(checkout.path("test.box")).ok();
-        checkout.built(&[]);
+        checkout.built(WHOLE);
         harm(&BoxFiles::of(&checkout.path("test.box")));
         let output = read_box(checkout.path("test.box"));
         let said = String::from_utf8(output.stderr).unwrap();

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use box_image::manifest::METADATA_TYPE;
 use testkit::images::Layer;
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, WHOLE};
 use crate::fixture::{blob, built, manifest};
 
 #[test]
@@ -23,7 +23,7 @@ fn a_file_is_printed_byte_for_byte() {
         noise.clone(),
     );
     checkout.agent_of(layer.to_tar());
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let cat = |path: &str| checkout.boxbuild(&["cat", "test.box", path]).output().unwrap();
     let output = cat("/roots/agent/noise");
     assert!(output.status.success() && output.stdout == noise);
@@ -72,7 +72,7 @@ fn a_reader_that_has_enough_is_no_error() {
     let checkout = Checkout::new();
     let layer = Layer::new().file("/agent", 0o755, vec![b'x'; 8 << 20]);
     checkout.agent_of(layer.to_tar());
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let mut command = checkout.boxbuild(&["cat", "test.box", "/roots/agent/agent"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdout.take().unwrap().read_exact(&mut [0; 16]).unwrap();

@@ -62,7 +62,7 @@ fn what_is_equal() {
     same(&checkout, &["test.box", "test.box"]);
     same(&checkout, &["oci:images/agent", "oci:images/agent:latest"]);
     same(&checkout, &["--component", "agent", "test.box", "oci:images/agent"]);
-    same(&checkout, &["skills", "skills/"]);
+    same(&checkout, &["./skills", "skills/"]);
     let report = checkout.run(&["diff", "test.box", "test.box", "--json"]).json();
     assert_eq!(report["counts"], serde_json::json!({ "added": 0, "removed": 0, "changed": 0 }));
     assert_eq!(report["differences"], serde_json::json!([]));
@@ -316,8 +316,8 @@ fn what_cannot_be_compared() {
     error: images/agent is an OCI image, not a box
       = help: compare an image in it: oci:images/agent
     ");
-    insta::assert_snapshot!(fails(&["test.box", "missing"]), @"
-    error: there is no missing
+    insta::assert_snapshot!(fails(&["test.box", "./missing"]), @"
+    error: there is no ./missing
       = help: name a box such as NAME.box, an image such as oci:DIR, or a directory
     ");
     insta::assert_snapshot!(fails(&["oci:images/missing", "test.box"]), @"
@@ -337,7 +337,7 @@ fn what_cannot_be_compared() {
       = help: did you mean /roots/agent?
     ");
     checkout.write("Boxfile", "box \"alone\"\nagent {\n    image \"oci:images/agent\"\n}\n");
-    checkout.built(&[]);
+    checkout.built(&["--output", "alone.box"]);
     insta::assert_snapshot!(fails(&["alone.box", "test.box", "--component", "business"]), @"
     error: the box alone.box has no business component
       = help: leave out `--component`, or name the other
@@ -355,7 +355,7 @@ fn a_layer_that_is_refused_leaves_nothing() {
     let image = Image::new(Config::default()).with(layer.to_tar());
     image.write_layout(&layout, "v1", Compression::Gzip).unwrap();
     fs::create_dir(checkout.path("tmp")).unwrap();
-    let mut command = checkout.boxbuild(&["diff", "oci:images/bad", "skills"]);
+    let mut command = checkout.boxbuild(&["diff", "oci:images/bad", "./skills"]);
     let ran = Ran::of(command.env("TMPDIR", checkout.path("tmp")));
     assert_eq!((ran.code, ran.result.as_str()), (1, ""));
     insta::assert_snapshot!(shown(&ran.notes), @r#"error: the image oci:images/bad cannot be read: layer sha256:DIGEST, entry "a": it is a hard link to "missing", which is not there"#);

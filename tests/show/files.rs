@@ -2,7 +2,7 @@
 
 use testkit::images::Layer;
 
-use crate::checkout::{BOXFILE, Checkout, shown};
+use crate::checkout::{BOXFILE, Checkout, WHOLE, shown};
 use crate::schema::assert_fits;
 
 const LINES: &str = r#"    image "oci:images/agent"
@@ -27,7 +27,7 @@ fn built() -> Checkout {
         std::os::unix::fs::PermissionsExt::from_mode(0o755),
     )
     .unwrap();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     checkout
 }
 

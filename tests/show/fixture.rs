@@ -8,7 +8,7 @@ use box_image::manifest::OCI_MANIFEST_TYPE;
 use box_image::{Index, Manifest};
 use testkit::images::{Config, Entry, Image, Kind, Layer};
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, WHOLE};
 
 /// An entry whose name is not UTF-8, and would move a terminal's cursor.
 pub(crate) const WILD: &[u8] = b"agent/wild\xff\x1b[2J";
@@ -48,7 +48,7 @@ pub(crate) fn checkout() -> Checkout {
 /// Makes the same, and builds it to `test.box`.
 pub(crate) fn built() -> Checkout {
     let checkout = checkout();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     checkout
 }
 

@@ -11,7 +11,7 @@ use testkit::damage;
 use testkit::images::{Config, Image, Layer};
 use testkit::test_box::BoxFiles;
 
-use crate::checkout::{Checkout, Ran};
+use crate::checkout::{Checkout, Ran, WHOLE};
 use crate::fixture::{built, checkout};
 
 /// Copies a box; its blobs are links, and whoever damages one replaces it.
@@ -32,6 +32,7 @@ pub(crate) fn boxlaunch(checkout: &Checkout, args: &[&str]) -> Ran {
     let program = Artefacts::locate(&Workspace::find(), Profile::Dev).boxlaunch;
     let mut command = Command::new(program);
     command.args(args).current_dir(checkout.root()).env_clear();
+    command.env("BOXBUILD_STORE", checkout.path("store"));
     Ran::of(command.env("BOXLAUNCH_STATE", checkout.path("state")))
 }
 
@@ -80,13 +81,15 @@ fn segmented() -> Checkout {
     let image = Image::new(Config::default()).with(layer("/one", 1)).with(layer("/two", 2));
     fs::remove_dir_all(checkout.path("images/business")).unwrap();
     checkout.image("business", &image);
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     checkout
 }
 
 #[test]
 fn both_programs_refuse_every_damaged_box_in_the_same_words() {
     let checkout = segmented();
+    // It would have what a box lacks.
+    fs::remove_dir_all(checkout.path("store")).unwrap();
     assert_eq!(boxlaunch(&checkout, &["verify", "test.box"]).code, 0);
     for damage in damage::ALL {
         let files = copied(&checkout, "bad.box");

@@ -2,7 +2,7 @@
 
 use testkit::images::{Config, Image, Layer};
 
-use crate::checkout::{BOXFILE, Checkout, shown};
+use crate::checkout::{BOXFILE, Checkout, WHOLE, shown};
 use crate::fixture::built;
 
 /// Replaces the sizes of init and kernel, which follow the compiler, and the kernel's line.
@@ -84,7 +84,7 @@ fn a_box_for_people() {
 fn what_boxlaunch_would_refuse() {
     let checkout = built();
     checkout.write("Boxfile", format!("{BOXFILE}sandbox \"ci\"\n"));
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let text = checkout.result(&["inspect", "test.box"]);
     let refused = text.split("boxlaunch will").nth(1).unwrap().split("\n\n").next().unwrap();
     insta::assert_snapshot!(refused, @r#"
@@ -102,7 +102,7 @@ fn a_value_that_looks_like_a_secret_is_hidden() {
     let image = Image::new(Config { entrypoint, env, ..Config::default() }).with(layer);
     std::fs::remove_dir_all(checkout.path("images/agent")).unwrap();
     checkout.image("agent", &image);
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let text = checkout.result(&["inspect", "test.box"]);
     for line in ["env         API_KEY=****\n", "            EMPTY=\n", "            LANG=C\n"] {
         assert!(text.contains(line), "{text}");
@@ -123,7 +123,7 @@ fn a_program_that_is_started_is_shown() {
         "business {",
         "business {\n    autostart #true restart=\"always\"\n    entrypoint \"/app/main\"",
     );
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let text = checkout.result(&["inspect", "test.box"]);
     let line = "  autostart   once the agent is ready; restart: always\n";
     assert!(text.contains(line), "{text}");
@@ -132,7 +132,7 @@ fn a_program_that_is_started_is_shown() {
 #[test]
 fn a_box_as_data() {
     let checkout = built();
-    let built = checkout.built(&[]);
+    let built = checkout.built(WHOLE);
     let report = checkout.run(&["inspect", "test.box", "--json"]).json();
     assert_eq!((&report["box"], &report["tree"]), (&built["box"], &built["tree"]));
     assert_eq!(report["plan"], checkout.plan("test.box"));

@@ -90,12 +90,14 @@ fn reports_on_boxes() {
         .map(|it| it["change"].to_string())
         .collect();
     assert_eq!(changes.len(), 3, "{changes:?}");
-    fits(&checkout, "diff", &["diff", "test.box", "skills"]);
+    fits(&checkout, "diff", &["diff", "test.box", "./skills"]);
     fits(&checkout, "box-verify", &["verify", "test.box"]);
     let inspect = boxlaunch(&checkout, &["inspect", "test.box", "--json"]);
     assert_fits("launch-inspect", &inspect.json());
     assert_fits("verify", &boxlaunch(&checkout, &["verify", "test.box", "--json"]).json());
     let manifest = manifest(&checkout);
+    // It has what the box is to lack.
+    fs::remove_dir_all(checkout.path("store")).unwrap();
     fs::remove_file(blob(&checkout, &manifest.blob(KERNEL_TYPE).unwrap().digest)).unwrap();
     let wrong = boxlaunch(&checkout, &["verify", "test.box", "--json"]);
     assert_fits("verify", &wrong.json());

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use testkit::images::{Config, Image, Layer};
 
-use crate::checkout::{Checkout, shown};
+use crate::checkout::{Checkout, WHOLE, shown};
 use crate::fixture::{WILD, built};
 
 #[test]
@@ -168,7 +168,7 @@ fn where_each_came_from() {
 fn as_data() {
     let checkout = built();
     let report = checkout.run(&["ls", "test.box", "--json"]).json();
-    assert_eq!(report["box"], checkout.built(&[])["box"]);
+    assert_eq!(report["box"], checkout.built(WHOLE)["box"]);
     assert!(report["tree"].as_str().unwrap().starts_with("blake3:"), "{}", report["tree"]);
     let entries = report["entries"].as_array().unwrap();
     let lines = checkout.result(&["ls", "test.box"]).lines().count();
@@ -291,7 +291,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let image = Image::new(Config { entrypoint, ..Config::default() }).with(layer.to_tar());
     std::fs::remove_dir_all(checkout.path("images/agent")).unwrap();
     checkout.image("agent", &image);
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     for args in
         [&["ls", "test.box"][..], &["ls", "test.box", "--json"], &["inspect", "test.box", "--sbom"]]
     {
@@ -311,7 +311,7 @@ fn a_result_that_is_lost_is_a_failure() {
     for args in [
         &["ls", "test.box"][..],
         &["ls", "test.box", "--json"],
-        &["diff", "test.box", "skills"],
+        &["diff", "test.box", "./skills"],
         &["inspect", "test.box"],
         &["inspect", "test.box", "--sbom"],
     ] {
@@ -365,7 +365,7 @@ fn links_in_the_directories_of_a_path_are_followed() {
         .file("/usr/bin/tool", 0o755, "tool\n")
         .symlink("/usr/bin/alias", "tool");
     checkout.agent_of(layer.to_tar());
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let ls = |args: &[&str]| checkout.result(&[&["ls", "test.box"], args].concat());
     for path in ["/roots/agent/bin/tool", "/roots/agent/absolute/tool"] {
         assert_eq!(ls(&[path]), "/roots/agent/usr/bin/tool\n", "{path}");

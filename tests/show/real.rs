@@ -46,7 +46,7 @@ fn files_are_as_umoci_unpacks_them_and_packages_as_dpkg_lists_them() {
     let checkout = Checkout::new();
     symlink(&images.agent, checkout.path("images/real")).unwrap();
     checkout.write("Boxfile", BOXFILE);
-    checkout.built(&[]);
+    checkout.built(&["--output", "real.box"]);
     let mut umoci = Command::new("umoci");
     umoci.args(["unpack", "--image", "images/real:latest", "out"]).current_dir(checkout.root());
     program::run(&mut umoci).unwrap();

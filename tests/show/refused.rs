@@ -13,20 +13,20 @@ fn directories_that_are_not_boxes() {
     let ls = |path| checkout.fails(&["ls", path]);
     insta::assert_snapshot!(ls("missing.box"), @r"
     error: there is no missing.box
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+      = help: name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`
     ");
     insta::assert_snapshot!(ls("images/agent"), @r"
     error: images/agent is an OCI image, not a box
       = help: a box is what `boxbuild build` writes, such as NAME.box; `boxbuild init oci:DIR` begins one from this image, and `boxbuild diff` reads it as oci:DIR
     ");
-    insta::assert_snapshot!(ls("Boxfile"), @r"
-    error: Boxfile is not a box: it is not a directory
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+    insta::assert_snapshot!(ls("./Boxfile"), @r"
+    error: ./Boxfile is not a box: it is not a directory
+      = help: name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`
     ");
     fs::create_dir(checkout.path("empty.box")).unwrap();
     insta::assert_snapshot!(ls("empty.box"), @r"
     error: empty.box is not a box: it has no file `oci-layout`
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box
+      = help: name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`
     ");
     checkout.write("bad.box/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
     checkout.write("bad.box/index.json", "{");
@@ -40,7 +40,7 @@ fn directories_that_are_not_boxes() {
     error: bad.box/index.json is not a regular file; a box consists of regular files only
       = help: copy the box with its files, not with links to them
     ");
-    let ran = checkout.run(&["inspect", "images", "--json"]);
+    let ran = checkout.run(&["inspect", "./images", "--json"]);
     assert_eq!(ran.code, 1);
     assert!(ran.json()["errors"][0]["message"].as_str().unwrap().contains("is not a box"));
     assert_eq!(checkout.run(&["ls"]).code, 2);
@@ -87,6 +87,8 @@ fn a_damaged_listing() {
     let path = blob(&checkout, &manifest.blob(LISTING_TYPE).unwrap().digest);
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
+    // It has what the box lacks.
+    fs::remove_dir_all(checkout.path("store")).unwrap();
     for at in [0, whole.len() / 2, whole.len() - 1] {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
@@ -102,9 +104,10 @@ fn a_damaged_listing() {
       = help: the file was damaged or changed after the build; build or copy the box again
     ");
     fs::remove_file(&path).unwrap();
-    insta::assert_snapshot!(shown(&checkout.fails(&["ls", "test.box"])), @r"
-    error: cannot read test.box/blobs/sha256/DIGEST: No such file or directory (os error 2)
-      = help: a box is a directory that `boxbuild build` wrote; copy it whole
+    let missing = checkout.fails(&["ls", "test.box", "--store", "none"]);
+    insta::assert_snapshot!(shown(&missing), @"
+    error: the listing sha256:DIGEST is neither in test.box nor in the store (none/blobs)
+      = help: build the box again with `boxbuild build`, or name the store that has it with --store; to copy a box, write it whole: `boxbuild build -o DIR`
     ");
 }
 
@@ -164,7 +167,7 @@ fn nothing_is_ever_written() {
         &["inspect", "test.box", "--sbom"],
         &["diff", "test.box", "test.box"],
         &["diff", "--component", "agent", "test.box", "oci:images/agent"],
-        &["diff", "test.box", "skills"],
+        &["diff", "test.box", "./skills"],
     ] {
         let ran = checkout.boxbuild(args).env("TMPDIR", checkout.path("tmp")).output().unwrap();
         assert!([Some(0), Some(5)].contains(&ran.status.code()), "{args:?}");

@@ -8,7 +8,7 @@ use testbed::Workspace;
 use testbed::prerequisites::spdx_validator;
 use testkit::images::{Config, Image, Layer};
 
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, WHOLE};
 
 const STATUS: &str = "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\n\
                       Version: 2.36-9+deb12u4\n\nPackage: broken\nStatus: install ok installed\n";
@@ -39,7 +39,7 @@ fn built() -> Checkout {
         .file("/lib/ld-musl.so", 0o755, "")
         .file("/lib/apk/db/installed", 0o644, INSTALLED);
     checkout.image("business", &Image::new(Config::default()).with(alpine.to_tar()));
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     checkout
 }
 

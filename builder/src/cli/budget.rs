@@ -1,8 +1,9 @@
 //! `boxbuild budget`: measures the start of a box on the virtual host, and holds it to its budget.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use box_budget::{MeasureError, Measurement, exceeded};
+use box_budget::{Measurement, exceeded};
 use box_image::assignment::Assignment;
 use box_image::text::clipped;
 use box_image::{Budget, ErrorCode, Phases, exit};
@@ -15,6 +16,7 @@ use host_fs::read::{Links, read_file};
 use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 
+use super::boxes::{self, BoxArgument};
 use super::failure::{Explain, Failure};
 use super::options::CheckoutOption;
 use super::stages::Stages;
@@ -37,9 +39,8 @@ use super::{installed, locate, search, terminal};
     mut_arg("checkout", |it| it.requires("write"))
 )]
 pub(crate) struct Args {
-    /// The box's directory
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// How many times to start the box
     #[arg(long, value_name = "N", default_value_t = 5)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     env: Vec<String>,
     /// Also measure this box, and show both side by side
     #[arg(long, value_name = "OLD.box")]
-    compare: Option<PathBuf>,
+    compare: Option<OsString>,
     /// Write a budget into the Boxfile: the median of each phase, and this much more, such as 20%. The
     /// present budget is not judged then
     #[arg(long, value_name = "MARGIN", value_parser = percent)]
@@ -79,17 +80,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ))
     };
     let boxfile = args.write.map(find).transpose()?;
+    let opened = args.subject.open()?;
+    let store = args.subject.store.store.as_deref();
+    let compared = args.compare.as_deref().map(|old| boxes::open(old, store)).transpose()?;
     if let Some((project, _)) = &boxfile {
         // Before the box is measured, which takes a while.
-        let name = OpenBox::open(&args.directory).map_err(MeasureError::Open)?.config.plan.name;
-        with_budget(project, &name, &box_budget::with_margin(&Phases::default(), 0.0))?;
+        let name = &opened.config.plan.name;
+        with_budget(project, name, &box_budget::with_margin(&Phases::default(), 0.0))?;
     }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
-    let new = measure(&host, &args.directory, (args, &args.env))?;
-    let old = args.compare.as_deref().map(|old| {
+    let new = measure(&host, &opened, &args.subject.reference, (args, &args.env))?;
+    let old = args.compare.as_ref().zip(compared).map(|(word, old)| {
         // What the new box alone declares is no error of the old one.
-        let env = declared(&args.env, &OpenBox::open(old).map_err(MeasureError::Open)?);
-        measure(&host, old, (args, &env))
+        let env = declared(&args.env, &old);
+        measure(&host, &old, Path::new(word), (args, &env))
     });
     let old = old.transpose()?;
     if !args.json {
@@ -130,15 +134,13 @@ fn declared(env: &[String], opened: &OpenBox) -> Vec<String> {
 
 fn measure(
     host: &VirtualHost,
-    bundle: &Path,
+    opened: &OpenBox,
+    shown: &Path,
     (args, env): (&Args, &[String]),
 ) -> Result<Measurement, Failure> {
     let stages = Stages::new(args.json);
-    stages.begin(&format!("starting {} on the virtual host", bundle.display()));
-    box_budget::measure(host.clone(), bundle, args.runs, env).map_err(|error| match error {
-        MeasureError::Open(_) => error.into(),
-        error => failed(&error),
-    })
+    stages.begin(&format!("starting {} on the virtual host", shown.display()));
+    box_budget::measure(host.clone(), opened, args.runs, env).map_err(|error| failed(&error))
 }
 
 /// Returns the failure of the virtual host or of a program on it, whose words have several lines.

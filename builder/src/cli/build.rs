@@ -1,19 +1,25 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
+use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use box_cache::{Named, Store};
 use box_digest::Digest;
 use box_image::ErrorCode;
-use box_image::text::readable;
+use box_image::manifest::BLOBS;
+use box_image::rules::{NAME_FORM, is_name};
+use box_image::text::{readable, shell_path};
 use box_layout::Documents;
+use boxbuild::output::{self, Form};
 use boxbuild::project::LockFile;
-use boxbuild::{Build, output, resolve};
+use boxbuild::{Build, Sealed, resolve};
 use boxfile_spec::{Lock, Platform};
-use host_fs::publish::Swap;
+use host_fs::FileError;
+use host_fs::publish::{Swap, create_directories, parent_of};
 use serde_json::Value;
 
 use super::failure::Failure;
@@ -28,13 +34,14 @@ use super::{locate, locking, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
-/// The box is an OCI image layout directory, the same bytes on every machine. A second build of
-/// the same input takes it from the store. What the Boxfile names is pinned by Boxfile.lock, which
+/// The box is the same bytes on every machine. It goes into the store, where it has the name of its Boxfile, so that
+/// `boxlaunch run NAME` starts it. NAME.box in the current directory is a small directory that points to it. With --output, DIR has
+/// the whole box, an OCI image layout that can be copied. A second build of the same input takes it from the store. What the Boxfile names is pinned by Boxfile.lock, which
 /// is written where it is missing, and updated where the Boxfile or a file of the checkout changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    boxbuild build                        build ./Boxfile into ./NAME.box\n  \
-    boxbuild build -f ci/Boxfile -o out   build another Boxfile into ./out\n  \
+    boxbuild build                        build ./Boxfile; `boxlaunch run NAME` starts it\n  \
+    boxbuild build -f ci/Boxfile -o out   build another Boxfile, and write the whole box to ./out\n  \
     boxbuild build --locked --profile ci  as the lock says, or fail with exit code 3\n  \
     boxbuild build --json                 print what was built as JSON")]
 pub(crate) struct Args {
@@ -42,10 +49,13 @@ pub(crate) struct Args {
     pub(crate) project: ProjectOptions,
     #[command(flatten)]
     profile: ProfileOption,
-    /// The directory that the box is written to [default: NAME.box in the current directory,
-    /// whatever the profile]
+    /// Write the whole box to this directory, and give it no name in the store unless --name does [default: NAME.box in the
+    /// current directory, a small directory that points to the box in the store]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// The name of the box in the store [default: the name in the Boxfile; with --output, none]
+    #[arg(long = "name", value_name = "NAME", value_parser = box_name)]
+    stored_as: Option<String>,
     /// Build for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
@@ -75,9 +85,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let request = tools.request(&loaded, platform, old, &[])?;
     let failed = |error| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
     request.check_platform().map_err(failed)?;
-    let default = || PathBuf::from(format!("{}.box", loaded.boxfile().name));
-    let directory = args.output.clone().unwrap_or_else(default);
-    locate::check_output(&directory)?;
+    let target = Target::new(args, &loaded)?;
+    locate::check_output(&target.directory)?;
+    let directory = &target.directory;
     set_threads(args.jobs)?;
     let stages = Stages::new(args.project.json);
     stages.begin("reading images and files");
@@ -94,38 +104,128 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     // Now, and not when everything is built.
     lock_file.check_writable(&lock)?;
     let built = resolved.build().map_err(failed)?;
+    target.check_name(&tools.store, &built.sealed)?;
     loaded.add(resolved.layer_warnings(), &mut warnings);
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
-    let before = Documents::read(&directory).ok();
-    let swap = output::write(&tools.store, &built.sealed, &directory)?;
+    let before = Before::of(directory);
+    let swap = target.write(&tools.store, &built.sealed)?;
     stages.end();
     if let Some(swap) = swap {
         let manifest = built.sealed.manifest;
-        before.iter().for_each(|it| note_replaced(it, &manifest, args, &loaded, &directory));
-        warn_of_swap(swap, &directory, &mut warnings);
+        before.iter().for_each(|it| note_replaced(it, &manifest, args, &loaded, &target));
+        warn_of_swap(swap, directory, &mut warnings);
     }
     loaded.add_unused(&built.unused, &mut warnings);
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
-    report(args, &loaded, &built, &directory, &lock, &warnings);
+    report(args, &built, &target, &lock, &warnings);
     Ok(())
+}
+
+/// Where a build puts its box.
+struct Target {
+    /// The name in the Boxfile.
+    declared: String,
+    /// The name that it gets in the store.
+    name: Option<String>,
+    /// The Boxfile that the name belongs to.
+    boxfile: PathBuf,
+    directory: PathBuf,
+    form: Form,
+}
+
+impl Target {
+    fn new(args: &Args, loaded: &Loaded) -> Result<Self, Failure> {
+        let declared = loaded.boxfile().name.clone();
+        let by_default = args.output.is_none().then_some(&declared);
+        let name = args.stored_as.as_ref().or(by_default).cloned();
+        let called = args.stored_as.as_ref().unwrap_or(&declared);
+        let default = || PathBuf::from(format!("{called}.box"));
+        let boxfile = loaded.project.identity();
+        let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
+        let form = if args.output.is_some() { Form::Whole } else { Form::Thin };
+        let directory = args.output.clone().unwrap_or_else(default);
+        Ok(Self { declared, name, boxfile, directory, form })
+    }
+
+    /// Checks that a box may get the name, before anything but the store is written.
+    fn check_name(&self, store: &Store, sealed: &Sealed) -> Result<(), Failure> {
+        let Some(name) = &self.name else { return Ok(()) };
+        Ok(store.check_name(name, &self.named(sealed))?)
+    }
+
+    fn named(&self, sealed: &Sealed) -> Named {
+        Named { digest: sealed.manifest, owner: self.boxfile.clone() }
+    }
+
+    /// Writes the directory, and gives the box its name.
+    fn write(&self, store: &Store, sealed: &Sealed) -> Result<Option<Swap>, Failure> {
+        output::keep(store, sealed)?;
+        if self.form == Form::Thin {
+            // Before the directory is there: what it lacks has to stay in the store.
+            store.add_root(&self.real_directory()?)?;
+        }
+        let swap = output::write(store, sealed, &self.directory, self.form)?;
+        if let Some(name) = &self.name
+            && let Some(before) = store.name_box(name, &self.named(sealed))?
+        {
+            terminal::note(&format!(
+                "note: the name {name} was that of {}, which is gone; it meant {}",
+                before.owner.display(),
+                before.digest
+            ));
+        }
+        Ok(swap)
+    }
+
+    /// Returns the path of the directory without links, whether or not the directory is there.
+    fn real_directory(&self) -> Result<PathBuf, Failure> {
+        let parent = parent_of(&self.directory);
+        create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
+        let parent = parent.canonicalize().map_err(FileError::of("find", parent))?;
+        Ok(parent.join(self.directory.file_name().unwrap_or_default()))
+    }
+}
+
+/// Reads the name of a box.
+fn box_name(text: &str) -> Result<String, &'static str> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err(NAME_FORM) }
 }
 
 /// Says that a box of another name was in the directory, or one of another profile: all profiles share
 /// the default one; or the same box, if somebody had changed it.
-fn note_replaced(before: &Documents, now: &Digest, args: &Args, loaded: &Loaded, directory: &Path) {
-    let (name, digest) = (&before.config.plan.name, before.digest);
-    let replaced = format!("note: replaced {}, which was", directory.display());
-    if digest == *now {
+fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, target: &Target) {
+    let (name, digest) = (&before.documents.config.plan.name, before.documents.digest);
+    let replaced = format!("note: replaced {}, which was", target.directory.display());
+    if digest == *now && before.is_whole == (target.form == Form::Whole) {
         let changed = "this box with files that were changed, damaged or linked elsewhere";
         terminal::note(&format!("{replaced} {changed}"));
-    } else if *name != loaded.boxfile().name {
-        terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
-    } else if args.output.is_none() && !loaded.profile_names().is_empty() {
+    } else if digest == *now && before.is_whole {
         terminal::note(&format!(
-            "{replaced} {digest}; each profile is written there, unless --output names another directory"
+            "{replaced} whole: the store has its files; --output keeps it whole"
         ));
+    } else if digest != *now && *name != loaded.boxfile().name {
+        terminal::note(&format!("{replaced} the box {name:?}, {digest}"));
+    } else if digest != *now && args.output.is_none() && !loaded.profile_names().is_empty() {
+        terminal::note(&format!(
+            "{replaced} {digest}; each profile is written there: --name NAME keeps both"
+        ));
+    }
+}
+
+/// A box that is where another one is about to be written.
+struct Before {
+    documents: Documents,
+    /// Whether it has blobs beside its documents.
+    is_whole: bool,
+}
+
+impl Before {
+    fn of(directory: &Path) -> Option<Self> {
+        let documents = Documents::read(directory).ok()?;
+        let blobs = fs::read_dir(directory.join(BLOBS)).ok()?.count();
+        Some(Self { documents, is_whole: blobs > 2 })
     }
 }
 
@@ -190,21 +290,16 @@ fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
         .map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
-fn report(
-    args: &Args,
-    loaded: &Loaded,
-    built: &Build,
-    directory: &Path,
-    lock: &Value,
-    warnings: &Warnings,
-) {
+fn report(args: &Args, built: &Build, target: &Target, lock: &Value, warnings: &Warnings) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
-            "name": loaded.boxfile().name,
+            "name": target.declared,
             "box": sealed.manifest,
             "tree": sealed.tree,
-            "output": directory.display().to_string(),
+            "output": target.directory.display().to_string(),
+            "whole": target.form == Form::Whole,
+            "stored_as": target.name,
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
             "lock": lock,
@@ -214,6 +309,10 @@ fn report(
     }
     let how = if built.cached { "from the store" } else { "built" };
     let size = readable(sealed.rootfs_size);
-    terminal::note(&format!("{how}: {} (rootfs {size})", directory.display()));
+    let store = args.inputs.store.store.as_ref();
+    let store = store.map(|it| format!("--store {} ", shell_path(it))).unwrap_or_default();
+    let start = target.name.as_ref().map(|it| format!("; start it: boxlaunch run {store}{it}"));
+    let directory = target.directory.display();
+    terminal::note(&format!("{how}: {directory} (rootfs {size}){}", start.unwrap_or_default()));
     terminal::result(&sealed.manifest.to_string());
 }

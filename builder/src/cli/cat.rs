@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use box_image::manifest::SEGMENTED_EPOCH;
 use box_image::plan::PLAN_PATH;
@@ -12,11 +11,12 @@ use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::entry::shown_bytes;
 use box_inspect::export::{Contents, ExportError};
-use box_inspect::opened::{self, OpenBox};
+use box_inspect::opened::OpenBox;
 use box_tree::Content;
 use box_tree::Follow;
 use box_tree::listing::Found;
 
+use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;
@@ -33,9 +33,8 @@ use super::terminal;
     boxbuild cat hello.box /boxbuild/plan.json | jq .agent     what init is told\n  \
     boxbuild cat hello.box /a3s/skills/greet/SKILL.md > SKILL.md")]
 pub(crate) struct Args {
-    /// The box's directory
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// The file
     #[arg(value_name = "PATH")]
     path: OsString,
@@ -49,7 +48,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory)?;
+    let opened = args.subject.open()?;
     if is_plan(args, &opened) {
         let plan = serde_json::to_vec(opened.plan());
         let plan = plan.map_err(|error| Failure::new(ErrorCode::Internal, error))?;
@@ -102,7 +101,7 @@ fn content(args: &Args, side: &Side, found: &Found) -> Result<Content, Failure> 
         return Err(Failure::new(ErrorCode::PathNotFile, message));
     }
     let component = args.component.map(|it| format!(" --component {}", it.name()));
-    let (of, component) = (shell_path(&args.directory), component.unwrap_or_default());
+    let (of, component) = (shell_path(&args.subject.reference), component.unwrap_or_default());
     let path = shell_word(OsStr::from_bytes(if path == "/" { b"/" } else { &found.path }));
     let help = format!("list it with `boxbuild ls {of}{component} {path}`");
     Err(Failure::new((ErrorCode::PathNotFile, help), message))

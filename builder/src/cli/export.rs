@@ -1,5 +1,6 @@
 //! `boxbuild export`: a box's files for other programs.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use clap::ValueEnum;
 use host_fs::FileError;
 use serde_json::json;
 
+use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
 use super::{locate, terminal};
@@ -30,9 +32,8 @@ use super::{locate, terminal};
     boxbuild export greet.box --format dir          every file: ./greet.dir\n  \
     boxbuild export greet.box --format oci -o a.tar --component agent   for `podman load -i a.tar`")]
 pub(crate) struct Args {
-    /// The directory of the box, as `boxbuild build` wrote it
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// The format to write
     #[arg(long, value_enum, default_value = "erofs")]
     format: Format,
@@ -88,7 +89,7 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = opened::open(&args.directory)?;
+    let opened = args.subject.open()?;
     let exported = export(args, &opened)?;
     report(args, &exported);
     Ok(())
@@ -127,17 +128,23 @@ fn is_stream(args: &Args) -> bool {
     args.output.as_deref() == Some(Path::new("-"))
 }
 
+/// Returns what the user calls the box, as the beginning of a file's name: the name of its directory or in the store.
+fn base_name(subject: &BoxArgument) -> Result<Option<OsString>, ExportError> {
+    let Ok(reference) = subject.parse() else { return Ok(None) };
+    let Some(path) = reference.path() else { return Ok(reference.name().map(OsString::from)) };
+    let directory = std::fs::canonicalize(path).map_err(FileError::of("find", path))?;
+    let is_box = directory.extension().is_some_and(|it| it == "box");
+    let name = if is_box { directory.file_stem() } else { directory.file_name() };
+    Ok(name.map(OsStr::to_owned))
+}
+
 /// Returns where to write to: beside nothing, in the working directory.
 fn output(args: &Args, component: Option<ComponentName>) -> Result<PathBuf, ExportError> {
     if let Some(output) = &args.output {
         return Ok(output.clone());
     }
     // A box's own name comes from whoever made it: only that of its directory becomes a path.
-    let found = std::fs::canonicalize(&args.directory);
-    let directory = found.map_err(FileError::of("find", &args.directory))?;
-    let is_box = directory.extension().is_some_and(|it| it == "box");
-    let name = if is_box { directory.file_stem() } else { directory.file_name() };
-    let mut name = name.unwrap_or("box".as_ref()).to_owned();
+    let mut name = base_name(&args.subject)?.unwrap_or_else(|| "box".into());
     if let Some(component) = component {
         name.push(format!("-{}", component.name()));
     }

@@ -53,8 +53,11 @@ const MANUAL: Manual = Manual {
     files: &[
         ("Boxfile, Boxfile.kdl, Boxfile.toml", "The declaration of a box."),
         ("Boxfile.lock", "The digests of the Boxfile's images and files. Check it in."),
-        ("NAME.box", "A box: an OCI image layout directory."),
-        ("~/.cache/boxbuild", "The store. It can be removed when no build runs."),
+        ("NAME.box", "A thin directory: it points to a box in the store."),
+        (
+            "~/.cache/boxbuild",
+            "The store: boxes with their names, and what builds keep. Without it, boxes are built again.",
+        ),
         ("~/.config/boxbuild/registries.toml", "Mirrors and certificates of registries."),
     ],
     see_also: &["boxlaunch(1)", "podman(1)", "skopeo(1)"],

@@ -1,7 +1,5 @@
 //! `boxbuild inspect`: describes a box and what it was made of, or prints its SBOM.
 
-use std::path::PathBuf;
-
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
 use box_sbom::{Document, Subject};
@@ -9,6 +7,7 @@ use box_tree::entries;
 use box_tree::listing::Listing;
 use serde_json::{Value, json};
 
+use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::terminal;
 
@@ -22,9 +21,8 @@ use super::terminal;
     boxbuild inspect hello.box --json | jq .images\n  \
     boxbuild inspect hello.box --sbom > hello.spdx.json   the packages in it, as SPDX 2.3")]
 pub(crate) struct Args {
-    /// The box's directory
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// Print the SBOM: an SPDX 2.3 document in JSON
     #[arg(long)]
     sbom: bool,
@@ -35,7 +33,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory)?;
+    let opened = args.subject.open()?;
     let listing = opened::listing(&opened)?;
     let mut contents = Contents::open(&opened, &listing.tree)?;
     if args.sbom {

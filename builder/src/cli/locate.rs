@@ -27,7 +27,7 @@ pub(crate) fn check_output(output: &Path) -> Result<(), Failure> {
 
 /// Returns the directory of the store.
 pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
-    named.map(Path::to_owned).or_else(|| own::store(|name| env::var_os(name))).ok_or_else(|| {
+    own::store(named, |name| env::var_os(name)).ok_or_else(|| {
         let help = "name one with --store, or set HOME";
         Failure::new((ErrorCode::StoreInvalid, help), "no directory for the store")
     })

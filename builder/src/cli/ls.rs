@@ -2,16 +2,15 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use box_image::ComponentName;
 use box_inspect::diff::{Entry, Side};
 use box_inspect::entry::{entry_json, origin, path_json, permissions, shown_bytes};
-use box_inspect::opened;
 use box_tree::Follow;
 use box_tree::path::names;
 use serde_json::json;
 
+use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
 use super::terminal;
@@ -31,9 +30,8 @@ use super::terminal;
     boxbuild ls hello.box --origin | grep skill        where each came from\n  \
     boxbuild ls hello.box --json | jq '.entries[0]'    as JSON: docs/json.md")]
 pub(crate) struct Args {
-    /// The box's directory
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// List this file, or this directory and all below it
     #[arg(value_name = "PATH", default_value = "/")]
     path: OsString,
@@ -56,7 +54,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory)?;
+    let opened = args.subject.open()?;
     let side = Side::of_box(&opened, args.component)?;
     let path = side.find(args.path.as_bytes(), Follow::Parents)?.path;
     let most = args.depth.map(|depth| depth.saturating_add(names(&path).count()));

@@ -1,6 +1,7 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
+mod boxes;
 mod budget;
 mod build;
 mod cat;

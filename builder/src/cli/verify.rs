@@ -1,14 +1,12 @@
 //! `boxbuild verify`: whether a box is what it says.
 
-use std::path::PathBuf;
-
 use box_image::{ErrorCode, exit};
 use box_inspect::entry::shown_bytes;
-use box_inspect::opened;
 use box_inspect::verify::verify;
 use error_report::Problem;
 use serde_json::json;
 
+use super::boxes::BoxArgument;
 use super::failure::{Explain, Failure, chain};
 use super::terminal;
 
@@ -23,9 +21,8 @@ use super::terminal;
     boxbuild verify hello.box\n  \
     boxbuild verify hello.box --json   each check and its result as JSON")]
 pub(crate) struct Args {
-    /// The box's directory
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
@@ -33,9 +30,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = opened::open(&args.directory).map_err(|error| {
-        let exit = exit_code(error.explain().code);
-        Failure::from(error).with_exit(exit)
+    let opened = args.subject.open().map_err(|failure| {
+        let is_damaged = failure.has(ErrorCode::BoxDamaged);
+        if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
     })?;
     let checks = verify(&opened);
     let wrong = checks.iter().filter_map(|it| it.error.as_ref());

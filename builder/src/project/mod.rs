@@ -14,6 +14,7 @@ use host_fs::FileError;
 use host_fs::checkout::{self as inside, Bounds};
 #[cfg(test)]
 use host_fs::known::Known;
+use host_fs::publish::parent_of;
 use host_fs::read::{Links, open_regular, read_open_prefix};
 
 pub use checkout::{Checkout, CheckoutError};
@@ -88,6 +89,19 @@ impl Project {
             (Some(base), Some(name)) => Ok(base.open_named(Path::new(name))?),
             _ => open(&self.file, None),
         }
+    }
+
+    /// Returns the path of the Boxfile in the directory that it is read from. If the file is a link, it is the link's path: another
+    /// Boxfile has another path, wherever a link leads.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn identity(&self) -> io::Result<PathBuf> {
+        let directory = match self.checkout.base() {
+            Some(base) => base.path().to_owned(),
+            None => parent_of(&self.file).canonicalize()?,
+        };
+        Ok(directory.join(self.file.file_name().unwrap_or_default()))
     }
 
     /// Reads a text as if it were the Boxfile, and the files that it extends.

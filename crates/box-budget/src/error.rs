@@ -1,7 +1,6 @@
 //! The error of every module of this crate.
 
 use box_image::ErrorCode;
-use box_layout::OpenError;
 
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, MeasureError>;
@@ -11,9 +10,6 @@ pub type Result<T> = std::result::Result<T, MeasureError>;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum MeasureError {
-    /// The box could not be opened.
-    #[error(transparent)]
-    Open(#[from] OpenError),
     /// The virtual host could not be made or started, or stopped without a result.
     #[error(transparent)]
     Host(#[from] virtual_host::HostError),

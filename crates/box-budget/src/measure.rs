@@ -51,18 +51,22 @@ struct Refused {
 /// of the virtual host. `env` are variables that the box is given at launch, each as `NAME=VALUE`.
 ///
 /// # Errors
-/// The box cannot be opened, the virtual host does not start, or a start of the box fails: then
+/// The virtual host does not start, or a start of the box fails: then
 /// the error has boxlaunch's words. A start that takes longer than the budget is not an error.
-pub fn measure(host: VirtualHost, bundle: &Path, runs: u16, env: &[String]) -> Result<Measurement> {
-    let opened = OpenBox::open(bundle)?;
+pub fn measure(
+    host: VirtualHost,
+    opened: &OpenBox,
+    runs: u16,
+    env: &[String],
+) -> Result<Measurement> {
     let plan = opened.plan();
     if plan.network.mode == NetworkMode::Shared {
         return Err(MeasureError::Network);
     }
-    let host = host.for_guest(plan.vm.memory_mib).disk_of(bundle, opened.files(), BOX);
+    let host = host.for_guest(plan.vm.memory_mib).disk_of(opened.files(), BOX);
     let host = host.time_limit(VirtualHost::TIME_LIMIT + TIME_OF_A_START * u32::from(runs));
     let machine = host.machine()?;
-    let commands = commands(&opened, runs, env);
+    let commands = commands(opened, runs, env);
     let run = host.run_each(&commands)?;
     let mut ended = commands.iter().map(|it| it.join(" ")).zip(&run.ended);
     let starts = ended.by_ref().take(usize::from(runs) + 1);

@@ -3,12 +3,13 @@
 //! [`OpenBox`] verifies manifest and config. What boots is opened but not hashed; that is what
 //! `boxlaunch verify` does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use box_image::manifest::LISTING_TYPE;
 use box_image::text::readable;
 use box_image::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
+use box_layout::Places;
 use box_tree::entries;
 use box_tree::listing::{FileOrigin, LISTING_BYTES, Listing, ListingError, Origins};
 use boxfile_spec::shown;
@@ -46,12 +47,12 @@ pub enum OpenError {
     Forged { a: PathBuf, b: PathBuf },
 }
 
-/// Opens the box in a directory.
+/// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
 ///
 /// # Errors
 /// [`OpenError::Layout`].
-pub fn open(directory: &Path) -> Result<OpenBox, OpenError> {
-    Ok(OpenBox::open(directory)?)
+pub fn open(places: impl Into<Places>) -> Result<OpenBox, OpenError> {
+    Ok(OpenBox::open(places)?)
 }
 
 /// Returns the plan of a component.
@@ -59,7 +60,7 @@ pub fn open(directory: &Path) -> Result<OpenBox, OpenError> {
 /// # Errors
 /// [`OpenError::NoComponent`].
 pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&ComponentPlan, OpenError> {
-    let missing = || OpenError::NoComponent { path: opened.directory.clone(), component };
+    let missing = || OpenError::NoComponent { path: opened.places.directory.clone(), component };
     opened.config.plan.component(component).ok_or_else(missing)
 }
 
@@ -69,7 +70,7 @@ pub fn component(opened: &OpenBox, component: ComponentName) -> Result<&Componen
 /// # Errors
 /// [`OpenError`].
 pub fn listing(opened: &OpenBox) -> Result<Listing, OpenError> {
-    let path = || opened.directory.clone();
+    let path = || opened.places.directory.clone();
     let Some(named) = opened.manifest.blob(LISTING_TYPE) else {
         // Boxes of other versions may have none.
         return Err(OpenError::NoListing { path: path() });
@@ -98,7 +99,10 @@ pub fn check_same_rootfs(a: &OpenBox, b: &OpenBox, origins: &Origins) -> Result<
     };
     let is_comparable = a.config.epoch == b.config.epoch && listing(a).is_some();
     if is_comparable && listing(a) == listing(b) && parts(a) != parts(b) {
-        return Err(OpenError::Forged { a: a.directory.clone(), b: b.directory.clone() });
+        return Err(OpenError::Forged {
+            a: a.places.directory.clone(),
+            b: b.places.directory.clone(),
+        });
     }
     Ok(())
 }

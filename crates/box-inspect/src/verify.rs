@@ -81,7 +81,7 @@ pub fn verify(opened: &OpenBox) -> Vec<Check> {
 pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
     let epoch = opened.config.epoch;
     if epoch < SEGMENTED_EPOCH {
-        return Err(OpenError::OldEpoch { path: opened.directory.clone(), epoch }.into());
+        return Err(OpenError::OldEpoch { path: opened.places.directory.clone(), epoch }.into());
     }
     let tree = opened::listing(opened)?.tree;
     let source = Contents::open(opened, &tree)?;

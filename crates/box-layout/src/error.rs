@@ -10,6 +10,8 @@ use box_image::plan::PLAN_PATH;
 use box_image::text::shown;
 use host_fs::read::ReadError;
 
+use crate::Places;
+
 /// An error from opening a box or reading a file of it.
 ///
 /// Its message is one line that is safe for a terminal, whatever the box says.
@@ -35,6 +37,14 @@ pub enum OpenError {
     /// A file cannot be opened or read, or is too long.
     #[error("cannot {action} {}: {error}", place(path))]
     File { action: &'static str, path: PathBuf, error: io::Error },
+    /// A blob is not in the directory of the box, nor in the store if one is named.
+    #[error("the {role} {digest} is {}", absent(places))]
+    Absent {
+        places: Box<Places>,
+        /// What the blob is in the box.
+        role: String,
+        digest: Digest,
+    },
     /// A file is a symbolic link, a directory, a device or a pipe.
     #[error("{} is not a regular file; a box consists of regular files only", place(.0))]
     NotRegular(PathBuf),
@@ -66,9 +76,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Returns `true` where a file does not exist.
+    /// Returns `true` if a file does not exist.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::File { error, .. } if error.kind() == io::ErrorKind::NotFound)
+        match self {
+            Self::Absent { .. } => true,
+            Self::File { error, .. } => error.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
     }
 
     /// Says which file could not be opened or read.
@@ -101,6 +115,15 @@ impl OpenError {
     pub fn digest(path: PathBuf, expected: Digest, found: Digest) -> Self {
         let (expected, found) = (expected.to_string(), format!("the digest {found}"));
         Self::Different { path, expected, found }
+    }
+}
+
+fn absent(Places { directory, store }: &Places) -> String {
+    match store {
+        Some(store) => {
+            format!("neither in {} nor in the store ({})", place(directory), place(store))
+        }
+        None => format!("not in {}", place(directory)),
     }
 }
 

@@ -15,6 +15,7 @@ use box_image::manifest::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::Places;
 use crate::error::OpenError;
 use crate::read::{DOCUMENT_LIMIT, Document};
 
@@ -61,11 +62,11 @@ impl Named {
     }
 
     /// Returns whether what it names is a box, or says so and cannot be read.
-    fn is_box(&self, directory: &Path) -> bool {
+    fn is_box(&self, places: &Places) -> bool {
         if self.media_type.as_deref().is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return false;
         }
-        let document = Document::named(directory, &self.descriptor(), DOCUMENT_LIMIT);
+        let document = Document::named(places, &self.descriptor(), DOCUMENT_LIMIT);
         match document.and_then(|it| it.value()) {
             Ok(manifest) => manifest["artifactType"] == ARTIFACT_TYPE,
             Err(_) => self.claims(),
@@ -80,14 +81,15 @@ impl Named {
 }
 
 /// Finds the descriptor of the box's manifest.
-pub(crate) fn find(directory: &Path) -> Result<Descriptor, OpenError> {
+pub(crate) fn find(places: &Places) -> Result<Descriptor, OpenError> {
+    let directory = &*places.directory;
     let (document, mut manifests) = read(directory)?;
     let count = manifests.len();
     if count == 0 || count > MOST_MANIFESTS {
         return Err(OpenError::Manifests { path: document.path, count });
     }
     if manifests.len() > 1 {
-        manifests.retain(|it| it.is_box(directory));
+        manifests.retain(|it| it.is_box(places));
     }
     let [named] = manifests.as_slice() else {
         return Err(match manifests.as_slice() {
@@ -114,7 +116,7 @@ pub(crate) fn find(directory: &Path) -> Result<Descriptor, OpenError> {
 /// if the index says so.
 pub fn names_one_box(directory: &Path) -> bool {
     read(directory).is_ok_and(|(_, manifests)| match manifests.as_slice() {
-        [named] => named.is_box(directory) || named.claims(),
+        [named] => named.is_box(&directory.into()) || named.claims(),
         _ => false,
     })
 }

@@ -8,6 +8,9 @@
 //! blobs/sha256/<blob>      parts of the rootfs (EROFS), init and kernel (ELF), listing
 //! ```
 //!
+//! A **thin** box is a directory that lacks blobs: they are in the store, which its caller names with [`Places`]. What the
+//! directory has comes first.
+//!
 //! A box can come from a stranger. [`OpenBox::open`] reads its documents within bounds and compares
 //! them with their digests; of the blobs that boot, it opens the files and nothing more. A file that
 //! is a symbolic link or not regular is refused, and a blob's file name is always the hexadecimal
@@ -19,6 +22,7 @@ mod describe;
 mod error;
 mod index;
 mod open;
+mod places;
 mod read;
 mod rootfs;
 
@@ -32,6 +36,7 @@ pub use error::OpenError;
 
 pub use index::names_one_box;
 pub use open::{Blob, Documents, OpenBox};
+pub use places::Places;
 pub use rootfs::Rootfs;
 
 /// Returns the path of a blob of the box in `directory`.

@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use box_image::manifest::{
     ARTIFACT_TYPE, CONFIG_LIMIT, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
-    LAYOUT_VERSION, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH,
+    LAYOUT_VERSION, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH, blob_name,
 };
 use box_image::plan::{PLAN_MAX, PLAN_PATH};
 use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use box_image::{BoxConfig, Descriptor, Manifest, OciLayout, RunPlan};
 use erofs_writer::ReadError;
-use host_fs::read::{Links, Section, open_regular};
+use host_fs::read::Section;
 
-use crate::blob_path;
 use crate::error::{OpenError, place};
 use crate::index;
+use crate::places::Places;
 use crate::read::{DOCUMENT_LIMIT, Document};
 use crate::rootfs::Rootfs;
 
 /// An open box: its documents are verified, the blobs that boot are open.
 #[derive(Debug)]
 pub struct OpenBox {
-    /// The directory, as the caller named it.
-    pub directory: PathBuf,
+    /// Where its files are.
+    pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
     /// Verified against the digest in the index.
@@ -57,8 +57,8 @@ pub struct Blob {
 /// The documents of a box, verified. Of the blobs nothing is opened.
 #[derive(Debug)]
 pub struct Documents {
-    /// The directory, as the caller named it.
-    pub directory: PathBuf,
+    /// Where its files are.
+    pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
     /// Verified against the digest in the index. Names exactly one init and kernel, and a rootfs of the config's epoch.
@@ -70,17 +70,18 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Reads the documents of the box in a directory.
+    /// Reads the documents of the box in a directory; what is not there is looked for in the store, if `places` name one.
     ///
     /// # Errors
     /// When a document is missing, too long, malformed or not the one that the box names, or when no
     /// start could carry out the plan (see [`RunPlan::check`]).
-    pub fn read(directory: &Path) -> Result<Self, OpenError> {
-        check_layout(directory)?;
-        let named = index::find(directory)?;
-        let document = Document::named(directory, &named, DOCUMENT_LIMIT)?;
-        let manifest = parse_manifest(directory, &document)?;
-        let (config, config_bytes) = read_config(directory, &manifest.config)?;
+    pub fn read(places: impl Into<Places>) -> Result<Self, OpenError> {
+        let places = places.into();
+        check_layout(&places.directory)?;
+        let named = index::find(&places)?;
+        let document = Document::named(&places, &named, DOCUMENT_LIMIT)?;
+        let manifest = parse_manifest(&places.directory, &document)?;
+        let (config, config_bytes) = read_config(&places, &manifest.config)?;
         config.plan.check().map_err(|error| OpenError::plan(&error))?;
         for (role, media_type, limit) in IN_MEMORY {
             let reason = match manifest.blob(media_type) {
@@ -95,8 +96,7 @@ impl Documents {
         if let Err(error) = manifest.rootfs(config.epoch) {
             return Err(document.malformed(error.to_string()));
         }
-        let (directory, digest) = (directory.to_owned(), named.digest);
-        Ok(Self { directory, digest, manifest, config, config_bytes })
+        Ok(Self { places, digest: named.digest, manifest, config, config_bytes })
     }
 
     /// Returns `true` for the descriptor of a blob that boots.
@@ -113,7 +113,7 @@ impl Documents {
     /// # Errors
     /// [`OpenError::File`] or [`OpenError::NotRegular`] of one of them.
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
-        let malformed = |reason: &str| OpenError::malformed(&self.directory, reason);
+        let malformed = |reason: &str| OpenError::malformed(&self.places.directory, reason);
         let named = self.manifest.rootfs(self.config.epoch);
         let named = named.map_err(|error| malformed(&error.to_string()))?;
         let parts = named.into_iter().map(|it| self.open_blob(it)).collect::<Result<_, _>>()?;
@@ -125,7 +125,7 @@ impl Documents {
     /// # Errors
     /// [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-        open_blob(&self.directory, descriptor)
+        Blob::open(&self.places, descriptor)
     }
 }
 
@@ -135,12 +135,13 @@ const IN_MEMORY: [(&str, &str, u64); 2] =
     [("init", INIT_TYPE, MAX_INIT), ("kernel", KERNEL_TYPE, MAX_KERNEL)];
 
 impl OpenBox {
-    /// Opens the box in a directory.
+    /// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
     ///
     /// # Errors
     /// Those of [`Documents::read`], and when a blob that boots cannot be opened.
-    pub fn open(directory: &Path) -> Result<Self, OpenError> {
-        let documents = Documents::read(directory)?;
+    pub fn open(places: impl Into<Places>) -> Result<Self, OpenError> {
+        let documents = Documents::read(places)?;
+        let directory = &documents.places.directory;
         let open = |media_type| {
             let named = documents.manifest.blob(media_type);
             let missing = || OpenError::malformed(directory, "its manifest lacks a blob");
@@ -148,8 +149,8 @@ impl OpenBox {
         };
         let (rootfs, [init, kernel]) =
             (documents.open_rootfs()?, [open(INIT_TYPE)?, open(KERNEL_TYPE)?]);
-        let Documents { directory, digest, manifest, config, config_bytes } = documents;
-        Ok(Self { directory, digest, manifest, config, config_bytes, rootfs, init, kernel })
+        let Documents { places, digest, manifest, config, config_bytes } = documents;
+        Ok(Self { places, digest, manifest, config, config_bytes, rootfs, init, kernel })
     }
 
     /// Returns the run plan.
@@ -157,12 +158,13 @@ impl OpenBox {
         &self.config.plan
     }
 
-    /// Returns the paths of the box's files in its directory, which may hold others.
-    pub fn files(&self) -> Vec<PathBuf> {
-        let named = iter::once(&self.manifest.config).chain(&self.manifest.layers);
-        let digests = iter::once(self.digest).chain(named.map(|it| it.digest));
-        let blobs = digests.map(|digest| blob_path(Path::new(""), &digest));
-        [LAYOUT_FILE, INDEX_FILE].map(PathBuf::from).into_iter().chain(blobs).collect()
+    /// Returns the box's files: the path that each has in the directory of a box that is whole, and where it is now.
+    pub fn files(&self) -> Vec<(PathBuf, PathBuf)> {
+        let named = self.manifest.blobs();
+        let digests = iter::once(self.digest).chain(named.into_iter().map(|it| it.digest));
+        let blobs = digests.map(|it| (PathBuf::from(blob_name(&it)), self.places.find(&it)));
+        let own = |name| (PathBuf::from(name), self.places.directory.join(name));
+        [LAYOUT_FILE, INDEX_FILE].map(own).into_iter().chain(blobs).collect()
     }
 
     /// Returns the blobs that boot: the kernel, the init, and the parts of the rootfs in their order.
@@ -201,7 +203,7 @@ impl OpenBox {
     pub fn open_rootfs(&self) -> Result<Rootfs, OpenError> {
         let parts = self.rootfs.parts().iter().map(|part| self.open_blob(&part.descriptor));
         let rootfs = Rootfs::new(parts.collect::<Result<_, _>>()?);
-        let malformed = || OpenError::malformed(&self.directory, "its rootfs has no parts");
+        let malformed = || OpenError::malformed(&self.places.directory, "its rootfs has no parts");
         let rootfs = rootfs.ok_or_else(malformed)?;
         rootfs.check_size()?;
         Ok(rootfs)
@@ -212,7 +214,7 @@ impl OpenBox {
     /// # Errors
     /// [`OpenError::File`] or [`OpenError::NotRegular`].
     pub fn open_blob(&self, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-        open_blob(&self.directory, descriptor)
+        Blob::open(&self.places, descriptor)
     }
 
     /// Reads a blob of at most `limit` bytes that the manifest names, and compares it with its size
@@ -221,11 +223,17 @@ impl OpenBox {
     /// # Errors
     /// [`OpenError`].
     pub fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OpenError> {
-        Document::named(&self.directory, descriptor, limit).map(Document::into_bytes)
+        Document::named(&self.places, descriptor, limit).map(Document::into_bytes)
     }
 }
 
 impl Blob {
+    /// Opens a blob's file for reading.
+    fn open(places: &Places, descriptor: &Descriptor) -> Result<Self, OpenError> {
+        let (path, file) = places.open(descriptor, "open")?;
+        Ok(Self { path, descriptor: descriptor.clone(), file })
+    }
+
     /// Returns what the blob is in the box; see [`Descriptor::role`].
     pub fn role(&self) -> &str {
         self.descriptor.role()
@@ -325,8 +333,8 @@ fn parse_manifest(directory: &Path, document: &Document) -> Result<Manifest, Ope
 }
 
 /// Reads the config, which must be of an epoch that this version reads, and returns its bytes, too.
-fn read_config(directory: &Path, named: &Descriptor) -> Result<(BoxConfig, Vec<u8>), OpenError> {
-    let config = Document::named(directory, named, CONFIG_LIMIT)?;
+fn read_config(places: &Places, named: &Descriptor) -> Result<(BoxConfig, Vec<u8>), OpenError> {
+    let config = Document::named(places, named, CONFIG_LIMIT)?;
     let parsed = config.parse::<BoxConfig>();
     let epoch = match &parsed {
         Ok(parsed) => Some(parsed.epoch.into()),
@@ -334,18 +342,9 @@ fn read_config(directory: &Path, named: &Descriptor) -> Result<(BoxConfig, Vec<u
     };
     match epoch {
         Some(found) if !u32::try_from(found).is_ok_and(|it| READABLE_EPOCHS.contains(&it)) => {
-            Err(OpenError::Epoch { path: directory.to_owned(), found })
+            Err(OpenError::Epoch { path: places.directory.clone(), found })
         }
         _ => parsed.map(|parsed| (parsed, config.into_bytes())),
-    }
-}
-
-/// Opens a blob's file for reading.
-fn open_blob(directory: &Path, descriptor: &Descriptor) -> Result<Blob, OpenError> {
-    let path = blob_path(directory, &descriptor.digest);
-    match open_regular(&path, Links::Refuse) {
-        Ok(file) => Ok(Blob { path, descriptor: descriptor.clone(), file }),
-        Err(error) => Err(OpenError::at("open", &path, error)),
     }
 }
 

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::text::shown;
-use host_fs::read::{Links, read_file};
+use host_fs::read::{Links, read_file, read_open};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::OpenError;
-use crate::blob_path;
+use crate::{OpenError, Places};
 
 /// The greatest length of layout, index and manifest, in bytes.
 pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
@@ -35,13 +34,12 @@ impl Document {
 
     /// Reads the blob that a descriptor names.
     pub(crate) fn named(
-        directory: &Path,
+        places: &Places,
         descriptor: &Descriptor,
         limit: u64,
     ) -> Result<Self, OpenError> {
-        let path = blob_path(directory, &descriptor.digest);
-        let bytes = read_file(&path, Links::Refuse, limit)
-            .map_err(|error| OpenError::at("read", &path, error))?;
+        let (path, file) = places.open(descriptor, "read")?;
+        let bytes = read_open(&file, limit).map_err(|error| OpenError::at("read", &path, error))?;
         let (expected, found) = (descriptor.size, bytes.len() as u64);
         if found != expected {
             return Err(OpenError::size(path, expected, found));

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod diagnostics;
+mod found;
 mod opened;
 pub mod paint;
 mod virtual_host;

@@ -15,9 +15,10 @@ impl From<&OpenError> for Explanation {
                 "a box is what `boxbuild build` writes, such as NAME.box; `boxbuild init oci:DIR` \
                  begins one from this image, and `boxbuild diff` reads it as oci:DIR",
             ),
-            OpenError::NotALayout(_) | OpenError::OtherArtifact { .. } => {
-                (BoxNotFound, "name the directory that `boxbuild build` wrote, such as NAME.box")
-            }
+            OpenError::NotALayout(_) | OpenError::OtherArtifact { .. } => (
+                BoxNotFound,
+                "name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`",
+            ),
             OpenError::Manifests { .. } => {
                 (BoxNotFound, "copy the manifest of the box into a layout of its own")
             }
@@ -25,9 +26,15 @@ impl From<&OpenError> for Explanation {
                 BoxNotFound,
                 "copy the one that you mean into a directory of its own: `skopeo copy oci:DIR:TAG oci:ONE.box`",
             ),
-            OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound => {
-                (BoxDamaged, "a box is a directory that `boxbuild build` wrote; copy it whole")
-            }
+            OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound => (
+                BoxDamaged,
+                "build the box again; to copy one, write it whole: `boxbuild build -o DIR`",
+            ),
+            OpenError::Absent { .. } => (
+                BoxDamaged,
+                "build the box again with `boxbuild build`, or name the store that has it with --store; to copy a box, write it \
+                 whole: `boxbuild build -o DIR`",
+            ),
             OpenError::Different { .. } => (
                 BoxDamaged,
                 "the file was damaged or changed after the build; build or copy the box again",

@@ -147,11 +147,12 @@ pub fn credentials(
         .collect()
 }
 
-/// Returns the directory of the store, by a function that returns a variable's value: `$BOXBUILD_STORE`, else the one of the
-/// user's caches.
-pub fn store(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+/// Returns the directory of the store: the one that a command line names, else `$BOXBUILD_STORE`, else the one of the user's
+/// caches. The function returns a variable's value.
+pub fn store(named: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_CACHE_HOME", ".cache", &variable);
-    named_path(variable(STORE)).or_else(|| Some(users()?.join(NAME)))
+    let named = named.map(Path::to_owned).or_else(|| named_path(variable(STORE)));
+    named.or_else(|| Some(users()?.join(NAME)))
 }
 
 /// Returns the directory of the user's configuration, with `registries.toml`.
@@ -179,15 +180,16 @@ mod tests {
             ("XDG_CONFIG_HOME", "/e"),
             ("XDG_DATA_HOME", "/d"),
         ]);
-        assert_eq!(store(all), Some("s".into()));
+        assert_eq!(store(None, all), Some("s".into()));
+        assert_eq!(store(Some(Path::new("n")), all), Some("n".into()));
         assert_eq!(configuration(all), Some("/e/boxbuild".into()));
         assert_eq!(data(all), Some("/d/boxbuild".into()));
-        assert_eq!(store(with(&[("XDG_CACHE_HOME", "/c")])), Some("/c/boxbuild".into()));
+        assert_eq!(store(None, with(&[("XDG_CACHE_HOME", "/c")])), Some("/c/boxbuild".into()));
         let home = with(&[("HOME", "/h"), ("BOXBUILD_STORE", "")]);
-        assert_eq!(store(home), Some("/h/.cache/boxbuild".into()));
+        assert_eq!(store(None, home), Some("/h/.cache/boxbuild".into()));
         assert_eq!(configuration(home), Some("/h/.config/boxbuild".into()));
         assert_eq!(data(home), Some("/h/.local/share/boxbuild".into()));
-        assert_eq!(store(with(&[])), None);
+        assert_eq!(store(None, with(&[])), None);
     }
 
     #[test]
@@ -235,7 +237,7 @@ mod tests {
             None
         };
         files(none);
-        store(none);
+        store(None, none);
         configuration(none);
         data(none);
         let listed = VARIABLES.map(str::to_owned);

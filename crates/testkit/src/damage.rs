@@ -123,7 +123,7 @@ pub const ALL: &[Damage] = &[
         flip(it, &it.blob_path(&it.manifest().config.digest));
     }),
     damage("a linked config", NOT_REGULAR, |it| link(&it.blob_path(&it.manifest().config.digest))),
-    damage("a missing config", "cannot read", |it| {
+    damage("a missing config", "the config sha256:", |it| {
         fs::remove_file(it.blob_path(&it.manifest().config.digest)).unwrap();
     }),
     damage("a config of another epoch", "is of format epoch 999", |it| {
@@ -138,7 +138,7 @@ pub const ALL: &[Damage] = &[
     damage("a linked metadata", NOT_REGULAR, |it| link(&it.blob(METADATA_TYPE))),
     damage("a metadata that is a pipe", NOT_REGULAR, |it| pipe(&it.blob(METADATA_TYPE))),
     damage("a linked segment", NOT_REGULAR, |it| link(&it.blobs(SEGMENT_TYPE)[0])),
-    damage("a missing segment", "cannot open", |it| {
+    damage("a missing segment", "the segment sha256:", |it| {
         fs::remove_file(&it.blobs(SEGMENT_TYPE)[1]).unwrap();
     }),
     damage("a kernel that is a directory", NOT_REGULAR, |it| {
@@ -146,7 +146,9 @@ pub const ALL: &[Damage] = &[
         fs::remove_file(&path).unwrap();
         fs::create_dir(path).unwrap();
     }),
-    damage("a missing kernel", "cannot open", |it| fs::remove_file(it.blob(KERNEL_TYPE)).unwrap()),
+    damage("a missing kernel", "the kernel sha256:", |it| {
+        fs::remove_file(it.blob(KERNEL_TYPE)).unwrap();
+    }),
     damage("two inits", "does not name exactly one init", |it| {
         it.edit_manifest(|manifest| {
             let init = layers(manifest).iter().find(|it| it["mediaType"] == INIT_TYPE);

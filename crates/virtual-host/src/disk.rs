@@ -25,10 +25,11 @@ pub(crate) const RESULT_MIB: u32 = 512;
 
 /// A file or a directory to pack.
 #[derive(Debug, Clone)]
-pub(crate) struct Source {
-    pub(crate) path: PathBuf,
-    /// The only files of the directory that are packed, by their paths in it; `None` for all.
-    pub(crate) only: Option<Vec<PathBuf>>,
+pub(crate) enum Source {
+    /// A file, or a directory with everything in it.
+    Whole(PathBuf),
+    /// Files: the path of each in the packed directory, and where it is now.
+    Files(Vec<(PathBuf, PathBuf)>),
 }
 
 /// A file that is ready to be one of the machine's disks.
@@ -46,18 +47,14 @@ pub(crate) fn for_result(mib: u32) -> Result<Disk> {
     Ok(Disk { content, size, writable: true })
 }
 
-/// Packs a file or a directory as a read-only EROFS image.
+/// Packs a file, a directory or several files as a read-only EROFS image.
 pub(crate) fn pack(from: &Source) -> Result<Disk> {
-    let source = fs::canonicalize(&from.path).map_err(HostError::file("find", &from.path))?;
-    let failed = |error| HostError::Pack { path: source.clone(), source: error };
+    let failed = |error| HostError::Pack { path: from.path().to_owned(), source: error };
     let mut image = ImageBuilder::new(meta(0o755)).map_err(failed)?;
-    let root = image.root();
-    let only = from.only.as_ref().map(|only| only.iter().map(|it| source.join(it)).collect());
-    let mut files = Files { only, ..Files::default() };
-    if source.is_dir() {
-        files.add_children(&mut image, root, &source)?;
-    } else {
-        files.add(&mut image, root, &source, CONTENT.as_bytes())?;
+    let mut files = Files::default();
+    match from {
+        Source::Whole(path) => files.add_whole(&mut image, path)?,
+        Source::Files(named) => files.add_named(&mut image, named)?,
     }
     let content = Scratch::new()?;
     let mut out = BufWriter::new(content.file());
@@ -81,19 +78,53 @@ fn meta(mode: u16) -> Meta {
 #[derive(Default)]
 struct Files {
     paths: HashMap<Blake3Digest, PathBuf>,
-    /// As in [`Source`], but with the source's own path before each.
-    only: Option<Vec<PathBuf>>,
+}
+
+impl Source {
+    /// For messages: the path of what is packed, or of the first file.
+    fn path(&self) -> &Path {
+        match self {
+            Self::Whole(path) => path,
+            Self::Files(named) => named.first().map_or(Path::new(""), |(_, now)| now),
+        }
+    }
 }
 
 impl Files {
-    /// Returns whether a file, or a file below a directory, is to be packed.
-    fn is_wanted(&self, path: &Path) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|it| it.starts_with(path)))
+    fn add_whole(&mut self, image: &mut ImageBuilder, path: &Path) -> Result<()> {
+        let (root, source) =
+            (image.root(), fs::canonicalize(path).map_err(HostError::file("find", path))?);
+        if source.is_dir() {
+            return self.add_children(image, root, &source);
+        }
+        self.add(image, root, &source, CONTENT.as_bytes())
+    }
+
+    /// Adds files under their names, and the directories that these are in.
+    fn add_named(&mut self, image: &mut ImageBuilder, named: &[(PathBuf, PathBuf)]) -> Result<()> {
+        let mut directories = HashMap::from([(PathBuf::new(), image.root())]);
+        for (name, now) in named {
+            let failed = |error| HostError::Pack { path: now.clone(), source: error };
+            let mut above: Vec<_> = name.ancestors().skip(1).collect();
+            above.reverse();
+            for directory in above {
+                if directories.contains_key(directory) {
+                    continue;
+                }
+                let to = directories[directory.parent().unwrap_or(Path::new(""))];
+                let added = image.add(meta(0o755), Node::Directory).map_err(failed)?;
+                let last = directory.file_name().unwrap_or_default();
+                image.link(to, last.as_bytes(), added).map_err(failed)?;
+                directories.insert(directory.to_owned(), added);
+            }
+            let to = directories[name.parent().unwrap_or(Path::new(""))];
+            self.add(image, to, now, name.file_name().unwrap_or_default().as_bytes())?;
+        }
+        Ok(())
     }
 
     fn add_children(&mut self, image: &mut ImageBuilder, to: NodeId, source: &Path) -> Result<()> {
-        let mut children = sorted_children(source)?;
-        children.retain(|child| self.is_wanted(child));
+        let children = sorted_children(source)?;
         for child in children {
             let name = child.file_name().unwrap_or_default().to_owned();
             self.add(image, to, &child, name.as_bytes())?;
@@ -151,14 +182,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_directory_only_the_wanted_files_are_packed() {
+    fn of_named_files_only_these_are_packed() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().to_owned();
-        fs::create_dir(path.join("blobs")).unwrap();
-        fs::write(path.join("blobs/wanted"), "content").unwrap();
-        fs::write(path.join("blobs/stray"), vec![1; 8 << 20]).unwrap();
-        let size = |only| pack(&Source { path: path.clone(), only }).unwrap().size;
-        assert!(size(None) > 8 << 20);
-        assert_eq!(size(Some(vec![PathBuf::from("blobs/wanted")])), GRANULE);
+        let at = |path: &str| directory.path().join(path);
+        fs::create_dir(at("blobs")).unwrap();
+        fs::write(at("blobs/wanted"), "content").unwrap();
+        fs::write(at("blobs/stray"), vec![1; 8 << 20]).unwrap();
+        let size = |source| pack(&source).unwrap().size;
+        assert!(size(Source::Whole(directory.path().to_owned())) > 8 << 20);
+        let files = ["a/b/one", "a/two", "three"].map(|it| (it.into(), at("blobs/wanted")));
+        assert_eq!(size(Source::Files(files.to_vec())), GRANULE);
     }
 }

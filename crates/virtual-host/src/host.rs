@@ -91,21 +91,18 @@ impl VirtualHost {
     /// memory: for what is large. Its files have their sizes, modes and content, and belong to root.
     #[must_use]
     pub fn disk(mut self, source: impl Into<PathBuf>, guest: impl Into<String>) -> Self {
-        self.disks.push((Source { path: source.into(), only: None }, guest.into()));
+        self.disks.push((Source::Whole(source.into()), guest.into()));
         self
     }
 
-    /// Gives the machine a directory like [`Self::disk`], with some of its files only: their paths are
-    /// relative to it.
+    /// Gives the machine a directory like [`Self::disk`], of these files: the path of each in it, and where it is now.
     #[must_use]
     pub fn disk_of(
         mut self,
-        source: impl Into<PathBuf>,
-        files: impl IntoIterator<Item = PathBuf>,
+        files: impl IntoIterator<Item = (PathBuf, PathBuf)>,
         guest: impl Into<String>,
     ) -> Self {
-        let only = Some(files.into_iter().collect());
-        self.disks.push((Source { path: source.into(), only }, guest.into()));
+        self.disks.push((Source::Files(files.into_iter().collect()), guest.into()));
         self
     }
 
@@ -191,7 +188,7 @@ impl VirtualHost {
     fn mounts(&self) -> Vec<Mount> {
         let mount = |(source, path): &(Source, String)| Mount {
             path: path.clone(),
-            is_file: !source.path.is_dir(),
+            is_file: matches!(source, Source::Whole(path) if !path.is_dir()),
         };
         self.disks.iter().map(mount).collect()
     }

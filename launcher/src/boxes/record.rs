@@ -133,7 +133,7 @@ impl Record {
         Self {
             name: plan.name.clone(),
             digest: opened.digest,
-            directory: opened.directory.to_string_lossy().into_owned(),
+            directory: opened.places.directory.to_string_lossy().into_owned(),
             components: plan.components().map(|(name, _)| name).collect(),
             checked: plan.components().filter(|it| it.1.health.is_some()).map(|it| it.0).collect(),
             skills: plan.skills.clone(),

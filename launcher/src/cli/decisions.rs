@@ -14,6 +14,7 @@ type Decision = (&'static str, &'static [&'static str], &'static [&'static str])
 type Row = (&'static str, &'static [&'static str], &'static [Decision]);
 
 const JSON: Decision = ("json", &["--json"], &[]);
+const STORE: Decision = ("store", &["--store", "s"], &[]);
 const IN_AGENT: Decision = ("component", &["--in", "agent"], &[]);
 const USER: Decision = ("user", &["-u", "app"], &[]);
 const TIMEOUT: Decision = ("timeout", &["--timeout", "5"], &[]);
@@ -73,7 +74,7 @@ const ROWS: &[Row] = &[
     ("network x show", &[], &[JSON]),
     ("network x allow", &["a.example.com"], &[JSON]),
     ("network x deny", &["a.example.com"], &[JSON]),
-    ("network x reload", &["x.box"], &[JSON]),
+    ("network x reload", &["x.box"], &[JSON, STORE]),
     (
         "task",
         &["x"],
@@ -99,8 +100,9 @@ const ROWS: &[Row] = &[
     ("volume ls", &[], &[JSON]),
     ("volume inspect", &["v"], &[JSON]),
     ("volume rm", &["v"], &[]),
-    ("verify", &["x.box"], &[JSON]),
-    ("inspect", &["x.box"], &[JSON]),
+    ("verify", &["x.box"], &[JSON, STORE]),
+    ("inspect", &["x.box"], &[JSON, STORE]),
+    ("images", &[], &[("all", &["--all"], &[]), JSON, STORE]),
     ("doctor", &[], &[JSON]),
     ("completions", &["bash"], &[]),
     ("man", &[], &[OUTPUT]),

@@ -4,7 +4,6 @@ use std::env;
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
-use box_image::text::shell_word;
 use box_image::{ErrorCode, NetworkMode, RunPlan, SkillMode};
 use box_layout::OpenBox;
 use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
@@ -39,7 +38,7 @@ pub(super) fn run(args: &RunArgs, opened: &OpenBox, env: &[Assigned]) -> Result<
     let host = VirtualHost::new(&kernel, paths::SELF)
         .for_guest(args.size(opened.plan()).memory_mib)
         .time_limit(TIME_LIMIT)
-        .disk_of(&opened.directory, opened.files(), BOX);
+        .disk_of(opened.files(), BOX);
     if let Some(warning) = kernel.warning() {
         notice(&format!("boxlaunch: {warning}\n"));
     }
@@ -67,7 +66,7 @@ pub(super) fn instead(args: &RunArgs, plan: &RunPlan) -> Option<String> {
         .and_then(|()| refuse_secrets(plan))
         .and_then(|()| refuse_shares(args, plan))
         .and_then(|()| refuse_network(args, plan));
-    let command = || format!("boxlaunch run --emulated {}", shell_word(&args.directory));
+    let command = || format!("boxlaunch run --emulated {}", args.subject.shell_words());
     (!conflicts && refused.is_ok()).then(command)
 }
 

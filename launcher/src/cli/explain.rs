@@ -38,7 +38,6 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Open(error) => Explanation::from(error).code,
         LaunchError::Kvm(_) => KvmUnavailable,
         LaunchError::TooMuch(_) | LaunchError::TooMuchScratch { .. } => HostPolicy,
-        LaunchError::OtherBox { .. } => DigestMismatch,
         LaunchError::Jail(_) => JailIncomplete,
         LaunchError::Writable(_) => BoxWritable,
         LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
@@ -71,10 +70,9 @@ fn code(error: &LaunchError) -> ErrorCode {
         | LaunchError::Gone(_)
         | LaunchError::Skills { .. } => Io,
         LaunchError::NoPasst | LaunchError::Passt(_) => NetworkUnavailable,
-        LaunchError::SocketPath { .. }
-        | LaunchError::BadName(_)
-        | LaunchError::BadDigest(_)
-        | LaunchError::SharedOwners => Usage,
+        LaunchError::SocketPath { .. } | LaunchError::BadName(_) | LaunchError::SharedOwners => {
+            Usage
+        }
         LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
@@ -124,12 +122,6 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::OtherProtocol(_) => {
             "build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that built it"
-        }
-        LaunchError::OtherBox { .. } => {
-            "it is another box, or another build of it; `boxlaunch inspect BOX` shows what it is"
-        }
-        LaunchError::BadDigest(_) => {
-            "write @sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` prints them"
         }
         LaunchError::TooMuch(_) => {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
@@ -203,7 +195,9 @@ const fn ended_help(status: u8, was_silent: bool) -> &'static str {
 const fn named_help(error: &LaunchError) -> Option<&'static str> {
     Some(match error {
         LaunchError::ResultPlace(_) => "name a file, whose directory has to exist",
-        LaunchError::NoBox(_) => "`boxlaunch ps -a` lists the boxes that were started",
+        LaunchError::NoBox(_) => {
+            "`boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`"
+        }
         LaunchError::NotRunning(_) => {
             "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
         }

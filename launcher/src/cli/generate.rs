@@ -20,7 +20,7 @@ const MANUAL: Manual = Manual {
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
         (
             "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
-            "Where boxbuild keeps what no box is given to write to.",
+            "Where boxbuild keeps what no box is given to write to. The first two say where boxes are found by name.",
         ),
         (
             "BOXBUILD_INIT, BOXBUILD_KERNEL, BOXBUILD_REGISTRIES, SSL_CERT_FILE",
@@ -34,7 +34,8 @@ const MANUAL: Manual = Manual {
     ],
     files: &[
         ("/dev/kvm", "Hardware virtualization, which a box needs to run at full speed."),
-        ("NAME.box", "A box: the directory that boxbuild wrote."),
+        ("NAME.box", "A thin directory: it points to a box in the store."),
+        ("~/.cache/boxbuild", "The store, from which `boxlaunch run NAME` starts boxes."),
         (
             "~/.local/state/boxbuild",
             "Logs, records and volumes of boxes, and receipts of files that were hashed.",

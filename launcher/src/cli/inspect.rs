@@ -1,30 +1,32 @@
 //! `boxlaunch inspect`: describes a box without running it, or one that was started.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::path::Path;
 
+use box_find::{BoxReference, FindError};
 use box_image::permissions::Permission;
 use box_image::text::shown;
-use box_image::{ErrorCode, NetworkMode, NetworkPlan};
+use box_image::{NetworkMode, NetworkPlan};
 use boxlaunch::LaunchError;
-use boxlaunch::boxes::{Boxes, is_name};
+use boxlaunch::boxes::{Boxes, Record, is_name};
 use egress_proxy::is_own;
 use egress_rules::{Local, Rule};
 use error_report::Explanation;
 
 use super::error::CommandError;
+use super::found::{self, BoxArgument};
 use super::list::describe;
 use super::paths;
 use super::terminal::{json_line, print};
 
-/// Shows what a box is: digest, components, limits, budget, sizes; or how a box that was started is.
+/// Shows what a box is: digest, components, limits, budget, sizes. Of a box that was started, named as in `ps`, it shows the state.
 ///
 /// The value of a variable that looks like a secret is shown as `****`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch inspect ./hello.box --json | jq .plan.budget")]
 pub(crate) struct InspectArgs {
-    /// The box's directory, or the name of one that was started.
-    #[arg(value_name = "BOX|NAME")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// Print one JSON object. Of a box: box, name, tree, epoch, kernel_version, plan, masked, unsupported
     /// and blobs; of one that was started: its record.
     #[arg(long)]
@@ -32,23 +34,27 @@ pub(crate) struct InspectArgs {
 }
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
-    let path = &args.directory;
-    // A box that is here comes before one that was started under its name.
-    let is_here = path.join("oci-layout").exists();
-    if let Some(name) = path.to_str().filter(|text| is_name(text) && !is_here) {
-        match Boxes::new(&paths::state()?).find(name) {
-            // The error of the path is more likely to be what helps.
-            Err(LaunchError::NoBox(_)) => {}
-            record => {
-                let record = record?;
-                print(&if args.json { json_line(&record)? } else { describe(&record) })?;
-                return Ok(0);
-            }
-        }
+    if let Some(record) = started(args.subject.word())? {
+        print(&if args.json { json_line(&record)? } else { describe(&record) })?;
+        return Ok(0);
     }
-    let opened = boxlaunch::open(path).map_err(|error| not_a_box(path, error))?;
+    let opened = found::open(args.subject.find().map_err(not_started)?)?;
     print(&if args.json { json_line(&opened.report())? } else { opened.describe_with(mark) })?;
     Ok(0)
+}
+
+/// Returns the record of a box that was started under a name. It comes before a box of the store, but not before a directory
+/// that is here.
+fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
+    let is_path = BoxReference::parse(word).is_ok_and(|it| it.path().is_some());
+    let is_here = is_path && Path::new(word).exists();
+    let Some(name) = word.to_str().filter(|text| is_name(text) && !is_here) else {
+        return Ok(None);
+    };
+    match Boxes::new(&paths::state()?).find(name) {
+        Err(LaunchError::NoBox(_)) => Ok(None),
+        record => Ok(Some(record?)),
+    }
 }
 
 /// Marks what of a network only the command line gives.
@@ -65,17 +71,15 @@ fn mark(plan: &NetworkPlan, permissions: &mut [Permission]) {
     }
 }
 
-/// Returns the error of what is no box. A name alone may be meant for that of one that was started.
-fn not_a_box(path: &Path, error: LaunchError) -> CommandError {
-    let LaunchError::Open(open) = &error else { return error.into() };
-    let Explanation { code, help } = open.into();
-    let is_name = path.to_str().is_some_and(is_name);
-    match help.filter(|_| is_name && code == ErrorCode::BoxNotFound) {
-        Some(help) => {
-            let help = format!("{help}, or a box of `boxlaunch ps -a`");
+/// Returns the error of a box that was not found. A name may be meant for one that was started.
+fn not_started(error: FindError) -> CommandError {
+    let Explanation { code, help } = Explanation::from(&error);
+    match (&error, help) {
+        (FindError::NoName { .. }, Some(help)) => {
+            let help = format!("{help}; `boxlaunch ps -a` lists those that were started");
             CommandError::new((code, help), shown(&error.to_string()))
         }
-        None => error.into(),
+        _ => error.into(),
     }
 }
 

@@ -31,11 +31,18 @@ struct Kept {
     is_private: bool,
 }
 
-/// Returns all such directories, by a function that returns a variable's value. They need not be there yet.
-fn kept(state: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Kept> {
+/// Returns all such directories, by the store that the command line names and a function that returns a variable's value. They
+/// need not be there yet.
+fn kept(
+    state: &Path,
+    store: Option<&Path>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Vec<Kept> {
     let readable = |program| move |path| Kept { path, program, is_private: false };
-    let of_builder = [own::store(&variable), own::configuration(&variable), own::data(&variable)];
-    let of_builder = of_builder.into_iter().flatten().map(readable("boxbuild"));
+    let stores = [own::store(None, &variable), store.map(Path::to_owned)];
+    let of_builder =
+        stores.into_iter().chain([own::configuration(&variable), own::data(&variable)]);
+    let of_builder = of_builder.flatten().map(readable("boxbuild"));
     let host_kernels = virtual_host::kernel::cache(&variable).map(readable("boxlaunch"));
     let state = Kept { path: state.to_owned(), program: "boxlaunch", is_private: true };
     [state].into_iter().chain(of_builder).chain(host_kernels).collect()
@@ -62,7 +69,8 @@ pub(super) fn check(
     own: &Path,
     state: &Path,
 ) -> Result<(), CommandError> {
-    let kept = kept(state, |name| env::var_os(name));
+    let store = args.subject.store.store.as_deref();
+    let kept = kept(state, store, |name| env::var_os(name));
     let files = files(env::current_exe().ok().as_deref(), |name| env::var_os(name));
     shares.iter().try_for_each(|share| {
         kept.iter().try_for_each(|it| check_kept(share, it))?;
@@ -149,7 +157,8 @@ fn check_box(share: &Share, own: &Path, names_digest: bool) -> Result<(), Comman
     let host = share.host().display();
     let message =
         format!("the box is in {host}, to which it may write: it could put another in its place");
-    let help = "say which box you mean, by BOX@sha256:…, which `boxbuild build` prints; or share another directory";
+    let help = "start the box by its name in the store, which `boxlaunch images` shows; or say which one you mean, by \
+                BOX@sha256:…, which `boxbuild build` prints; or share another directory";
     Err(usage(&message, help))
 }
 
@@ -180,10 +189,11 @@ mod tests {
         let at = |path: &str| home.path().join(path);
         let state = at(".local/state/boxbuild");
         let variable = |name: &str| (name == "HOME").then(|| home.path().into());
-        let all = kept(&state, variable);
+        let all = kept(&state, Some(&at("own/store")), variable);
         let paths: Vec<_> = all.iter().map(|it| &it.path).collect();
         let others = [
             ".cache/boxbuild",
+            "own/store",
             ".config/boxbuild",
             ".local/share/boxbuild",
             ".cache/boxbuild/virtual-host",
@@ -210,6 +220,8 @@ mod tests {
             ".cache",
             ".cache/boxbuild/sha256",
             ".local/share/boxbuild",
+            "own",
+            "own/store/names",
         ] {
             assert_eq!(may(path), (true, false), "{path}");
         }

@@ -12,9 +12,11 @@ mod error;
 mod events;
 mod exec;
 mod explain;
+mod found;
 mod generate;
 mod given_file;
 mod health;
+mod images;
 mod inspect;
 mod kept;
 mod lacks;
@@ -78,6 +80,7 @@ struct Cli {
 enum Command {
     Run(Box<run::RunArgs>),
     Ps(list::PsArgs),
+    Images(images::ImagesArgs),
     Exec(exec::ExecArgs),
     Shell(exec::ShellArgs),
     Attach(lifecycle::AttachArgs),
@@ -119,6 +122,7 @@ impl Command {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
             Self::Ps(args) => (list::ps(args), args.json),
+            Self::Images(args) => (images::images(args), args.json),
             Self::Exec(args) => (exec::exec(args), args.json),
             Self::Shell(args) => (exec::shell(args), false),
             Self::Attach(args) => (lifecycle::attach(args), false),

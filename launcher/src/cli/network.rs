@@ -1,7 +1,6 @@
 //! `boxlaunch network`: what a box may connect to, and what it was denied.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use box_image::text::{readable, shown};
 use box_image::wire::{Follow, RuleChange};
@@ -18,6 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::CommandError;
+use super::found::BoxArgument;
 use super::logs::read_error;
 use super::paths;
 use super::terminal::{json_line, notice, print};
@@ -37,7 +37,7 @@ const MOST_SHOWN: usize = 20;
   boxlaunch network assistant
   boxlaunch network assistant allow pypi.org files.pythonhosted.org db.example.com:5432
   boxlaunch network assistant deny api.example.com
-  boxbuild build && boxlaunch network assistant reload ./assistant.box
+  boxbuild build && boxlaunch network assistant reload assistant
   boxlaunch network assistant --json | jq '.denied'")]
 pub(crate) struct NetworkArgs {
     /// The box's name.
@@ -71,9 +71,8 @@ enum Action {
     /// Takes the rules of a box, such as this one after its Boxfile was changed and it was built again; what was allowed or
     /// denied by hand is taken back.
     Reload {
-        /// The box's directory.
-        #[arg(value_name = "BOX")]
-        directory: PathBuf,
+        #[command(flatten)]
+        subject: BoxArgument,
     },
 }
 
@@ -84,9 +83,9 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         None | Some(Action::Show) => return show(&boxes, &record, args.json),
         Some(Action::Allow { peers }) => further(peers, &[]),
         Some(Action::Deny { peers }) => further(&[], peers),
-        Some(Action::Reload { directory }) => {
-            let network = &boxlaunch::open(directory)?.config.plan.network;
-            check_filtered(&directory.display().to_string(), network.mode)?;
+        Some(Action::Reload { subject }) => {
+            let network = &subject.open()?.config.plan.network;
+            check_filtered(&subject.reference.display().to_string(), network.mode)?;
             RuleChange { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
         }
     };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use box_image::ErrorCode;
 use boxlaunch::LaunchError;
-use host_fs::{absolute_path, named_path, user_directory};
+use host_fs::{absolute_path, named_path, own, user_directory};
 use nix::unistd::{geteuid, getuid};
 
 use super::error::CommandError;
@@ -29,6 +29,11 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
     named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
+}
+
+/// Returns the directory of the store, if the command line names one or the environment says where it is.
+pub(crate) fn store(named: Option<&Path>) -> Option<PathBuf> {
+    own::store(named, |name| env::var_os(name))
 }
 
 /// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache

@@ -102,11 +102,11 @@ fn boot(
     let larger = memory::larger_machine(opened.plan(), args.memory);
     let larger = larger.filter(|_| !args.json && !is_quiet());
     notices.chain(larger).for_each(|it| screen.notice(&it));
-    kept::check(&shares, args, &opened.directory, &state)?;
+    kept::check(&shares, args, &opened.places.directory, &state)?;
     kept::notices(&shares, &state).for_each(|it| screen.notice(&it));
     if !args.json && !is_quiet() {
         shares::notices(&shares).for_each(|it| screen.notice(&it));
-        let notice = network::notice(&given, &opened.plan().network, &opened.directory);
+        let notice = network::notice(&given, &opened.plan().network, &args.subject.shell_words());
         notice.iter().for_each(|it| screen.notice(it));
     }
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.

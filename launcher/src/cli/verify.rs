@@ -1,7 +1,5 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
-use std::path::PathBuf;
-
 use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::manifest::SEGMENTED_EPOCH;
@@ -15,6 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::{CommandError, exit_code};
+use super::found::BoxArgument;
 use super::paths;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
 
@@ -27,9 +26,8 @@ use super::terminal::{is_quiet, json_line, notice, painted, print};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  boxlaunch verify ./hello.box")]
 pub(crate) struct VerifyArgs {
-    /// The box's directory.
-    #[arg(value_name = "BOX")]
-    directory: PathBuf,
+    #[command(flatten)]
+    subject: BoxArgument,
     /// Print one JSON object instead of lines.
     #[arg(long)]
     pub(crate) json: bool,
@@ -58,7 +56,7 @@ struct BlobReport {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
-    let documents = Documents::read(&args.directory).map_err(LaunchError::from)?;
+    let documents = args.subject.find()?.documents()?;
     // Without a place for receipts, everything is hashed all the same.
     let receipts = paths::state().ok().map(|state| Receipts::new(&state));
     let report = report(&documents, receipts.as_ref())?;

@@ -28,7 +28,7 @@ fn an_error_has_code_message_and_help() {
             "severity": "error",
             "code": "box-not-found",
             "message": format!("there is no {}", path.display()),
-            "help": "name the directory that `boxbuild build` wrote, such as NAME.box",
+            "help": "name a box by its directory, such as NAME.box, or by its name: `boxlaunch images`",
             "labels": [],
         });
         assert_eq!(failed(&ended(command)), (Some(1), expected));

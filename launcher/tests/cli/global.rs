@@ -17,8 +17,8 @@ fn colours_are_for_those_who_ask() {
         })
         .stderr
     };
-    let plain = "error: there is no /no.box\n  = help: name the directory that `boxbuild build` \
-                 wrote, such as NAME.box\n";
+    let plain = "error: there is no /no.box\n  = help: name a box by its directory, such as \
+                 NAME.box, or by its name: `boxlaunch images`\n";
     assert_eq!(said(&[], &[]), plain, "in a pipe");
     assert!(said(&["--color=always"], &[("NO_COLOR", "1")]).starts_with(RED));
     assert!(said(&[], &[("CLICOLOR_FORCE", "1")]).starts_with(RED));

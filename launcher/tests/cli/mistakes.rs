@@ -100,8 +100,8 @@ fn a_name_that_is_no_box_may_be_that_of_one_that_was_started() {
     let mut command = boxlaunch(&["inspect", "hello"]);
     command.current_dir(scene.state.path()).env("BOXLAUNCH_STATE", scene.state.path());
     insta::assert_snapshot!(ended(command).stderr, @"
-    error: there is no hello
-      = help: name the directory that `boxbuild build` wrote, such as NAME.box, or a box of `boxlaunch ps -a`
+    error: no box has the name hello in the store /no/store
+      = help: `boxlaunch images` lists the names; a directory is written ./hello; `boxlaunch ps -a` lists those that were started
     ");
 }
 

@@ -191,7 +191,7 @@ fn a_box_that_does_not_run_has_no_skills_to_show() {
       = help: `boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended
     --
     error: there is no box with the name "nobody"
-      = help: `boxlaunch ps -a` lists the boxes that were started
+      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
     --
     error: the following required arguments were not provided:
       <DIR>...

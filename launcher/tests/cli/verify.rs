@@ -142,7 +142,7 @@ fn a_missing_blob_hides_no_other_finding() {
     let expected = [(&"metadata".into(), &first["blob"]), (&"listing".into(), &second["blob"])];
     assert_eq!(wrong, expected);
     assert_eq!([&first["code"], &second["code"]], ["box-damaged"; 2]);
-    assert!(second["message"].as_str().unwrap().starts_with("cannot open "), "{second}");
+    assert!(second["message"].as_str().unwrap().starts_with("the listing sha256:"), "{second}");
     assert_eq!(ended.code, Some(5));
 }
 
@@ -157,7 +157,7 @@ fn a_missing_blob_that_boots_is_reported_among_the_others() {
     assert_eq!(lines.len(), 1 + ROLES.len());
     let missing: Vec<&&str> = lines.iter().filter(|line| !line.contains(" ok ")).collect();
     assert_eq!(missing, [&format!("kernel   MISSING  {}", kernel.digest)]);
-    assert!(ended.stderr.starts_with("error: cannot open "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: the kernel sha256:"), "{}", ended.stderr);
     assert_eq!(ended.code, Some(5));
 }
 

@@ -35,7 +35,7 @@ fn from_the_images_that_are_there() {
     let notes = checkout.notes(&["init", "--name", "my-agent"]);
     assert_eq!(notes, "wrote Boxfile; look at it, then run `boxbuild build`\n");
     insta::assert_snapshot!(checkout.read("Boxfile"), @r#"
-    // `boxbuild build` bakes this into my-agent.box; `boxlaunch run my-agent.box` starts it.
+    // `boxbuild build` builds this box; `boxlaunch run my-agent` starts it.
     // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
     box "my-agent"
 
@@ -69,7 +69,7 @@ fn in_toml() {
     let checkout = checkout();
     checkout.result(&["init", "--toml", "--name", "my-agent"]);
     insta::assert_snapshot!(checkout.read("Boxfile.toml"), @r#"
-    # `boxbuild build` bakes this into my-agent.box; `boxlaunch run my-agent.box` starts it.
+    # `boxbuild build` builds this box; `boxlaunch run my-agent` starts it.
     # Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.
     box = "my-agent"
     # A box that takes longer to be ready is stopped.

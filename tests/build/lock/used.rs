@@ -133,7 +133,7 @@ fn only_changed_files_are_written_again() {
        = help: run `boxbuild update business` to build the new one
     updated Boxfile.lock
       skill:greet: blake3:DIG → blake3:DIG
-    built: test.box (rootfs 1.0 MiB)
+    built: test.box (rootfs 1.0 MiB); start it: boxlaunch run test
     "#);
     let after = checkout.read(LOCK);
     let changed: Vec<&str> = names(&before)
@@ -175,7 +175,7 @@ fn another_reference_is_resolved_again() {
       agent (linux/amd64): "oci:images/agent" → "oci:images/agent:v2", sha256:DIG → sha256:DIG
         - layer sha256:DIG
         + layer sha256:DIG
-    built: test.box (rootfs 1.0 MiB)
+    built: test.box (rootfs 1.0 MiB); start it: boxlaunch run test
     "#);
     checkout.edit("Boxfile", "oci:images/agent:v2", "oci:images/agent:latest");
     let second = checkout.built(&[])["box"].clone();

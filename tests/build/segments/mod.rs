@@ -14,7 +14,7 @@ use box_image::Manifest;
 use box_image::manifest::SEGMENT_TYPE;
 use testkit::images::{Config, Image, Layer};
 
-use crate::checkout::{BOXFILE, Checkout};
+use crate::checkout::{BOXFILE, Checkout, WHOLE};
 
 /// The block in which each content of a segment begins.
 pub(crate) const BLOCK: usize = 4096;
@@ -70,7 +70,7 @@ pub(crate) fn segments(checkout: &Checkout, bundle: &str) -> Vec<PathBuf> {
 #[test]
 fn a_segment_is_what_the_page_says() {
     let checkout = checkout();
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let expected = [1, 2, 3].map(|number| segment(&[noise(number, 1_100_000)]).unwrap());
     let found = segments(&checkout, "test.box");
     let names: Vec<_> = found.iter().map(|it| it.file_name().unwrap().to_str().unwrap()).collect();
@@ -89,7 +89,7 @@ fn the_example_of_the_page() {
     let image = Image::new(Config { entrypoint, ..Config::default() }).with(program);
     fs::remove_dir_all(checkout.path("images/agent")).unwrap();
     checkout.image("agent", &image.with(files.to_tar()));
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let found = segments(&checkout, "test.box");
     let expected = segment(&[model, noise(2, 5000)]).unwrap();
     assert_eq!((found.len(), expected.len()), (1, 1_511_424));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::checkout::files;
+use crate::checkout::{WHOLE, files};
 use crate::traced::{Call, build, calls};
 
 /// How long the builds may take until they wait for a lock.
@@ -39,7 +39,7 @@ fn take_all(store: &Path, layers: &[String]) -> Vec<File> {
 #[test]
 fn two_builds_decode_a_layer_once() {
     let checkout = super::checkout();
-    let expected = checkout.built(&[]);
+    let expected = checkout.built(WHOLE);
     fs::rename(checkout.path("store"), checkout.path("known")).unwrap();
     let layers = files(&checkout.path("known/data")).into_iter();
     let layers: Vec<_> =

@@ -8,7 +8,7 @@ use erofs_writer::read;
 use testkit::images::{Config, Image, Layer};
 
 use super::{BLOCK, noise};
-use crate::checkout::Checkout;
+use crate::checkout::{Checkout, WHOLE};
 
 /// The inode's number and the address of its data, by path.
 pub(super) type Places = BTreeMap<String, (u64, Option<u64>)>;
@@ -111,7 +111,7 @@ fn an_edited_image_does_move_something() {
 fn a_large_skill_has_a_segment_of_its_own() {
     let checkout = super::checkout();
     checkout.write("skills/greet/model", noise(50, 1_500_000));
-    checkout.built(&[]);
+    checkout.built(WHOLE);
     let found = super::segments(&checkout, "test.box");
     assert_eq!(found.len(), 4, "three of layers, and the skill's is the last");
     let expected = super::segment(&[noise(50, 1_500_000)]).unwrap();

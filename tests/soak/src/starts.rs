@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use box_budget::Measurement;
 use box_image::Phase;
+use box_layout::OpenBox;
 use testbed::prerequisites::for_virtual_host;
 use testbed::{KitError, VirtualHost, Workspace};
 use tool_output::{cargo, say};
@@ -29,10 +30,12 @@ pub(super) fn run(bundle: Option<&Path>, times: u32) -> Outcome {
     let host = VirtualHost::new(&kernel, cargo::build_boxlaunch(&workspace)?);
     let machine = host.machine()?;
     let scratch = tempfile::tempdir().map_err(KitError::file("make", &bundle))?;
+    let opened = OpenBox::open(&bundle)
+        .map_err(|error| KitError::malformed("the box", error.to_string()))?;
     let mut tally = Tally::default();
     for round in 0..times.div_ceil(AT_ONCE.into()) {
         let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
-        match box_budget::measure(host, &bundle, AT_ONCE, &[]) {
+        match box_budget::measure(host, &opened, AT_ONCE, &[]) {
             Ok(measurement) => tally.add(&measurement),
             Err(error) => {
                 tally.failed += 1;

@@ -14,13 +14,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
-use super::options::component;
+use super::options::{StoreOption, component};
 use super::terminal;
 use operand::Operand;
 
 /// Shows what differs between two boxes, images or directories.
 ///
-/// Each of them is the directory of a box, an image as a Boxfile names it (oci:DIR:TAG,
+/// Each of them is a box, an image as a Boxfile names it (oci:DIR:TAG,
 /// oci-archive:FILE:TAG, docker-archive:FILE:NAME:TAG), or any other directory. Entries are compared by type, mode, uid, gid, size, content, target, device,
 /// xattrs, mtime and hard links; the first that differs is shown. Of two boxes, the run plans are compared
 /// field by field: what a box may do, runs and gets. Exit code 5 says that there are differences.
@@ -31,7 +31,7 @@ use operand::Operand;
     boxbuild diff --component agent new.box oci:images/agent   a component and its image\n  \
     boxbuild diff --ignore mtime new.box ./unpacked            a box and a directory")]
 pub(crate) struct Args {
-    /// A box, an image (oci:DIR:TAG), or a directory
+    /// A box, an image (oci:DIR:TAG), or a directory (./DIR)
     #[arg(value_name = "A")]
     a: OsString,
     /// Another one
@@ -47,6 +47,8 @@ pub(crate) struct Args {
     /// or hard-links; separate several with commas
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     ignore: Vec<Field>,
+    #[command(flatten)]
+    store: StoreOption,
     /// Print JSON, also for errors (except usage errors)
     #[arg(long)]
     pub(crate) json: bool,
@@ -60,7 +62,7 @@ fn field(text: &str) -> Result<Field, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let open = |word| Operand::open(word, args.component);
+    let open = |word| Operand::open(word, args.component, args.store.store.as_deref());
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
+use box_find::{BoxReference, FindError};
 use box_image::plan::{FieldDifference, differences};
 use box_image::{ComponentName, ErrorCode};
 use box_inspect::diff::{PartDifference, Side};
@@ -13,6 +14,7 @@ use oci_image::Access;
 
 use crate::cli::failure::Failure;
 use crate::cli::init::{misnamed, parse};
+use crate::cli::locate;
 
 /// Something to be compared.
 #[derive(Debug)]
@@ -24,10 +26,12 @@ pub(super) struct Operand {
 
 impl Operand {
     /// Opens what a word of the command line names.
-    pub(super) fn open(word: &OsStr, component: Option<ComponentName>) -> Result<Self, Failure> {
-        let path = Path::new(word);
+    pub(super) fn open(
+        word: &OsStr,
+        component: Option<ComponentName>,
+        store: Option<&Path>,
+    ) -> Result<Self, Failure> {
         let is_image = |it: &&str| ImageRef::PREFIXES.iter().any(|prefix| it.starts_with(prefix));
-        // Anything else is a directory.
         if let Some(reference) = word.to_str().filter(is_image) {
             let image = parse(reference)?;
             if let ImageRef::Registry { .. } = image {
@@ -37,10 +41,13 @@ impl Operand {
             let side = Side::of_image(&image, Platform::BUILT, &access)?;
             return Ok(Self { side, opened: None });
         }
+        let subject = BoxReference::parse(word).map_err(|error| {
+            misnamed(&word.to_string_lossy()).unwrap_or_else(|| Failure::from(error))
+        })?;
         // Comparing the files of a layout would say nothing of what is in it.
-        if box_layout::is_layout(path) {
-            return Self::of_box(path, component);
-        }
+        let Some(path) = subject.path().filter(|it| !box_layout::is_layout(it)) else {
+            return Self::of_box(&subject, component, store);
+        };
         match path.metadata() {
             Ok(found) if !found.is_dir() => Err(misnamed(&word.to_string_lossy())
                 .unwrap_or_else(|| not_comparable(format!("{} is a file", path.display())))),
@@ -51,15 +58,20 @@ impl Operand {
         }
     }
 
-    fn of_box(path: &Path, component: Option<ComponentName>) -> Result<Self, Failure> {
-        let opened = opened::open(path).map_err(|error| match error {
-            OpenError::Layout(error) if is_of_another(&error) => {
+    fn of_box(
+        subject: &BoxReference,
+        component: Option<ComponentName>,
+        store: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let found = subject.find(locate::store(store).ok().as_deref())?;
+        let opened = found.open().map_err(|error| match (&error, subject.path()) {
+            (FindError::Open(of), Some(path)) if is_of_another(of) => {
                 let path = path.display();
                 let help = format!("compare an image in it: oci:{path}");
                 let message = format!("{path} is an OCI image, not a box");
                 Failure::new((ErrorCode::BoxNotFound, help), message)
             }
-            error => error.into(),
+            _ => error.into(),
         })?;
         Ok(Self { side: Side::of_box(&opened, component)?, opened: Some(opened) })
     }

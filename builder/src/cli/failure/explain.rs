@@ -31,9 +31,6 @@ use oci_layer::{LayerError, LayerErrorKind};
 /// The help for a file that differs from a checksum in the Boxfile.
 pub(super) const NEW_SHA256: &str = "if the file was meant to change, write the new sha256";
 
-/// The help where the store's file system is full.
-const FREE_SPACE: &str = "free some space there, or name another directory with --store";
-
 /// The help where a checkout has a pointer in the place of a file.
 pub(super) const FETCH_LFS: &str =
     "run `git lfs pull` in the checkout; in CI, have the checkout fetch files of Git LFS";
@@ -244,14 +241,14 @@ impl Explain for StoreError {
             Self::File(source) => {
                 or(source, "name another directory with --store, one that you can write to")
             }
-            Self::Full(_) => help(DiskFull, FREE_SPACE),
-            Self::NotAStore { .. } => help(StoreInvalid, "name another directory with --store"),
-            Self::Shared(_) => help(StoreInvalid, "make it yours alone (chown, chmod go-w)"),
-            Self::Missing(_) => StoreDamaged.into(),
-            Self::Damaged { path, .. } => {
-                help(StoreDamaged, format!("remove {} and build again", path.display()))
-            }
+            error => error.into(),
         }
+    }
+}
+
+impl Explain for box_find::FindError {
+    fn explain(&self) -> Explanation {
+        self.into()
     }
 }
 
@@ -312,7 +309,6 @@ impl Explain for virtual_host::HostError {
 impl Explain for box_budget::MeasureError {
     fn explain(&self) -> Explanation {
         match self {
-            Self::Open(source) => source.into(),
             Self::Host(source) => source.into(),
             Self::Refused { code, help, .. } => Explanation {
                 code: code.unwrap_or(VirtualHostFailed),

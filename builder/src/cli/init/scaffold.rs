@@ -88,7 +88,7 @@ impl Scaffold {
     pub(super) fn kdl(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
-            "// `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
+            "// `boxbuild build` builds this box; `boxlaunch run {name}` starts it.\n\
              // Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.\n\
              box \"{name}\"\n\n\
              // The component that is started with the box. {}\n\
@@ -122,7 +122,7 @@ impl Scaffold {
     pub(super) fn toml(&self) -> String {
         let agent = &self.agent;
         let mut text = format!(
-            "# `boxbuild build` bakes this into {name}.box; `boxlaunch run {name}.box` starts it.\n\
+            "# `boxbuild build` builds this box; `boxlaunch run {name}` starts it.\n\
              # Every declaration: docs/boxfile.md, or `boxbuild schema --reference`.\n\
              box = \"{name}\"\n\
              # A box that takes longer to be ready is stopped.\n\

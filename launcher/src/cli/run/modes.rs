@@ -112,6 +112,8 @@ mod tests {
         outside("max_memory", &["--max-memory", "9999"]),
         decision("max_scratch", &["--max-scratch", "1GiB"], &[EMULATED]),
         outside("expect", &["--expect", DIGEST]),
+        // The emulated machine has the whole box.
+        outside("store", &["--store", "s"]),
         decision("budget", &["--budget", "off"], &[NONE]),
         decision("component", &["--in", "agent"], &[NO_COMMAND]),
         // Without receipts of earlier runs it is always so.
@@ -199,7 +201,7 @@ mod tests {
         let mut options: Vec<_> = command()
             .get_arguments()
             .map(|it| it.get_id().to_string())
-            .filter(|it| !["directory", "command"].contains(&it.as_str()))
+            .filter(|it| !["box", "command"].contains(&it.as_str()))
             .collect();
         let mut decided: Vec<_> = DECISIONS.iter().map(|it| it.id.to_owned()).collect();
         options.sort();

@@ -1,8 +1,6 @@
 //! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
-use std::path::Path;
-
-use box_image::text::{shell_word, shown};
+use box_image::text::shown;
 use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
@@ -84,28 +82,27 @@ fn needs_consent(Wanted { needs, purpose }: &Wanted) -> Lack {
     }
 }
 
-/// Returns what a user is told at each start: what the box in this directory reaches, if it reaches anything.
-pub(super) fn notice(given: &Given, declared: &NetworkPlan, directory: &Path) -> Option<String> {
+/// Returns what a user is told at each start: what the box that is called so reaches, if it reaches anything.
+pub(super) fn notice(given: &Given, declared: &NetworkPlan, called: &str) -> Option<String> {
     let reached = match given.mode {
         NetworkMode::None | NetworkMode::CapOnly => return None,
         NetworkMode::Shared => {
             "whatever this host reaches by IPv4, but its loopback: it shares the network of this host".to_owned()
         }
-        NetworkMode::Filtered => hosts(&declared.allow, directory),
+        NetworkMode::Filtered => hosts(&declared.allow, called),
     };
     Some(shown(&format!("boxlaunch: the box reaches {reached}")) + "\n")
 }
 
 /// Names the hosts of rules, as many as fit into a line or two.
-fn hosts(allow: &[PeerPlan], directory: &Path) -> String {
+fn hosts(allow: &[PeerPlan], called: &str) -> String {
     let name = |it: &PeerPlan| with_port(&it.peer, it.port);
     let named: Vec<_> = allow.iter().take(MOST_NAMED).map(name).collect();
     let more = match allow.len() - named.len() {
         0 => String::new(),
         more => {
-            let directory = shell_word(directory);
             let hosts = if more == 1 { "host" } else { "hosts" };
-            format!(" and {more} more {hosts}, which `boxlaunch inspect {directory}` names")
+            format!(" and {more} more {hosts}, which `boxlaunch inspect {called}` names")
         }
     };
     format!("{}{more}", named.join(", "))
@@ -129,7 +126,7 @@ mod tests {
     fn said(plan: &RunPlan, options: &[&str]) -> String {
         let args = RunArgs::of_words(["x.box"].iter().chain(options)).unwrap();
         match given(&args, plan) {
-            Ok(given) => notice(&given, &plan.network, Path::new("my box")).unwrap_or_default(),
+            Ok(given) => notice(&given, &plan.network, "'my box'").unwrap_or_default(),
             Err(error) => {
                 assert_eq!(error.exit, 2);
                 error.text()

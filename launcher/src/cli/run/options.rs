@@ -21,6 +21,8 @@ use egress_rules::Local;
 use nix::unistd::geteuid;
 
 use crate::cli::command::CommandOptions;
+use crate::cli::error::CommandError;
+use crate::cli::found::{self, BoxArgument};
 use crate::cli::shares::GivenShare;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
@@ -35,9 +37,8 @@ use crate::cli::variables::{Assigned, EnvOption};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// The box's directory; with @sha256:... after it, it must have this digest.
-    #[arg(value_name = "BOX")]
-    pub(in crate::cli) directory: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) subject: BoxArgument,
     /// Print one JSON object at the end, with the programs' output in it.
     #[arg(long)]
     pub(crate) json: bool,
@@ -195,7 +196,7 @@ impl RunArgs {
     pub(in crate::cli) fn words(&self, bundle: &str, env: &[Assigned]) -> Vec<String> {
         // Each option, so that one that comes later is not forgotten.
         let Self {
-            directory: _,
+            subject: _,
             verify: _,
             console: _,
             agent_socket: _,
@@ -272,13 +273,8 @@ impl RunArgs {
     }
 
     /// Opens the box, which must be the one that is expected, and no larger than boxes may be.
-    pub(in crate::cli) fn open(&self) -> Result<OpenBox, LaunchError> {
-        let (directory, named) = with_digest(&self.directory)?;
-        let opened = boxlaunch::open(directory)?;
-        let found = opened.digest;
-        if let Some(expected) = self.expect.into_iter().chain(named).find(|it| *it != found) {
-            return Err(LaunchError::OtherBox { expected, found });
-        }
+    pub(in crate::cli) fn open(&self) -> Result<OpenBox, CommandError> {
+        let opened = found::open(self.subject.find()?.expect(self.expect))?;
         // What may be started in the emulated machine was checked outside of it.
         if !self.nested {
             self.most().check(self.size(opened.plan()))?;
@@ -288,8 +284,7 @@ impl RunArgs {
 
     /// Returns whether the command line says which box it means.
     pub(in crate::cli) fn names_digest(&self) -> bool {
-        self.expect.is_some()
-            || with_digest(&self.directory).is_ok_and(|(_, named)| named.is_some())
+        self.expect.is_some() || self.subject.names_digest()
     }
 
     /// Returns what the box gets of the network that it declares.
@@ -336,6 +331,7 @@ impl RunArgs {
 
 const EXAMPLES: &str = "\
 Examples:
+  boxlaunch run hello
   boxlaunch run ./hello.box
   boxlaunch run ./hello.box -- sh -c 'echo $((40 + 2))'
   boxlaunch run ./hello.box -it -- sh
@@ -410,19 +406,6 @@ fn local_host(text: &str) -> Result<Local, String> {
          (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are none, since others decide what they lead to"
             .to_owned()
     })
-}
-
-/// Splits `BOX@sha256:DIGEST`. A directory that has such a name itself comes first.
-fn with_digest(path: &Path) -> Result<(&Path, Option<Digest>), LaunchError> {
-    let split = path.to_str().and_then(|text| text.rsplit_once('@'));
-    let Some((directory, text)) = split.filter(|_| !path.exists()) else { return Ok((path, None)) };
-    let directory = Path::new(directory);
-    match text.parse() {
-        Ok(digest) => Ok((directory, Some(digest))),
-        // The directory's name may have the sign in it.
-        Err(_) if !directory.exists() => Ok((path, None)),
-        Err(_) => Err(LaunchError::BadDigest(text.to_owned())),
-    }
 }
 
 /// Reads an amount of memory in MiB.

@@ -1,0 +1,139 @@
+//! Where the files of a box are.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use box_digest::Digest;
+use box_image::Descriptor;
+use host_fs::read::{Links, open_regular};
+
+use crate::{OpenError, blob_path};
+
+/// Where the files of a box are: its directory, and for what is not there a store.
+///
+/// ```
+/// use std::path::Path;
+/// use box_layout::Places;
+///
+/// let alone = Places::from(Path::new("hello.box"));
+/// let thin = Places::new("hello.box", Some(Path::new("/home/ada/.cache/boxbuild/blobs")));
+/// assert_eq!(alone.directory, thin.directory);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The directory of the box, as the caller named it: an OCI image layout.
+    pub directory: PathBuf,
+    /// The directory of a store's blobs, each under its digest in hexadecimal.
+    pub store: Option<PathBuf>,
+}
+
+impl Places {
+    /// Takes the directory of a box, and the directory of a store's blobs.
+    pub fn new(directory: impl Into<PathBuf>, store: Option<&Path>) -> Self {
+        Self { directory: directory.into(), store: store.map(Path::to_owned) }
+    }
+
+    /// Opens the file of a blob for reading, and returns its path, too. Messages name `action` as the purpose. If the directory
+    /// has a wrong file of this name, the store's file is not used.
+    ///
+    /// # Errors
+    /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
+    pub(crate) fn open(
+        &self,
+        blob: &Descriptor,
+        action: &'static str,
+    ) -> Result<(PathBuf, File), OpenError> {
+        for path in self.candidates(&blob.digest) {
+            match open_regular(&path, Links::Refuse) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.is_absent() => {}
+                Err(error) => return Err(OpenError::at(action, &path, error)),
+            }
+        }
+        Err(OpenError::Absent {
+            places: Box::new(self.clone()),
+            role: blob.role().to_owned(),
+            digest: blob.digest,
+        })
+    }
+
+    /// Returns the path of a blob: the one in the store only if the directory has nothing under its name.
+    pub(crate) fn find(&self, digest: &Digest) -> PathBuf {
+        let is_absent = |path: &Path| {
+            let found = path.symlink_metadata();
+            found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        let own = blob_path(&self.directory, digest);
+        self.candidates(digest).find(|path| !is_absent(path)).unwrap_or(own)
+    }
+
+    /// Returns the paths at which a blob may be, in the order in which they are tried.
+    fn candidates(&self, digest: &Digest) -> impl Iterator<Item = PathBuf> {
+        let stored = self.store.as_ref().map(|store| store.join(digest.hex()));
+        [blob_path(&self.directory, digest)].into_iter().chain(stored)
+    }
+}
+
+/// The directory alone.
+impl<P: AsRef<Path> + ?Sized> From<&P> for Places {
+    fn from(directory: &P) -> Self {
+        Self::new(directory.as_ref(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use box_image::manifest::{KERNEL_TYPE, LISTING_TYPE};
+    use testkit::TestBox;
+    use testkit::test_box::config;
+
+    use super::*;
+    use crate::OpenBox;
+
+    /// A box whose blobs are in a store beside it.
+    fn thin() -> (TestBox, PathBuf) {
+        let made = TestBox::new(&config());
+        let store = made.path().join("store");
+        fs::create_dir(&store).unwrap();
+        for entry in fs::read_dir(made.path().join("blobs/sha256")).unwrap() {
+            let entry = entry.unwrap();
+            fs::rename(entry.path(), store.join(entry.file_name())).unwrap();
+        }
+        (made, store)
+    }
+
+    #[test]
+    fn what_the_directory_lacks_the_store_has() {
+        let (made, store) = thin();
+        assert!(OpenBox::open(made.path()).is_err());
+        let opened = OpenBox::open(Places::new(made.path(), Some(&store))).unwrap();
+        assert!(opened.boot_blobs().all(|it| it.path.starts_with(&store)));
+        assert!(opened.files().iter().all(|(_, now)| now.is_file()));
+        let [kernel, listing] =
+            [KERNEL_TYPE, LISTING_TYPE].map(|it| opened.manifest.blob(it).unwrap().digest);
+        fs::copy(store.join(kernel.hex()), made.blob_path(&kernel)).unwrap();
+        let opened = OpenBox::open(Places::new(made.path(), Some(&store))).unwrap();
+        assert_eq!(opened.kernel.path, made.blob_path(&kernel));
+        fs::remove_file(store.join(listing.hex())).unwrap();
+        let named = opened.manifest.blob(LISTING_TYPE).unwrap();
+        let error = opened.read_blob(named, 1 << 20).unwrap_err();
+        assert!(error.is_missing(), "{error}");
+        let (digest, store) = (listing.to_string(), store.display().to_string());
+        let text = error.to_string();
+        assert!(text.contains(&digest) && text.contains(&store), "{text}");
+    }
+
+    #[test]
+    fn a_wrong_file_in_the_directory_hides_the_one_in_the_store() {
+        let (made, store) = thin();
+        let kernel = OpenBox::open(Places::new(made.path(), Some(&store))).unwrap().kernel;
+        let own = made.blob_path(&kernel.descriptor.digest);
+        symlink(&kernel.path, &own).unwrap();
+        let error = OpenBox::open(Places::new(made.path(), Some(&store))).unwrap_err();
+        assert!(matches!(error, OpenError::NotRegular(path) if path == own));
+    }
+}
