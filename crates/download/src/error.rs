@@ -72,7 +72,13 @@ pub enum DownloadError {
 impl DownloadError {
     /// Returns whether the fault is on this machine, so that no other server can help.
     pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Store(_) | Self::Canceled { .. })
+        matches!(
+            self,
+            Self::Write { .. }
+                | Self::Store(_)
+                | Self::Canceled { .. }
+                | Self::Http(HttpError::Content { .. })
+        )
     }
 }
 

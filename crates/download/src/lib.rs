@@ -4,7 +4,7 @@
 //! http      connections, TLS, URLs
 //! error     DownloadError
 //! retry     retries with exponential backoff, the time that a download may take, cancellation
-//! request   a GET request and the redirects that answer it
+//! request   a request and the redirects that answer it
 //! body      the body of a response, read with bounds on size and time
 //! size      the size that a file must have
 //! download  a source of responses → a verified blob in the store
@@ -29,6 +29,6 @@ pub use body::Body;
 pub use download::{Download, Source};
 pub use error::DownloadError;
 pub use http::{NetworkOptions, Progress};
-pub use request::{FinalResponse, Request};
+pub use request::{FinalResponse, Payload, Place, Request};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retry, RetryObserver, Retryable, retry};
 pub use size::Size;

@@ -140,7 +140,7 @@ impl Source for Blob<'_> {
     }
 
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, RegistryError> {
-        self.session.send(&self.resource, &headers)
+        self.session.get(&self.resource, &headers)
     }
 
     fn refusal(&self, response: FinalResponse) -> RegistryError {

@@ -80,6 +80,15 @@ impl Options {
     }
 }
 
+/// What is done with a repository: a token is asked for no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Only reading.
+    Pull,
+    /// Reading and writing.
+    Push,
+}
+
 /// One repository on one server, and how it is reached.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -92,6 +101,7 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     /// Whether another server is asked where this one cannot help.
     pub(crate) is_mirror: bool,
+    pub(crate) access: Access,
     pub(crate) options: Arc<Options>,
 }
 
