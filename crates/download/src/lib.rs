@@ -7,7 +7,7 @@
 //! request   a request and the redirects that answer it
 //! body      the body of a response, read with bounds on size and time
 //! size      the size that a file must have
-//! download  a source of responses → a verified blob in the store
+//! download  a source of responses → verified bytes in the store, or another target
 //! fetch     URL and sha256 → a verified blob in the store
 //! ```
 //!
@@ -26,7 +26,7 @@ mod retry;
 mod size;
 
 pub use body::Body;
-pub use download::{Download, Source};
+pub use download::{Download, Draft, DraftError, Source, Target};
 pub use error::DownloadError;
 pub use http::{NetworkOptions, Progress};
 pub use request::{FinalResponse, Payload, Place, Request};

@@ -246,6 +246,7 @@ fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
         match step {
             Step::Send(bytes) => stream.write_all(&bytes)?,
             Step::Pause(pause) => thread::sleep(pause),
+            Step::Break => return Ok(()),
             Step::Hang => while stream.read(&mut [0; 64])? > 0 {},
         }
         stream.flush()?;

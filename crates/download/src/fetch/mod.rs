@@ -94,7 +94,7 @@ pub fn fetch(
     let client = Client::new(network, None, 0).map_err(DownloadError::from)?;
     let download = Download {
         source: &File { client, url, what },
-        store,
+        target: store,
         digest: *sha256,
         size: options.size,
         network,
