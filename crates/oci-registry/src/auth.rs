@@ -23,6 +23,8 @@ pub(crate) struct State {
     search: Option<Search>,
     /// Other repositories of the registry that are read, too: blobs are mounted from there.
     pub(crate) sources: BTreeSet<String>,
+    /// Those of them that these credentials may not read.
+    pub(crate) closed: BTreeSet<String>,
 }
 
 impl State {

@@ -52,6 +52,11 @@ impl Registry {
         self.options.network.clone()
     }
 
+    /// Returns how many blobs are transferred at once.
+    pub fn parallel(&self) -> usize {
+        self.options.parallel
+    }
+
     /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
     /// the digest that it is asked for by.
     ///

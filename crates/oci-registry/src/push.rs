@@ -100,9 +100,7 @@ impl Pusher {
     ) -> Result<Uploaded, RegistryError> {
         let host = self.repository().host();
         let from = from.filter(|it| it.host() == host && *it != self.repository());
-        if let Some(from) = from {
-            self.session.read_also(from);
-        }
+        let from = from.filter(|it| self.session.read_also(it));
         let what = format!("the upload of the blob {digest} to {}", self.repository());
         let network = &self.session.server.options.network;
         let observed = Observed { content, digest: *digest, network };
@@ -183,7 +181,12 @@ impl Upload<'_> {
         let Some(from) = from else { return self.post(&[]) };
         let digest = self.digest.to_string();
         match self.post(&[("mount", &digest), ("from", from.name())]) {
-            Err(error) if !error.is_local() && error.retry_after().is_none() => self.post(&[]),
+            Err(error) if !error.is_local() && error.retry_after().is_none() => {
+                if matches!(error, RegistryError::Unauthorized { .. }) {
+                    self.session.read_no_more(from);
+                }
+                self.post(&[])
+            }
             begun => begun,
         }
     }

@@ -30,7 +30,7 @@ pub struct Options {
     pub helper_patience: Duration,
     /// Receives a warning about credentials that could not be used.
     pub notices: Option<Notices>,
-    /// How many blobs are fetched at once.
+    /// How many blobs are fetched or sent at once.
     pub parallel: usize,
     /// How the network is used.
     pub network: NetworkOptions,

@@ -79,9 +79,21 @@ impl Session {
         Ok(None)
     }
 
-    /// Has the next token also be for reading another repository of the registry.
-    pub(crate) fn read_also(&self, repository: &Repository) {
-        self.state().sources.insert(repository.name().to_owned());
+    /// Has the next token also be for reading another repository of the registry; `false` if that was refused before.
+    pub(crate) fn read_also(&self, repository: &Repository) -> bool {
+        let mut state = self.state();
+        if state.closed.contains(repository.name()) {
+            return false;
+        }
+        state.sources.insert(repository.name().to_owned());
+        true
+    }
+
+    /// Has the next token not be for reading another repository.
+    pub(crate) fn read_no_more(&self, repository: &Repository) {
+        let mut state = self.state();
+        state.sources.remove(repository.name());
+        state.closed.insert(repository.name().to_owned());
     }
 
     /// Returns the error of a registry that accepts no credentials for `what`.

@@ -150,6 +150,27 @@ fn a_repository_that_cannot_be_read_is_not_mounted_from() {
     }
 }
 
+/// Somebody who gives no token at all where one of its scopes is too much.
+#[test]
+fn a_token_that_is_refused_for_another_repository_does_not_end_an_upload() {
+    let deed = |request: &Request, _: usize| {
+        let is_it = request.path().starts_with("/token") && request.path().contains("base");
+        let refused = || reply("403 Forbidden", &["Content-Length: 0"], b"");
+        is_it.then(|| Early { after: 0, reply: refused() })
+    };
+    let rules = Rules { closed: true, deed: Some(Box::new(deed)), ..Rules::default() };
+    let target = Target::new(rules);
+    let base = target.repository("base");
+    for bytes in [&b"one"[..], b"two"] {
+        let content = InMemory(bytes.into());
+        let done = target.pusher().upload(&digest(bytes), &content, Some(&base)).unwrap();
+        assert_eq!(done, Uploaded::Sent);
+        assert!(target.has(bytes));
+    }
+    let asked = target.registry.lines().iter().filter(|line| line.contains("from=base")).count();
+    assert_eq!(asked, 1);
+}
+
 #[test]
 fn another_registry_and_the_repository_itself_are_not_mounted_from() {
     let target = Target::new(Rules { mounts: true, ..Rules::default() });
