@@ -1,4 +1,4 @@
-//! Downloads files over HTTP into the store, verified.
+//! Downloads files over HTTP into the store, verified, and sends files.
 //!
 //! ```text
 //! http      connections, TLS, URLs
