@@ -5,7 +5,7 @@ use std::fs;
 use box_cache::Store;
 use box_layout::OpenBox;
 use box_registry::{Destination, Form, Pushed as Sent, plan, push};
-use oci_registry::{Options, Registry, Repository};
+use oci_registry::{Options, Registry, Repository, Tag};
 use testkit::TestBox;
 use testkit::test_box::{BoxFiles, config};
 
@@ -18,8 +18,9 @@ fn send(pushed: &Pushed, client: &Registry, files: &BoxFiles, name: &str, from: 
     let (repository, from) = (named(name), named(from));
     let to = Destination {
         repository: &repository,
-        reference: &tagged("box"),
+        tag: &Tag::new("box").unwrap(),
         mount_from: Some(&from),
+        reuse: true,
         scratch: pushed.dir.path(),
     };
     push(client, &OpenBox::open(files.path()).unwrap(), &to).unwrap()

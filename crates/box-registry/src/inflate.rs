@@ -11,9 +11,9 @@ use crate::sink::{Sink, SinkDraft};
 
 /// How a frame begins (RFC 8878, 3.1.1).
 const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
-/// The largest window that is read, as a power of two of bytes: 8 MiB, which each reader should have (RFC 8878, 3.1.1.1.2). Level 3
-/// has 2 MiB, and level 19 has 8 MiB. Each blob that is fetched at a time has one.
-const WINDOW_LOG_MAX: u32 = 23;
+/// The largest window that is read, as a power of two of bytes: 32 MiB. Level 3 has 2 MiB and level 19 has 8 MiB; 32 MiB is the most that
+/// the library of Go takes by itself, with which other tools compress again. Each blob that is fetched at a time has one.
+const WINDOW_LOG_MAX: u32 = 25;
 /// How much is inflated at once, in bytes.
 const PIECE: usize = 64 << 10;
 

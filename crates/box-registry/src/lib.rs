@@ -32,7 +32,7 @@
 //!
 //! **Nobody is believed.** The box digest is the sha256 of the box's manifest, and that names each plain blob with its digest and
 //! size. So what `T` says of blobs only tells where they are: a plain blob gets its name when its own bytes were hashed. A blob inflates to no more than
-//! its size, in a window of at most 8 MiB.
+//! its size, in a window of at most 32 MiB.
 #![forbid(unsafe_code)]
 
 mod error;

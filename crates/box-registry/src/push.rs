@@ -10,7 +10,7 @@ use box_image::manifest::OCI_MANIFEST_TYPE;
 use box_layout::OpenBox;
 use download::http::{Content, InMemory};
 use host_fs::read::read_open;
-use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Uploaded};
+use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
 
 use crate::error::BoxRegistryError;
 use crate::form::{
@@ -28,9 +28,12 @@ pub struct Destination<'a> {
     /// The repository.
     pub repository: &'a Repository,
     /// The tag.
-    pub reference: &'a Reference,
+    pub tag: &'a Tag,
     /// Another repository of the same registry that may have some of the blobs.
     pub mount_from: Option<&'a Repository>,
+    /// Whether to believe what the registry's manifest at the tag says of the blobs that it names. It is written by whoever may
+    /// push there; if it was wrong, a push without it mends it.
+    pub reuse: bool,
     /// A directory for temporary files, which need as much space as the largest blob and get no names.
     pub scratch: &'a Path,
 }
@@ -89,13 +92,15 @@ pub fn push(
     to: &Destination<'_>,
 ) -> Result<Pushed, BoxRegistryError> {
     let pusher = registry.pusher(to.repository)?;
-    let there = pusher.manifest(to.reference)?.as_ref().and_then(There::of);
-    if let Some(there) = there.as_ref().filter(|it| it.is_of(opened)) {
+    let there = pusher.manifest(&Reference::Tag(to.tag.clone()))?;
+    let there = there.as_ref().and_then(There::of);
+    if let Some(there) = there.as_ref().filter(|it| to.reuse && it.is_of(opened)) {
         return Ok(there.unchanged(opened));
     }
     let push = Push::new(registry, opened, to, pusher)?;
     let (form, held) = match there {
-        Some(there) => (there.form, there.layers),
+        Some(there) if to.reuse => (there.form, there.layers),
+        Some(there) => (there.form, BTreeMap::new()),
         None => (Form::Artifact, BTreeMap::new()),
     };
     match push.run(form, &held) {
@@ -235,8 +240,8 @@ impl<'a> Push<'a> {
             Form::Artifact | Form::Plain => self.manifest.clone(),
         };
         let document = json(&Document::of_box(form, config, layers));
-        let (reference, pusher) = (self.to.reference, &self.pusher);
-        let registry_digest = pusher.put_manifest(reference, OCI_MANIFEST_TYPE, &document)?;
+        let tag = Reference::Tag(self.to.tag.clone());
+        let registry_digest = self.pusher.put_manifest(&tag, OCI_MANIFEST_TYPE, &document)?;
         self.bytes.fetch_add(document.len() as u64, Ordering::Relaxed);
         Ok(self.pushed(registry_digest, form))
     }

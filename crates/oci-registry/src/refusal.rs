@@ -88,10 +88,18 @@ pub(crate) fn of_manifest(
     size: u64,
 ) -> RegistryError {
     let (host, status) = (host(server, &response), response.response.status());
-    if !matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNSUPPORTED_MEDIA_TYPE) {
+    let known =
+        [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::UNSUPPORTED_MEDIA_TYPE];
+    if !response.at.same_origin() || !known.contains(&status) {
         return of_upload(server, what, response, size);
     }
     let reason = code(server, what, response);
+    // Of a blob that is missing, some registries say so.
+    let is_blob = matches!(reason, Some("BLOB_UNKNOWN" | "MANIFEST_BLOB_UNKNOWN"));
+    if status == StatusCode::NOT_FOUND && !is_blob {
+        let what = format!("repository {}", server.repository.name());
+        return RegistryError::NotFound { what, host, tag: None };
+    }
     RegistryError::Refused { what: what.to_owned(), host, status, reason }
 }
 

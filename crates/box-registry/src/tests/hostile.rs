@@ -52,9 +52,9 @@ fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
         damaged(|held, layer, _| replace(held, layer, b"\x50\x2a\x4d\x18\x01\0\0\0x")),
         damaged(|held, layer, _| replace(held, layer, b"no frame")),
         damaged(|held, layer, _| replace(held, layer, b"")),
-        // A window of 16 MiB.
+        // A window of 64 MiB.
         damaged(|held, layer, _| {
-            replace(held, layer, b"\x28\xb5\x2f\xfd\x00\x70\x01\x00\x00");
+            replace(held, layer, b"\x28\xb5\x2f\xfd\x00\x80\x01\x00\x00");
         }),
     ];
     insta::assert_snapshot!(said.join("\n"), @r#"

@@ -9,7 +9,7 @@ use serde_json::json;
 use test_server::registry::{Rules, error};
 use test_server::{Early, Request};
 
-use super::stage::{NAME, Stage, open, tag, test_box};
+use super::stage::{NAME, Stage, layer_of, open, replace, segment, tag, test_box, zstd};
 use crate::*;
 
 /// Refuses what GitLab refuses: artifact types, and configs and layers of types that it does not know.
@@ -161,6 +161,23 @@ fn what_the_registry_has_lost_is_sent_again() {
     stage.registry.with(|held| held.blobs.clear());
     let again = stage.push(&files, None).unwrap();
     assert_eq!((again.sent, again.skipped), (first.sent, 0));
+    stage.pull_and_compare(&files);
+}
+
+/// Somebody has put other bytes in the place of a blob.
+#[test]
+fn a_manifest_that_lies_is_mended_by_a_push_that_does_not_believe_it() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    let first = stage.push(&files, None).unwrap();
+    let (named, _) = segment(&files);
+    stage.edit(|held, document| {
+        replace(held, layer_of(document, &named.digest), &zstd(b"other", 3));
+    });
+    assert_eq!(stage.push(&files, None).unwrap().bytes, 0);
+    assert!(stage.pull().is_err());
+    let mended = stage.push_to(&files, None, false).unwrap();
+    // The blobs are there; only their names were wrong.
+    assert_eq!((mended.sent, mended.registry_digest), (0, first.registry_digest));
     stage.pull_and_compare(&files);
 }
 

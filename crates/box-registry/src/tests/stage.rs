@@ -65,12 +65,23 @@ impl Stage {
         files: &BoxFiles,
         mount_from: Option<&str>,
     ) -> Result<Pushed, BoxRegistryError> {
+        self.push_to(files, mount_from, true)
+    }
+
+    /// Pushes a box, and believes the manifest that is there or not.
+    pub(super) fn push_to(
+        &self,
+        files: &BoxFiles,
+        mount_from: Option<&str>,
+        reuse: bool,
+    ) -> Result<Pushed, BoxRegistryError> {
         let from = mount_from.map(|name| self.repository(name));
-        let (repository, reference) = (self.repository(NAME), tag());
+        let (repository, tag) = (self.repository(NAME), Tag::new(TAG).unwrap());
         let to = Destination {
             repository: &repository,
-            reference: &reference,
+            tag: &tag,
             mount_from: from.as_ref(),
+            reuse,
             scratch: self.dir.path(),
         };
         push(&self.client, &open(files), &to)

@@ -192,7 +192,11 @@ impl Watch<'_> {
             self.content.sent(sent);
             let patience = if sent < total { self.patience } else { self.answer };
             if silent > patience {
-                return HttpError::stalled(host, patience);
+                let what = match sent < total {
+                    true => format!("{host} has taken nothing for {patience:?}"),
+                    false => format!("{host} has not answered for {patience:?}"),
+                };
+                return HttpError::Unreachable { what, source: None };
             }
             if start.elapsed() > self.allowed {
                 let allowed = self.allowed.as_secs();

@@ -426,6 +426,10 @@ fn what_a_registry_says_of_a_manifest_is_told_apart() {
     };
     let missing = put(Rules::default());
     assert!(missing.is_missing_blob() && !missing.is_refused_kind(), "{missing}");
+    let lost = || registry::error("404 Not Found", "BLOB_UNKNOWN");
+    assert!(put(deed("PUT", 9, WHOLE, move |_| lost())).is_missing_blob());
+    let nowhere = put(deed("PUT", 9, WHOLE, status("404 Not Found")));
+    assert!(matches!(nowhere, RegistryError::NotFound { .. }), "{nowhere}");
     let kind = put(Rules { refuses: Some(|_| true), ..Rules::default() });
     assert!(kind.is_refused_kind() && !kind.is_missing_blob(), "{kind}");
     let kind = put(deed("PUT", 9, WHOLE, status("415 Unsupported Media Type")));
@@ -481,8 +485,11 @@ fn a_registry_that_does_not_go_on_is_left() {
         steps
     };
     for (rules, why) in [
-        (deed("PUT", 9, 0, move |_| vec![Step::Pause(Duration::from_secs(3))]), "has sent nothing"),
-        (deed("PUT", 9, WHOLE, move |_| hang()), "has sent nothing"),
+        (
+            deed("PUT", 9, 0, move |_| vec![Step::Pause(Duration::from_secs(3))]),
+            "has taken nothing",
+        ),
+        (deed("PUT", 9, WHOLE, move |_| hang()), "has not answered"),
         (deed("PUT", 9, WHOLE, move |_| endless()), "does not allow"),
     ] {
         let target = Target::with(rules, super::with_policy(quick(), policy));
