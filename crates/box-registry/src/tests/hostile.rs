@@ -1,6 +1,8 @@
 //! Registries that lie.
 
 use box_digest::Digest;
+use box_image::manifest::CONFIG_LIMIT;
+use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use test_server::registry::{Held, Rules};
@@ -169,19 +171,64 @@ fn bodies_without_an_end_are_left() {
     assert!(error.contains("should have"), "{error}");
 }
 
-#[test]
-fn a_blob_has_one_size() {
-    let said = other(Rules::default(), |held, document| {
+/// Changes the box's manifest, and returns the error of a plan.
+fn with_manifest(change: impl Fn(&mut Value)) -> String {
+    other(Rules::default(), |held, document| {
         let key = (NAME.to_owned(), document["config"]["digest"].as_str().unwrap().to_owned());
         let mut manifest: Value = serde_json::from_slice(&held.blobs[&key]).unwrap();
-        let mut again = manifest["layers"][5].clone();
-        again["size"] = json!(again["size"].as_u64().unwrap() + 1);
-        manifest["layers"].as_array_mut().unwrap().push(again);
+        change(&mut manifest);
         let manifest = manifest.to_string();
         document["config"]["digest"] = json!(held.put_blob(NAME, manifest.as_bytes()));
         document["config"]["size"] = json!(manifest.len());
+    })
+}
+
+#[test]
+fn a_blob_has_one_size() {
+    let said = with_manifest(|manifest| {
+        let mut again = manifest["layers"][5].clone();
+        again["size"] = json!(again["size"].as_u64().unwrap() + 1);
+        manifest["layers"].as_array_mut().unwrap().push(again);
     });
     assert!(said.ends_with("has two sizes"), "{said}");
+}
+
+/// What a machine has in memory is bounded as in a box's directory.
+#[test]
+fn a_blob_has_a_size_that_a_box_may_have() {
+    for (role, most) in [("init", MAX_INIT), ("kernel", MAX_KERNEL), ("config", CONFIG_LIMIT)] {
+        let said = with_manifest(|manifest| {
+            let blob = match role {
+                "config" => &mut manifest["config"],
+                _ => manifest["layers"]
+                    .as_array_mut()
+                    .unwrap()
+                    .iter_mut()
+                    .find(|it| it["mediaType"].as_str().unwrap().contains(&format!(".{role}.")))
+                    .unwrap(),
+            };
+            blob["size"] = json!(most + 1);
+        });
+        let text = format!("has {} bytes, and at most {most} are allowed", most + 1);
+        assert!(said.ends_with(&text), "{said}");
+    }
+}
+
+/// Otherwise only one of them would be fetched, and the box would seem to be whole.
+#[test]
+fn two_blobs_are_not_one_layer() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    stage.push(&files, None).unwrap();
+    let segments = files.manifest().layers.into_iter().filter(|it| it.role() == "segment");
+    let [one, two] = segments.map(|it| it.digest).collect::<Vec<_>>().try_into().unwrap();
+    stage.edit(|_, document| {
+        let other = layer_of(document, &one).clone();
+        let layer = layer_of(document, &two);
+        (layer["digest"], layer["size"]) = (other["digest"].clone(), other["size"].clone());
+    });
+    let error = stage.pull().unwrap_err().to_string();
+    assert!(error.ends_with("two of its blobs are one in the registry"), "{error}");
+    assert!(stage.store.read(&open(&files).digest).is_err());
 }
 
 proptest! {

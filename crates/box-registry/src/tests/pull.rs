@@ -9,6 +9,7 @@ use box_image::manifest::OCI_MANIFEST_TYPE;
 use serde_json::{Value, json};
 use test_server::registry::{Rules, error};
 use test_server::{Early, Request, Step, length, reply};
+use testkit::test_box::BoxFiles;
 
 use super::stage::{NAME, Stage, TAG, layer_of, open, replace, segment, test_box, zstd};
 use crate::*;
@@ -43,8 +44,13 @@ fn a_damaged_blob_in_the_store_is_mended() {
     let (stage, files) = (Stage::new(Rules::default()), test_box());
     stage.push(&files, None).unwrap();
     stage.pull().unwrap();
-    let (named, _) = segment(&files);
-    stage.store.remove_blob(&named.digest).unwrap();
+    let (named, bytes) = segment(&files);
+    let damaged = BoxFiles::of(&stage.store_path());
+    damaged.replace(&stage.store_path().join("blobs").join(named.digest.hex()), &bytes[1..]);
+    assert_eq!(stage.pull_and_compare(&files).blobs, 1);
+    let mut other = bytes;
+    other[7] ^= 1;
+    damaged.replace(&stage.store_path().join("blobs").join(named.digest.hex()), &other);
     assert_eq!(stage.pull_and_compare(&files).blobs, 1);
 }
 

@@ -182,6 +182,19 @@ fn a_manifest_that_lies_is_mended_by_a_push_that_does_not_believe_it() {
 }
 
 #[test]
+fn what_cannot_be_so_is_not_believed() {
+    let (stage, files) = (Stage::new(Rules::default()), test_box());
+    let first = stage.push(&files, None).unwrap();
+    let (named, _) = segment(&files);
+    stage.edit(|_, document| {
+        layer_of(document, &named.digest)["annotations"][PLAIN_SIZE] = json!("4096");
+    });
+    let mended = stage.push(&files, None).unwrap();
+    assert_eq!((mended.sent, mended.registry_digest), (0, first.registry_digest));
+    stage.pull_and_compare(&files);
+}
+
+#[test]
 fn something_else_at_the_destination_is_replaced() {
     for text in ["{}", "{\"schemaVersion\":2,\"manifests\":[]}", "[1]"] {
         let (stage, files) = (Stage::new(Rules::default()), test_box());

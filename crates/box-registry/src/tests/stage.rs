@@ -1,6 +1,7 @@
 //! A registry, a box, and a store.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::Store;
@@ -134,13 +135,17 @@ impl Stage {
         });
     }
 
-    /// Returns the names in the store's directory of what is not finished.
+    pub(super) fn store_path(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    /// Returns how many files of the store are not finished.
     pub(super) fn unfinished(&self) -> usize {
-        fs::read_dir(self.dir.path().join("store/tmp")).unwrap().count()
+        fs::read_dir(self.store_path().join("tmp")).unwrap().count()
     }
 
     pub(super) fn stored(&self) -> usize {
-        fs::read_dir(self.dir.path().join("store/blobs")).unwrap().count()
+        fs::read_dir(self.store_path().join("blobs")).unwrap().count()
     }
 }
 

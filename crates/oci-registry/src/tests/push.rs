@@ -172,6 +172,17 @@ fn a_token_that_is_refused_for_another_repository_does_not_end_an_upload() {
 }
 
 #[test]
+fn another_blob_is_not_mounted() {
+    let rules = deed("POST", 9, WHOLE, |_| {
+        let other = format!("Docker-Content-Digest: {}", digest(b"other"));
+        reply("201 Created", &[&other, "Content-Length: 0"], b"")
+    });
+    let target = Target::new(rules);
+    let (content, base) = (InMemory(b"bytes"[..].into()), target.repository("base"));
+    assert!(target.pusher().upload(&digest(b"bytes"), &content, Some(&base)).is_err());
+}
+
+#[test]
 fn another_registry_and_the_repository_itself_are_not_mounted_from() {
     let target = Target::new(Rules { mounts: true, ..Rules::default() });
     let other = Repository::new("registry.example.org", "app").unwrap();
@@ -379,6 +390,7 @@ fn refusals_are_named() {
             let other = format!("Docker-Content-Digest: {}", digest(b"other"));
             reply("201 Created", &[&other, "Content-Length: 0"], b"")
         }),
+        deed("POST", 9, WHOLE, |_| reply("201 Created", &["Content-Length: 0"], b"")),
         deed("POST", 9, WHOLE, |_| {
             reply("200 OK", &["Content-Type: text/html", "Content-Length: 2"], b"<h")
         }),
@@ -397,6 +409,7 @@ fn refusals_are_named() {
     the registry's response for the upload of the blob sha256:X to HOST/app cannot be used: it does not say where the bytes go
     HOST answers "202 Accepted" for the upload of the blob sha256:X to HOST/app
     the registry's response for the upload of the blob sha256:X to HOST/app cannot be used: it names another digest than that of what was sent
+    HOST answers "201 Created" for the upload of the blob sha256:X to HOST/app
     the answer for the upload of the blob sha256:X to HOST/app is an HTML page, which no registry sends
     "#);
 }
@@ -484,7 +497,14 @@ fn a_registry_that_does_not_go_on_is_left() {
         steps.push(Step::Hang);
         steps
     };
+    let silent = move || [reply("403 Forbidden", &["Content-Length: 9"], b"{"), hang()].concat();
+    let late = Policy { patience: Duration::from_secs(60), overall_rate: u64::MAX, ..policy };
+    let pause = |_| vec![Step::Pause(Duration::from_secs(3))];
+    let target = Target::with(deed("PUT", 9, 0, pause), super::with_policy(quick(), late));
+    let error = target.upload(&large()).unwrap_err().to_string();
+    assert!(error.ends_with("has not taken 12000000 bytes after 0 s"), "{error}");
     for (rules, why) in [
+        (deed("PUT", 9, WHOLE, move |_| silent()), "does not allow"),
         (
             deed("PUT", 9, 0, move |_| vec![Step::Pause(Duration::from_secs(3))]),
             "has taken nothing",
