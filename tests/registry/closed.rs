@@ -10,7 +10,7 @@ use testbed::DockerRegistry;
 use crate::pushed::{NAME, Pushed, TAG};
 
 /// The right name and password, as docker and podman write them.
-const RIGHT: &str = r#"{"auth": "YWxpOm9wZW4gc2VzYW1l"}"#;
+pub(crate) const RIGHT: &str = r#"{"auth": "YWxpOm9wZW4gc2VzYW1l"}"#;
 /// The right name and another password.
 const WRONG: &str = r#"{"auth": "YWxpOm9wZW4="}"#;
 

@@ -36,7 +36,7 @@ impl<'a> Body<'a> {
         deadline: Deadline,
     ) -> Self {
         let measured = (Instant::now(), 0);
-        let (host, response) = (answer.url.host(), answer.response);
+        let (host, response) = (answer.at.url.host(), answer.response);
         Self { what, host, response, policy, deadline, received: 0, measured }
     }
 

@@ -1,8 +1,8 @@
-//! From responses to a verified blob: retries, ranges, sizes and digests.
+//! From responses to verified bytes: retries, ranges, sizes and digests.
 
 use std::io::{self, Write};
 
-use box_cache::{BlobWriter, Store};
+use box_cache::{BlobWriter, Store, StoreError};
 use box_digest::Digest;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, HeaderValue, IF_RANGE, RANGE};
@@ -39,13 +39,101 @@ pub trait Source {
     fn refusal(&self, response: FinalResponse) -> Self::Error;
 }
 
-/// A download of a file into the store.
+/// Where the bytes of a download go.
+pub trait Target {
+    /// What holds the bytes until they are verified.
+    type Draft<'a>: Draft
+    where
+        Self: 'a;
+
+    /// Starts to write.
+    ///
+    /// # Errors
+    /// [`DraftError`].
+    fn draft(&self) -> Result<Self::Draft<'_>, DraftError>;
+}
+
+/// The first bytes of a file. Without a commit nothing of them stays.
+pub trait Draft {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`DraftError`].
+    fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError>;
+
+    /// Returns how many bytes were appended.
+    fn size(&self) -> u64;
+
+    /// Returns the sha256 of what was appended.
+    fn digest(&self) -> Digest;
+
+    /// Keeps the file, whose size and digest are right.
+    ///
+    /// # Errors
+    /// [`DraftError`].
+    fn commit(self) -> Result<(), DraftError>;
+}
+
+/// Why bytes are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// They cannot be written on this machine.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// They are wrong, as the text says: another server may have the right ones.
+    #[error("{0}")]
+    Content(String),
+}
+
+impl DraftError {
+    /// Names the file.
+    fn of(self, what: &str) -> DownloadError {
+        let what = what.to_owned();
+        match self {
+            Self::Io(source) => DownloadError::Write { what, source },
+            Self::Store(error) => error.into(),
+            Self::Content(why) => DownloadError::Content { what, why },
+        }
+    }
+}
+
+impl Target for Store {
+    type Draft<'a> = BlobWriter<'a>;
+
+    fn draft(&self) -> Result<BlobWriter<'_>, DraftError> {
+        Ok(self.writer()?)
+    }
+}
+
+impl Draft for BlobWriter<'_> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
+        Ok(self.write_all(bytes)?)
+    }
+
+    fn size(&self) -> u64 {
+        Self::size(self)
+    }
+
+    fn digest(&self) -> Digest {
+        self.id()
+    }
+
+    fn commit(self) -> Result<(), DraftError> {
+        Self::commit(self)?;
+        Ok(())
+    }
+}
+
+/// A download of a file.
 #[derive(Debug)]
-pub struct Download<'a, S> {
+pub struct Download<'a, S, T> {
     /// Where the file comes from.
     pub source: &'a S,
-    /// Where it goes to.
-    pub store: &'a Store,
+    /// Where it goes to: the store, for one.
+    pub target: &'a T,
     /// The sha256 that it must have.
     pub digest: Digest,
     /// The size that it must have.
@@ -57,8 +145,8 @@ pub struct Download<'a, S> {
 }
 
 /// The first bytes of a file.
-struct Partial<'a> {
-    writer: BlobWriter<'a>,
+struct Partial<D> {
+    writer: D,
     /// The file's strong entity tag.
     tag: Option<HeaderValue>,
     /// All bytes of the file, where they are known.
@@ -67,8 +155,8 @@ struct Partial<'a> {
     resumed: bool,
 }
 
-impl<'a, S: Source> Download<'a, S> {
-    /// Downloads the file and returns its size in bytes. It gets its name in the store after its
+impl<'a, S: Source, T: Target> Download<'a, S, T> {
+    /// Downloads the file and returns its size in bytes. The target keeps it after its
     /// last byte was verified; a failure leaves nothing.
     ///
     /// A connection that breaks again and again is used again and again, as long as each attempt
@@ -81,7 +169,7 @@ impl<'a, S: Source> Download<'a, S> {
         let mut farthest = 0;
         retry(attempts, self.cancel, |attempts| {
             let result = self.attempt(&mut held, attempts);
-            let received = held.as_ref().map_or(0, |it: &Partial<'_>| it.writer.size());
+            let received = held.as_ref().map_or(0, |it: &Partial<_>| it.writer.size());
             if received >= farthest + STEP {
                 farthest = received;
                 attempts.refill();
@@ -93,7 +181,7 @@ impl<'a, S: Source> Download<'a, S> {
     /// Asks once for the file, or for the part that is missing of what is held.
     fn attempt(
         &self,
-        held: &mut Option<Partial<'a>>,
+        held: &mut Option<Partial<T::Draft<'a>>>,
         attempts: &Attempts,
     ) -> Result<u64, S::Error> {
         self.check_canceled()?;
@@ -129,17 +217,22 @@ impl<'a, S: Source> Download<'a, S> {
     }
 
     /// Prepares for a response that has the whole file.
-    fn start(&self, answer: &FinalResponse) -> Result<Partial<'a>, DownloadError> {
+    fn start(&self, answer: &FinalResponse) -> Result<Partial<T::Draft<'a>>, DownloadError> {
         let tag = answer.response.headers().get(ETAG).filter(|tag| is_strong(tag)).cloned();
         let total = match self.size {
             Size::Exactly(size) => Some(size),
             Size::AtMost(_) => answer.response.content_length(),
         };
-        Ok(Partial { writer: self.store.writer()?, tag, total, resumed: false })
+        let writer = self.target.draft().map_err(|error| error.of(self.source.what()))?;
+        Ok(Partial { writer, tag, total, resumed: false })
     }
 
     /// Appends a body to what is held of the file.
-    fn copy(&self, mut body: Body<'_>, partial: &mut Partial<'_>) -> Result<(), DownloadError> {
+    fn copy(
+        &self,
+        mut body: Body<'_>,
+        partial: &mut Partial<T::Draft<'a>>,
+    ) -> Result<(), DownloadError> {
         let what = self.source.what();
         if let Some(rest) = body.announced() {
             self.size.check(what, partial.writer.size().saturating_add(rest), true)?;
@@ -152,10 +245,7 @@ impl<'a, S: Source> Download<'a, S> {
             }
             self.check_canceled()?;
             self.size.check(what, partial.writer.size() + length as u64, false)?;
-            partial
-                .writer
-                .write_all(&buffer[..length])
-                .map_err(|source| DownloadError::Write { what: what.to_owned(), source })?;
+            partial.writer.append(&buffer[..length]).map_err(|error| error.of(what))?;
             // That all bytes are there is reported when the file is verified.
             if partial.total != Some(partial.writer.size()) {
                 self.report(partial.writer.size(), partial.total);
@@ -164,7 +254,11 @@ impl<'a, S: Source> Download<'a, S> {
     }
 
     /// Refuses the end of a connection where it need not be the end of the file.
-    fn check_end(&self, body: &Body<'_>, partial: &Partial<'_>) -> Result<(), DownloadError> {
+    fn check_end(
+        &self,
+        body: &Body<'_>,
+        partial: &Partial<T::Draft<'a>>,
+    ) -> Result<(), DownloadError> {
         match self.size {
             Size::Exactly(size) if partial.writer.size() < size && !body.has_an_end() => {
                 Err(body.broken(io::ErrorKind::UnexpectedEof.into()))
@@ -174,19 +268,20 @@ impl<'a, S: Source> Download<'a, S> {
     }
 
     /// Refuses a file that is not the expected one.
-    fn check_content(&self, partial: &Partial<'_>) -> Result<(), DownloadError> {
+    fn check_content(&self, partial: &Partial<T::Draft<'a>>) -> Result<(), DownloadError> {
         let what = self.source.what();
         self.size.check(what, partial.writer.size(), true)?;
-        let (expected, found) = (self.digest, partial.writer.id());
+        let (expected, found) = (self.digest, partial.writer.digest());
         if found != expected {
             return Err(DownloadError::WrongDigest { what: what.to_owned(), expected, found });
         }
         Ok(())
     }
 
-    /// Gives the file its name in the store, and returns its size.
-    fn commit(&self, partial: Partial<'_>) -> Result<u64, DownloadError> {
-        let (_, size) = partial.writer.commit()?;
+    /// Keeps the file, and returns its size.
+    fn commit(&self, partial: Partial<T::Draft<'a>>) -> Result<u64, DownloadError> {
+        let size = partial.writer.size();
+        partial.writer.commit().map_err(|error| error.of(self.source.what()))?;
         self.report(size, Some(size));
         Ok(size)
     }
@@ -205,7 +300,7 @@ impl<'a, S: Source> Download<'a, S> {
     }
 }
 
-impl Partial<'_> {
+impl<D: Draft> Partial<D> {
     /// Returns the headers that ask for the rest of the file (RFC 9110, sections 13.1.5 and 14.2);
     /// none where the server could send the rest of another version.
     fn range(&self, is_immutable: bool) -> HeaderMap {
@@ -233,8 +328,8 @@ impl Partial<'_> {
 
 /// Returns whether a download has failed because of the bytes that it got.
 const fn is_other_content(error: &DownloadError) -> bool {
-    use DownloadError::{TooLarge, WrongDigest, WrongSize};
-    matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. })
+    use DownloadError::{Content, TooLarge, WrongDigest, WrongSize};
+    matches!(error, WrongSize { .. } | TooLarge { .. } | WrongDigest { .. } | Content { .. })
 }
 
 /// Reads `bytes FIRST-LAST/TOTAL` (RFC 9110, section 14.4) into the first byte and the total; the

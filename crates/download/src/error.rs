@@ -58,6 +58,9 @@ pub enum DownloadError {
     /// The content is not the expected one.
     #[error("{what} is damaged, or another file: its digest is {found}, not {expected}")]
     WrongDigest { what: String, expected: Digest, found: Digest },
+    /// The content cannot be what it is said to be, whatever its digest is.
+    #[error("{what} cannot be used: {why}")]
+    Content { what: String, why: String },
     /// The bytes cannot be written to the store.
     #[error("the download of {what} cannot be written to the store")]
     Write { what: String, source: io::Error },
@@ -72,7 +75,13 @@ pub enum DownloadError {
 impl DownloadError {
     /// Returns whether the fault is on this machine, so that no other server can help.
     pub const fn is_local(&self) -> bool {
-        matches!(self, Self::Write { .. } | Self::Store(_) | Self::Canceled { .. })
+        matches!(
+            self,
+            Self::Write { .. }
+                | Self::Store(_)
+                | Self::Canceled { .. }
+                | Self::Http(HttpError::Content { .. })
+        )
     }
 }
 

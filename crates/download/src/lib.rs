@@ -1,13 +1,13 @@
-//! Downloads files over HTTP into the store, verified.
+//! Downloads files over HTTP into the store, verified, and sends files.
 //!
 //! ```text
 //! http      connections, TLS, URLs
 //! error     DownloadError
 //! retry     retries with exponential backoff, the time that a download may take, cancellation
-//! request   a GET request and the redirects that answer it
+//! request   a request and the redirects that answer it
 //! body      the body of a response, read with bounds on size and time
 //! size      the size that a file must have
-//! download  a source of responses → a verified blob in the store
+//! download  a source of responses → verified bytes in the store, or another target
 //! fetch     URL and sha256 → a verified blob in the store
 //! ```
 //!
@@ -26,9 +26,9 @@ mod retry;
 mod size;
 
 pub use body::Body;
-pub use download::{Download, Source};
+pub use download::{Download, Draft, DraftError, Source, Target};
 pub use error::DownloadError;
 pub use http::{NetworkOptions, Progress};
-pub use request::{FinalResponse, Request};
+pub use request::{FinalResponse, Payload, Place, Request};
 pub use retry::{Attempts, Cancel, Deadline, Policy, Retry, RetryObserver, Retryable, retry};
 pub use size::Size;

@@ -1,98 +1,159 @@
-//! A GET request and the redirects that answer it.
+//! A request and the redirects that answer it.
 
 use std::time::Duration;
 
-use reqwest::StatusCode;
 use reqwest::blocking::Response;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Method, StatusCode};
 
 use crate::error::DownloadError;
-use crate::http::{Client, HttpError, RemoteUrl, UrlError};
+use crate::http::{Client, Content, HttpError, Outgoing, RemoteUrl, UrlError};
+use crate::retry::{Attempts, Policy};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
 
-/// A GET request and the headers that go with it.
+/// A URL, and whether those who led to it are the server that the user has named.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// What is requested.
+    pub url: RemoteUrl,
+    /// The server that the user has named, or its configuration.
+    origin: RemoteUrl,
+    same_origin: bool,
+}
+
+impl Place {
+    /// Takes a URL that no server has led to.
+    pub fn named(url: RemoteUrl) -> Self {
+        Self { origin: url.clone(), url, same_origin: true }
+    }
+
+    /// Returns whether the URL is of the origin that the user has named (scheme, host and port), and no step on the way to
+    /// it has left that: whoever comes back later was sent by somebody else.
+    pub const fn same_origin(&self) -> bool {
+        self.same_origin
+    }
+
+    /// Returns where a header `Location` leads to from here, for a request of the file `what`.
+    ///
+    /// # Errors
+    /// [`DownloadError::Downgrade`] and [`DownloadError::Redirect`].
+    pub fn led_to(&self, what: &str, location: &str) -> Result<Self, DownloadError> {
+        let to = self.url.describe_server(location);
+        match self.url.join(location) {
+            Ok(url) if self.url.is_https() && !url.is_https() => {
+                Err(DownloadError::Downgrade { what: what.to_owned(), to })
+            }
+            Ok(url) => {
+                let same_origin = self.same_origin && url.same_origin(&self.origin);
+                Ok(Self { url, origin: self.origin.clone(), same_origin })
+            }
+            Err(error) => {
+                let how = format!("to {to}, which is not followed: {}", rule(&error));
+                Err(DownloadError::Redirect { what: what.to_owned(), how })
+            }
+        }
+    }
+
+    /// Returns the place with more in its query.
+    #[must_use]
+    pub fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
+        Self { url: self.url.with_query(pairs), ..self.clone() }
+    }
+
+    /// Returns whether a server has led here that need not be the one that the user has named. Whoever names a server by a
+    /// link-local address means that server, and no other there.
+    fn is_screened(&self) -> bool {
+        !self.url.same_host(&self.origin)
+    }
+}
+
+/// What a request carries.
+#[derive(Debug, Clone, Copy)]
+pub enum Payload<'a> {
+    /// Nothing.
+    None,
+    /// A few bytes.
+    Bytes(&'a [u8]),
+    /// A file of any size, which is read again for each server that the request goes to. It may take as long as a download
+    /// of its size.
+    Content(&'a dyn Content, &'a Policy),
+}
+
+/// A request and what goes with it.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// The name of the file, for messages.
     pub what: &'a str,
-    /// The first URL; up to `REDIRECTS` redirects are followed.
-    pub url: RemoteUrl,
+    /// GET and HEAD are repeated at up to `REDIRECTS` redirects. What changes something is repeated only where the redirect
+    /// says that the method stays (307 and 308).
+    pub method: Method,
+    /// Where it goes first.
+    pub at: Place,
     /// The headers for every server.
     pub headers: HeaderMap,
-    /// The headers for the URL's own origin (scheme, host and port), and only until a redirect
-    /// leaves it: a request that comes back later was sent by somebody else.
+    /// The header for the origin that the user has named, and only until a redirect leaves it.
     pub authorization: Option<HeaderValue>,
+    /// What is sent, to every server that the request goes to.
+    pub payload: Payload<'a>,
 }
 
 /// The response after all redirects.
 #[derive(Debug)]
 pub struct FinalResponse {
     /// Where it came from.
-    pub url: RemoteUrl,
-    /// Whether no redirect left the origin of the request.
-    pub same_origin: bool,
+    pub at: Place,
     /// The status, the headers, and the body that is not read yet.
     pub response: Response,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// Makes a request for what is at a URL.
+    pub const fn get(what: &'a str, at: Place, headers: HeaderMap) -> Self {
+        let (method, payload) = (Method::GET, Payload::None);
+        Self { what, method, at, headers, authorization: None, payload }
+    }
+
     /// Sends the request and follows redirects.
     ///
     /// # Errors
     /// [`DownloadError::Http`], and those of redirects.
     pub fn send(&self, client: &Client) -> Result<FinalResponse, DownloadError> {
-        let mut url = self.url.clone();
-        let mut same_origin = true;
+        let mut at = self.at.clone();
         for _ in 0..=REDIRECTS {
-            same_origin = same_origin && url.same_origin(&self.url);
-            let mut headers = self.headers.clone();
-            if same_origin && let Some(authorization) = &self.authorization {
-                headers.insert(AUTHORIZATION, authorization.clone());
-            }
-            let response = self.ask(client, &url, headers)?;
-            match location(&response) {
-                None => return Ok(FinalResponse { url, same_origin, response }),
-                Some(location) => url = self.redirected(&url, location)?,
+            let response = self.ask(client, &at)?;
+            match location(&response, &self.method) {
+                None => return Ok(FinalResponse { at, response }),
+                Some(location) => at = at.led_to(self.what, location)?,
             }
         }
         let how = format!("more than {REDIRECTS} times");
         Err(DownloadError::Redirect { what: self.what.to_owned(), how })
     }
 
-    /// Asks for what is at a URL: that of the request, or one to which a server has led.
-    fn ask(
-        &self,
-        client: &Client,
-        url: &RemoteUrl,
-        headers: HeaderMap,
-    ) -> Result<Response, DownloadError> {
-        // Whoever names a server by a link-local address means that server, and no other there.
-        let response = if url.same_host(&self.url) {
-            client.get(url, headers)
-        } else {
-            client.get_redirected(url, headers)
+    /// Sends the request to one server.
+    fn ask(&self, client: &Client, at: &Place) -> Result<Response, DownloadError> {
+        let (method, mut headers) = (self.method.clone(), self.headers.clone());
+        if at.same_origin
+            && let Some(authorization) = &self.authorization
+        {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        let led = at.is_screened();
+        let response = match self.payload {
+            Payload::None => client.send(method, &at.url, led, headers, None),
+            Payload::Bytes(bytes) => client.send(method, &at.url, led, headers, Some(bytes)),
+            Payload::Content(content, policy) => {
+                let allowed = Attempts::new(policy).deadline(content.size()).allowed;
+                let outgoing = Outgoing { method, headers, content, allowed, answer: policy.grace };
+                client.upload(&at.url, led, outgoing)
+            }
         };
         response.map_err(|error| match error {
-            HttpError::Screened { purpose, .. } => self.screened(&url.describe(), purpose),
+            HttpError::Screened { purpose, .. } => self.screened(&at.url.describe(), purpose),
             error => error.into(),
         })
-    }
-
-    /// Returns the URL that a redirect leads to, if it is followed.
-    fn redirected(&self, from: &RemoteUrl, location: &str) -> Result<RemoteUrl, DownloadError> {
-        let (what, to) = (self.what.to_owned(), from.describe_server(location));
-        match from.join(location) {
-            Ok(url) if from.is_https() && !url.is_https() => {
-                Err(DownloadError::Downgrade { what, to })
-            }
-            Ok(url) => Ok(url),
-            Err(error) => {
-                let how = format!("to {to}, which is not followed: {}", rule(&error));
-                Err(DownloadError::Redirect { what, how })
-            }
-        }
     }
 
     /// Returns the error of a redirect to an address of the link, or to a cloud's metadata.
@@ -111,16 +172,15 @@ const fn rule(error: &UrlError) -> &'static str {
     }
 }
 
-/// Returns where a response redirects to (RFC 9110, section 15.4).
-fn location(response: &Response) -> Option<&str> {
-    let redirects = matches!(
-        response.status(),
-        StatusCode::MOVED_PERMANENTLY
-            | StatusCode::FOUND
-            | StatusCode::SEE_OTHER
-            | StatusCode::TEMPORARY_REDIRECT
-            | StatusCode::PERMANENT_REDIRECT
-    );
+/// Returns where a response redirects a request to (RFC 9110, section 15.4).
+fn location<'r>(response: &'r Response, method: &Method) -> Option<&'r str> {
+    let redirects = match response.status() {
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => {
+            method.is_safe()
+        }
+        _ => false,
+    };
     response.headers().get(LOCATION).filter(|_| redirects)?.to_str().ok()
 }
 
@@ -131,7 +191,7 @@ impl FinalResponse {
         let status = self.response.status();
         DownloadError::Status {
             what: what.to_owned(),
-            host: self.url.host(),
+            host: self.at.url.host(),
             status,
             reason: None,
             transient: status.is_server_error()

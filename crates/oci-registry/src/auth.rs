@@ -3,14 +3,16 @@
 //! The realm must be the registry itself, or a server that is trusted for this very
 //! registry: otherwise a registry could have the password for it sent to anybody.
 
+use std::collections::BTreeSet;
+
 use download::http::RemoteUrl;
 use reqwest::header::{HeaderMap, HeaderValue};
 
 use crate::challenge::{self, Challenge};
 use crate::credentials::{self, Credentials, Search};
 use crate::error::RegistryError;
-use crate::server::Server;
-use crate::token::{self, basic, bearer};
+use crate::server::{Access, Server};
+use crate::token::{self, Realm, basic, bearer};
 
 /// How far a server has authenticated us.
 #[derive(Debug, Default)]
@@ -19,6 +21,10 @@ pub(crate) struct State {
     pub(crate) authorization: Option<HeaderValue>,
     /// The credentials, once they were looked for.
     search: Option<Search>,
+    /// Other repositories of the registry that are read, too: blobs are mounted from there.
+    pub(crate) sources: BTreeSet<String>,
+    /// Those of them that these credentials may not read.
+    pub(crate) closed: BTreeSet<String>,
 }
 
 impl State {
@@ -35,6 +41,7 @@ pub(crate) fn renew(
     what: &str,
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
+    let scopes = scopes(server, &state.sources);
     let challenge = challenge::read(headers).map_err(|why| unknown(server, why))?;
     let search = state.search.get_or_insert_with(|| {
         let found = credentials::find(&server.options, &server.repository);
@@ -47,7 +54,8 @@ pub(crate) fn renew(
         (Challenge::Basic, _) => None,
         (Challenge::Bearer { realm, service }, _) => {
             let realm = trusted(server, realm)?;
-            Some(granted(server, what, &realm, service.as_deref(), search)?)
+            let realm = Realm { url: &realm, service: service.as_deref(), scopes: &scopes };
+            Some(granted(server, what, &realm, search)?)
         }
     };
     // A header that was refused, or that cannot be sent, is of no use.
@@ -63,24 +71,34 @@ pub(crate) fn renew(
 fn granted(
     server: &Server,
     what: &str,
-    realm: &RemoteUrl,
-    service: Option<&str>,
+    realm: &Realm<'_>,
     search: &mut Search,
 ) -> Result<HeaderValue, RegistryError> {
     // To ask more often with a refused password could lock the account.
     let login = search.login.as_ref().filter(|_| !search.is_refused);
     let credentials = login.map(|it| &it.credentials);
-    let refused = match (token::fetch(server, realm, service, credentials)?, login) {
+    let refused = match (token::fetch(server, realm, credentials)?, login) {
         (Some(token), _) => return Ok(token),
-        (None, Some(login)) => format!("{} refuses {login}", realm.host()),
+        (None, Some(login)) => format!("{} refuses {login}", realm.url.host()),
         (None, None) => return Err(server.unauthorized(what, search)),
     };
-    let Ok(Some(token)) = token::fetch(server, realm, service, None) else {
+    let Ok(Some(token)) = token::fetch(server, realm, None) else {
         return Err(server.unauthorized(what, search));
     };
     search.is_refused = true;
     server.options.notice(&refused);
     Ok(token)
+}
+
+/// Returns what a token is asked for: never more than is done, whatever the registry says.
+fn scopes(server: &Server, sources: &BTreeSet<String>) -> Vec<String> {
+    let actions = match server.access {
+        Access::Pull => "pull",
+        Access::Push => "pull,push",
+    };
+    let own = format!("repository:{}:{actions}", server.repository.name());
+    let others = sources.iter().map(|name| format!("repository:{name}:pull"));
+    [own].into_iter().chain(others).collect()
 }
 
 fn unknown(server: &Server, why: &'static str) -> RegistryError {

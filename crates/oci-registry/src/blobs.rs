@@ -1,4 +1,4 @@
-//! Blobs: verified, several at once.
+//! Blobs: verified, several at once, into the store or elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::thread::{self, Builder};
 
 use box_cache::{Store, StoreError};
 use box_digest::Digest;
-use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source};
+use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source, Target};
 use reqwest::header::HeaderMap;
 
 use crate::client::Registry;
@@ -18,12 +18,11 @@ use crate::server::Resource;
 use crate::session::Session;
 
 /// The state that the threads of one call share.
-struct Work<'w> {
-    registry: &'w Registry,
-    repository: &'w Repository,
-    store: &'w Store,
+struct Work<F> {
     /// Each blob once, with its size.
     blobs: Vec<(Digest, u64)>,
+    /// Fetches one of them.
+    fetch: F,
     next: AtomicUsize,
     cancel: Cancel,
     /// The error that ended the work.
@@ -50,24 +49,61 @@ impl Registry {
         blobs: &[(Digest, u64)],
         store: &Store,
     ) -> Result<(), RegistryError> {
-        let blobs = distinct(repository, blobs)?;
-        let threads = self.options.parallel.clamp(1, blobs.len().max(1));
-        let work = Work {
-            registry: self,
-            repository,
-            store,
-            blobs,
-            next: AtomicUsize::new(0),
-            cancel: Cancel::default(),
-            failure: Mutex::new(None),
-        };
-        thread::scope(|scope| {
-            // Where no thread can be had, the others fetch what there is.
-            (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, || work.run())));
-            work.run();
+        let work = Work::new(distinct(repository, blobs)?, |digest, size, cancel: &Cancel| {
+            match store.verify(&digest) {
+                Ok(held) if held == size => Ok(()),
+                Ok(held) => Err(wrong_size(repository, &digest, size, held)),
+                Err(StoreError::Missing(_) | StoreError::Damaged { .. }) => {
+                    let blob = Wanted { repository, digest, size, cancel };
+                    self.fetch_blob(&blob, store)
+                }
+                Err(error) => Err(error.into()),
+            }
         });
-        work.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        work.done_by(self.options.parallel)
     }
+
+    /// Fetches blobs, several at once, each into the target that `target` makes of its digest: verified as it was asked for,
+    /// also where the target keeps something else, such as what the blob inflates to.
+    ///
+    /// # Errors
+    /// As [`Self::fetch_blobs`].
+    pub fn fetch_into<T: Target>(
+        &self,
+        repository: &Repository,
+        blobs: &[(Digest, u64)],
+        target: impl Fn(&Digest) -> T + Sync,
+    ) -> Result<(), RegistryError> {
+        let work = Work::new(distinct(repository, blobs)?, |digest, size, cancel: &Cancel| {
+            self.fetch_blob(&Wanted { repository, digest, size, cancel }, &target(&digest))
+        });
+        work.done_by(self.options.parallel)
+    }
+
+    fn fetch_blob<T: Target>(&self, blob: &Wanted<'_>, target: &T) -> Result<(), RegistryError> {
+        self.each(blob.repository, |session| {
+            let what = format!("the blob {} of {}", blob.digest, session.server.repository);
+            let path = format!("blobs/{}", blob.digest);
+            let resource = Resource { what, path, reference: None };
+            let download = Download {
+                source: &Blob { session, resource },
+                target,
+                digest: blob.digest,
+                size: Size::Exactly(blob.size),
+                network: &session.server.options.network,
+                cancel: blob.cancel,
+            };
+            download.run(session.attempts()).map(drop)
+        })
+    }
+}
+
+/// A blob that is fetched.
+struct Wanted<'a> {
+    repository: &'a Repository,
+    digest: Digest,
+    size: u64,
+    cancel: &'a Cancel,
 }
 
 /// Returns each blob once, in the order in which they are first named.
@@ -87,44 +123,35 @@ fn distinct(
     Ok(distinct)
 }
 
-impl Work<'_> {
+impl<F: Fn(Digest, u64, &Cancel) -> Result<(), RegistryError> + Sync> Work<F> {
+    fn new(blobs: Vec<(Digest, u64)>, fetch: F) -> Self {
+        let (next, cancel) = (AtomicUsize::new(0), Cancel::default());
+        Self { blobs, fetch, next, cancel, failure: Mutex::new(None) }
+    }
+
+    /// Fetches all, with at most so many threads.
+    fn done_by(self, parallel: usize) -> Result<(), RegistryError> {
+        let threads = parallel.clamp(1, self.blobs.len().max(1));
+        thread::scope(|scope| {
+            // Where no thread can be had, the others fetch what there is.
+            (1..threads).for_each(|_| drop(Builder::new().spawn_scoped(scope, || self.run())));
+            self.run();
+        });
+        self.failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
     /// Takes one blob after the other, until there are no more or one failed.
     fn run(&self) {
         while !self.cancel.is_canceled()
             && let Some(&(digest, size)) = self.blobs.get(self.next.fetch_add(1, Ordering::Relaxed))
         {
-            if let Err(error) = self.fetch(digest, size) {
+            if let Err(error) = (self.fetch)(digest, size, &self.cancel) {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 // The others end because of the first.
                 failure.get_or_insert(error);
                 self.cancel.cancel();
             }
         }
-    }
-
-    fn fetch(&self, digest: Digest, size: u64) -> Result<(), RegistryError> {
-        match self.store.verify(&digest) {
-            Ok(held) if held == size => Ok(()),
-            Ok(held) => Err(wrong_size(self.repository, &digest, size, held)),
-            Err(StoreError::Missing(_) | StoreError::Damaged { .. }) => {
-                self.registry.each(self.repository, |session| self.download(session, digest, size))
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn download(&self, session: &Session, digest: Digest, size: u64) -> Result<(), RegistryError> {
-        let what = format!("the blob {digest} of {}", session.server.repository);
-        let resource = Resource { what, path: format!("blobs/{digest}"), reference: None };
-        let download = Download {
-            source: &Blob { session, resource },
-            store: self.store,
-            digest,
-            size: Size::Exactly(size),
-            network: &session.server.options.network,
-            cancel: &self.cancel,
-        };
-        download.run(session.attempts()).map(drop)
     }
 }
 
@@ -140,7 +167,7 @@ impl Source for Blob<'_> {
     }
 
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, RegistryError> {
-        self.session.send(&self.resource, &headers)
+        self.session.get(&self.resource, &headers)
     }
 
     fn refusal(&self, response: FinalResponse) -> RegistryError {

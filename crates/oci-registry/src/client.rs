@@ -12,7 +12,8 @@ use crate::config;
 use crate::error::RegistryError;
 use crate::manifest::{self, Manifest};
 use crate::name::{Reference, Repository};
-use crate::server::{Options, Server};
+use crate::push::Pusher;
+use crate::server::{Access, Options, Server};
 use crate::session::Session;
 
 /// A client for registries. It remembers the tokens that it was given, so one is made for as long
@@ -28,6 +29,8 @@ pub struct Registry {
     clients: Mutex<BTreeMap<Option<PathBuf>, Arc<Client>>>,
     /// The servers of each repository: its mirrors, then its registry.
     servers: Mutex<BTreeMap<Repository, Sessions>>,
+    /// The sessions in which repositories are written to: with the registry itself, never a mirror.
+    pushed_to: Mutex<BTreeMap<Repository, Arc<Session>>>,
 }
 
 type Sessions = Arc<[Session]>;
@@ -36,12 +39,22 @@ impl Registry {
     /// Makes a client; nothing is read or asked yet.
     pub fn new(options: Options) -> Self {
         let options = Arc::new(options);
-        Self { options, clients: Mutex::default(), servers: Mutex::default() }
+        Self {
+            options,
+            clients: Mutex::default(),
+            servers: Mutex::default(),
+            pushed_to: Mutex::default(),
+        }
     }
 
     /// Returns how the network is used, for other downloads.
     pub fn network(&self) -> NetworkOptions {
         self.options.network.clone()
+    }
+
+    /// Returns how many blobs are transferred at once.
+    pub fn parallel(&self) -> usize {
+        self.options.parallel
     }
 
     /// Fetches a manifest or an index: at most [`MANIFEST_LIMIT`](crate::MANIFEST_LIMIT) bytes with
@@ -55,6 +68,20 @@ impl Registry {
         reference: &Reference,
     ) -> Result<Manifest, RegistryError> {
         self.each(repository, |session| manifest::fetch(session, reference))
+    }
+
+    /// Returns what writes to a repository. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// [`RegistryError::Name`], and [`RegistryError::Download`] where the network cannot be used.
+    pub fn pusher(&self, repository: &Repository) -> Result<Pusher, RegistryError> {
+        let mut known = self.pushed_to.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = known.get(repository) {
+            return Ok(Pusher::new(Arc::clone(session)));
+        }
+        let session = Arc::new(self.session(repository.clone(), false, Access::Push)?);
+        known.insert(repository.clone(), Arc::clone(&session));
+        Ok(Pusher::new(session))
     }
 
     /// Asks the mirrors, one after the other, and then the registry itself.
@@ -89,14 +116,21 @@ impl Registry {
         }
         let mirrors = self.options.config.host(repository.host()).mirrors;
         let mirrored = mirrors.iter().map(|it| repository.mirrored(&it.host, &it.prefix));
-        let mut made = mirrored.map(|it| self.session(it, true)).collect::<Result<Vec<_>, _>>()?;
-        made.push(self.session(repository.clone(), false)?);
+        let mut made = mirrored
+            .map(|it| self.session(it, true, Access::Pull))
+            .collect::<Result<Vec<_>, _>>()?;
+        made.push(self.session(repository.clone(), false, Access::Pull)?);
         let made = Sessions::from(made);
         servers.insert(repository.clone(), Arc::clone(&made));
         Ok(made)
     }
 
-    fn session(&self, repository: Repository, is_mirror: bool) -> Result<Session, RegistryError> {
+    fn session(
+        &self,
+        repository: Repository,
+        is_mirror: bool,
+        access: Access,
+    ) -> Result<Session, RegistryError> {
         let host = self.options.config.host(repository.host());
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));
@@ -105,7 +139,7 @@ impl Registry {
         let base: RemoteUrl = base.parse().map_err(|_| RegistryError::Name { text: base, why })?;
         let client = self.client(host.ca_file.as_ref())?;
         let options = Arc::clone(&self.options);
-        Ok(Session::new(Server { client, repository, base, host, is_mirror, options }))
+        Ok(Session::new(Server { client, repository, base, host, is_mirror, access, options }))
     }
 
     /// Returns the client that also trusts the certificates of a file.

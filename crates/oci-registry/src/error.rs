@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use download::{DownloadError, Retryable};
+use reqwest::StatusCode;
 
 /// An error of a request to a registry.
 ///
@@ -45,6 +46,21 @@ pub enum RegistryError {
     /// The registry has no such repository, manifest or blob. `tag` is the tag that was requested.
     #[error("registry {host} has no {what}")]
     NotFound { what: String, host: String, tag: Option<String> },
+    /// The registry knows who asks, and does not allow it; it may also be read-only, or its repository.
+    #[error(
+        "registry {host} does not allow {what}{}",
+        reason.map(|it| format!(": it answers {it}")).unwrap_or_default()
+    )]
+    Denied { what: String, host: String, reason: Option<&'static str> },
+    /// The registry takes no blob or manifest of this size, in bytes; a proxy in front of it may set the limit.
+    #[error("{host} does not take {what}: its {size} bytes are too many")]
+    TooLarge { what: String, host: String, size: u64 },
+    /// The registry does not take a manifest of this kind, or with something in it.
+    #[error(
+        "registry {host} refuses {what}: it answers \"{status}{}\"",
+        reason.map(|it| format!(", {it}")).unwrap_or_default()
+    )]
+    Refused { what: String, host: String, status: StatusCode, reason: Option<&'static str> },
     /// A response has something that no registry should send, or asks for credentials in an
     /// unknown way, or has no token. What it has is not repeated.
     #[error("{what}: {why}")]
@@ -63,6 +79,28 @@ impl RegistryError {
     pub(crate) fn response(what: &str, why: &'static str) -> Self {
         let what = format!("the registry's response for {what} cannot be used");
         Self::Response { what, why }
+    }
+
+    /// Returns whether a registry refuses a manifest for what it is, and not for a blob, a tag or a size: it may take one
+    /// with another artifact type, or with other media types.
+    pub fn is_refused_kind(&self) -> bool {
+        match self {
+            Self::Refused { status: StatusCode::UNSUPPORTED_MEDIA_TYPE, .. } => true,
+            Self::Refused { reason, .. } => {
+                matches!(reason, None | Some("MANIFEST_INVALID" | "UNSUPPORTED"))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether a registry refuses a manifest because it lacks a blob that the manifest names.
+    pub fn is_missing_blob(&self) -> bool {
+        match self {
+            Self::Refused { reason, .. } => {
+                matches!(reason, Some("MANIFEST_BLOB_UNKNOWN" | "BLOB_UNKNOWN"))
+            }
+            _ => false,
+        }
     }
 
     /// Returns whether the fault is on this machine, so that no other server can help.

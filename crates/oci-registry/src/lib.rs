@@ -1,6 +1,6 @@
-//! Images from a registry: manifests, and blobs for the store.
+//! Manifests and blobs of registries: from them, for the store, and to them.
 //!
-//! The half of the OCI distribution-spec v1.1 that reads. Nothing here knows what an image is:
+//! The OCI distribution-spec v1.1, without lists and deletion. Nothing here knows what an image is:
 //! names, digests and sizes go in, verified bytes come out. Which manifests are sound is judged by
 //! the reader of images.
 //!
@@ -17,6 +17,7 @@
 //! manifest     response                → verified bytes and their media type
 //! client       –                         Registry: mirrors, then the registry itself
 //! blobs        digests and sizes       → verified blobs in the store
+//! push         contents, a manifest    → what the registry has then
 //! ```
 //!
 //! **Nobody is believed.** Every byte is hashed and counted, and compared with the digest and the
@@ -32,7 +33,7 @@
 //! shows a secret, or any text from a server that could repeat one.
 //!
 //! **What fails.** A connection that breaks, a silent or slow server, a 408, 429 or 5xx are retried
-//! after pauses that double; a blob is then resumed where it broke. Everything else is an error at
+//! after pauses that double; a blob is then resumed where it broke, and one that is sent begins again. Everything else is an error at
 //! once. A blob gets its name in the store when its last byte was verified; a failure leaves nothing.
 #![forbid(unsafe_code)]
 
@@ -46,6 +47,7 @@ mod error;
 mod manifest;
 mod name;
 mod page;
+mod push;
 mod refusal;
 mod server;
 mod session;
@@ -58,4 +60,5 @@ pub use config::{ConfigError, RegistryConfig};
 pub use error::RegistryError;
 pub use manifest::{DOCKER_SCHEMA_1_TYPES, MANIFEST_LIMIT, Manifest};
 pub use name::{Reference, Repository, Tag};
+pub use push::{Pusher, Uploaded};
 pub use server::{Notices, Options};

@@ -64,7 +64,7 @@ fn attempt(
     for media_type in MEDIA_TYPES {
         accept.append(ACCEPT, HeaderValue::from_static(media_type));
     }
-    let response = session.send(resource, &accept)?;
+    let response = session.get(resource, &accept)?;
     if response.response.status() != StatusCode::OK {
         return Err(refusal::of(server, resource, response));
     }
@@ -89,7 +89,10 @@ fn attempt(
 
 /// Returns the digest that the registry names. It need not name one, and is not believed, but if it
 /// is wrong, then something between it and here is broken.
-fn named_digest(headers: &HeaderMap, what: &str) -> Result<Option<Digest>, RegistryError> {
+pub(crate) fn named_digest(
+    headers: &HeaderMap,
+    what: &str,
+) -> Result<Option<Digest>, RegistryError> {
     let Some(value) = headers.get("docker-content-digest") else { return Ok(None) };
     let why = match value.to_str().unwrap_or_default().parse() {
         Ok(digest) => return Ok(Some(digest)),

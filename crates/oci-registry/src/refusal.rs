@@ -12,7 +12,7 @@ use crate::server::{Resource, Server};
 const LIMIT: u64 = 16 << 10;
 /// The error codes of the OCI distribution-spec. Only these are repeated: any other text could be
 /// anything, also what was sent.
-const CODES: [&str; 14] = [
+const CODES: [&str; 15] = [
     "BLOB_UNKNOWN",
     "BLOB_UPLOAD_INVALID",
     "BLOB_UPLOAD_UNKNOWN",
@@ -23,6 +23,7 @@ const CODES: [&str; 14] = [
     "NAME_INVALID",
     "NAME_UNKNOWN",
     "SIZE_INVALID",
+    "TAG_INVALID",
     "UNAUTHORIZED",
     "DENIED",
     "UNSUPPORTED",
@@ -40,8 +41,7 @@ pub(crate) fn of(server: &Server, resource: &Resource, response: FinalResponse) 
 /// Returns the error of a missing resource. Few registries tell a missing repository from a missing
 /// tag.
 fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> RegistryError {
-    let (host, name) = (response.url.host(), server.repository.name());
-    let host = if response.same_origin { server.repository.host().to_owned() } else { host };
+    let (host, name) = (host(server, &response), server.repository.name());
     let code = code(server, &resource.what, response);
     let (what, tag) = match &resource.reference {
         None => (resource.what.trim_start_matches("the ").to_owned(), None),
@@ -50,6 +50,65 @@ fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> R
         Some(tag) => (format!("image {name} with the tag \"{tag}\""), Some(tag.to_string())),
     };
     RegistryError::NotFound { what, host, tag }
+}
+
+/// Returns the error of a registry that takes no blob.
+pub(crate) fn of_upload(
+    server: &Server,
+    what: &str,
+    response: FinalResponse,
+    size: u64,
+) -> RegistryError {
+    let (host, found) = (host(server, &response), response.response.status());
+    let what = what.to_owned();
+    match found {
+        StatusCode::PAYLOAD_TOO_LARGE => RegistryError::TooLarge { what, host, size },
+        StatusCode::FORBIDDEN if response.at.same_origin() => {
+            let reason = code(server, &what, response);
+            RegistryError::Denied { what, host, reason }
+        }
+        StatusCode::NOT_FOUND if response.at.same_origin() => {
+            let what = match code(server, &what, response) {
+                Some("BLOB_UPLOAD_UNKNOWN") => {
+                    format!("{} any more", what.trim_start_matches("the "))
+                }
+                _ => format!("repository {}", server.repository.name()),
+            };
+            RegistryError::NotFound { what, host, tag: None }
+        }
+        _ => status(server, &what, response),
+    }
+}
+
+/// Returns the error of a registry that takes no manifest.
+pub(crate) fn of_manifest(
+    server: &Server,
+    what: &str,
+    response: FinalResponse,
+    size: u64,
+) -> RegistryError {
+    let (host, status) = (host(server, &response), response.response.status());
+    let known =
+        [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::UNSUPPORTED_MEDIA_TYPE];
+    if !response.at.same_origin() || !known.contains(&status) {
+        return of_upload(server, what, response, size);
+    }
+    let reason = code(server, what, response);
+    // Of a blob that is missing, some registries say so.
+    let is_blob = matches!(reason, Some("BLOB_UNKNOWN" | "MANIFEST_BLOB_UNKNOWN"));
+    if status == StatusCode::NOT_FOUND && !is_blob {
+        let what = format!("repository {}", server.repository.name());
+        return RegistryError::NotFound { what, host, tag: None };
+    }
+    RegistryError::Refused { what: what.to_owned(), host, status, reason }
+}
+
+/// Returns the name of the server that has answered.
+fn host(server: &Server, response: &FinalResponse) -> String {
+    match response.at.same_origin() {
+        true => server.repository.host().to_owned(),
+        false => response.at.url.host(),
+    }
 }
 
 /// Returns the error of a status, with the error code of the body where it has a known one.

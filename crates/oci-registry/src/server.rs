@@ -30,7 +30,7 @@ pub struct Options {
     pub helper_patience: Duration,
     /// Receives a warning about credentials that could not be used.
     pub notices: Option<Notices>,
-    /// How many blobs are fetched at once.
+    /// How many blobs are fetched or sent at once.
     pub parallel: usize,
     /// How the network is used.
     pub network: NetworkOptions,
@@ -80,6 +80,15 @@ impl Options {
     }
 }
 
+/// What is done with a repository: a token is asked for no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Only reading.
+    Pull,
+    /// Reading and writing.
+    Push,
+}
+
 /// One repository on one server, and how it is reached.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -92,6 +101,7 @@ pub(crate) struct Server {
     pub(crate) host: Host,
     /// Whether another server is asked where this one cannot help.
     pub(crate) is_mirror: bool,
+    pub(crate) access: Access,
     pub(crate) options: Arc<Options>,
 }
 

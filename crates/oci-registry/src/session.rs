@@ -3,12 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use download::http::HttpError;
-use download::{Attempts, DownloadError, FinalResponse, Request};
+use download::{Attempts, DownloadError, FinalResponse, Place, Request};
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
 use crate::auth::{self, State};
 use crate::error::RegistryError;
+use crate::name::Repository;
 use crate::page;
 use crate::server::{Resource, Server};
 
@@ -36,38 +37,75 @@ impl Session {
         if self.server.is_mirror { attempts.at_most(MIRROR_TRIES) } else { attempts }
     }
 
-    /// Sends a request, and once more with credentials where the registry asks for some.
-    pub(crate) fn send(
+    /// Asks for a resource.
+    pub(crate) fn get(
         &self,
         resource: &Resource,
         headers: &HeaderMap,
     ) -> Result<FinalResponse, RegistryError> {
-        let what = &resource.what;
-        let sent = self.state().authorization.clone();
-        let response = self.send_with(resource, headers, sent.clone())?;
-        if !asks_for_credentials(&response) {
-            return self.found(what, response);
+        let at = Place::named(self.server.url(&resource.path)?);
+        self.send(Request::get(&resource.what, at, headers.clone()))
+    }
+
+    /// Sends a request, and once more with credentials where the registry asks for some.
+    pub(crate) fn send(&self, mut request: Request<'_>) -> Result<FinalResponse, RegistryError> {
+        if let Some(response) = self.send_once(&mut request)? {
+            return Ok(response);
         }
-        let renewed = {
-            // One thread asks for the token; the others wait for it here.
-            let mut state = self.state();
-            if state.authorization == sent {
-                auth::renew(&self.server, &mut state, what, response.response.headers())?;
-            }
-            state.authorization.clone()
-        };
-        let response = self.send_with(resource, headers, renewed)?;
+        request.authorization.clone_from(&self.state().authorization);
+        let response = self.send_with(&request)?;
         if asks_for_credentials(&response) {
-            return Err(self.server.unauthorized(what, &self.state().search()));
+            return Err(self.unauthorized(request.what));
         }
-        self.found(what, response)
+        self.found(request.what, response)
+    }
+
+    /// Sends a request. Where the registry asks for credentials, gets some for the next request, and returns `None`.
+    pub(crate) fn send_once(
+        &self,
+        request: &mut Request<'_>,
+    ) -> Result<Option<FinalResponse>, RegistryError> {
+        request.authorization.clone_from(&self.state().authorization);
+        let response = self.send_with(request)?;
+        if !asks_for_credentials(&response) {
+            return self.found(request.what, response).map(Some);
+        }
+        // One thread asks for the token; the others wait for it here.
+        let mut state = self.state();
+        if state.authorization == request.authorization {
+            let headers = response.response.headers();
+            auth::renew(&self.server, &mut state, request.what, headers)?;
+        }
+        Ok(None)
+    }
+
+    /// Has the next token also be for reading another repository of the registry; `false` if that was refused before.
+    pub(crate) fn read_also(&self, repository: &Repository) -> bool {
+        let mut state = self.state();
+        if state.closed.contains(repository.name()) {
+            return false;
+        }
+        state.sources.insert(repository.name().to_owned());
+        true
+    }
+
+    /// Has the next token not be for reading another repository.
+    pub(crate) fn read_no_more(&self, repository: &Repository) {
+        let mut state = self.state();
+        state.sources.remove(repository.name());
+        state.closed.insert(repository.name().to_owned());
+    }
+
+    /// Returns the error of a registry that accepts no credentials for `what`.
+    pub(crate) fn unauthorized(&self, what: &str) -> RegistryError {
+        self.server.unauthorized(what, &self.state().search())
     }
 
     /// Checks that a response is not "no such image" only because the credentials for it were refused.
     fn found(&self, what: &str, response: FinalResponse) -> Result<FinalResponse, RegistryError> {
         let status = response.response.status();
         let is_hidden = matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN);
-        if is_hidden && response.same_origin {
+        if is_hidden && response.at.same_origin() {
             let search = self.state().search();
             if search.is_refused {
                 return Err(self.server.unauthorized(what, &search));
@@ -76,15 +114,9 @@ impl Session {
         Ok(response)
     }
 
-    fn send_with(
-        &self,
-        resource: &Resource,
-        headers: &HeaderMap,
-        authorization: Option<HeaderValue>,
-    ) -> Result<FinalResponse, RegistryError> {
+    fn send_with(&self, request: &Request<'_>) -> Result<FinalResponse, RegistryError> {
         let Server { client, base, repository, options, .. } = &self.server;
-        let (what, url) = (resource.what.as_str(), self.server.url(&resource.path)?);
-        let request = Request { what, url, headers: headers.clone(), authorization };
+        let what = request.what;
         let response = request.send(client).map_err(|error| match error {
             DownloadError::Http(HttpError::NotTls { host }) if host == base.host() => {
                 let (host, config_file) = (repository.host(), options.config_file.clone());
@@ -110,5 +142,5 @@ impl Session {
 
 /// Returns whether the registry itself asks for credentials. No other server gets any.
 fn asks_for_credentials(response: &FinalResponse) -> bool {
-    response.same_origin && response.response.status() == StatusCode::UNAUTHORIZED
+    response.at.same_origin() && response.response.status() == StatusCode::UNAUTHORIZED
 }

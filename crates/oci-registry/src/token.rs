@@ -1,13 +1,13 @@
 //! Tokens from a realm (the distribution project's "Token Authentication Specification" and "OAuth2
 //! Token Authentication").
 //!
-//! The scope is always to read this one repository, whatever the registry says. A realm
+//! The scope follows from what is done with the repository, whatever the registry says. A realm
 //! answers itself: its redirects are not followed.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use download::http::{HttpError, RemoteUrl};
-use download::{Attempts, Body, FinalResponse};
+use download::{Attempts, Body, FinalResponse, Place};
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use serde::Deserialize;
@@ -25,6 +25,16 @@ const TOKEN_LIMIT: usize = 32 << 10;
 /// The content type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// Where tokens are, and what for.
+#[derive(Debug)]
+pub(crate) struct Realm<'a> {
+    pub(crate) url: &'a RemoteUrl,
+    /// The name by which it knows the registry.
+    pub(crate) service: Option<&'a str>,
+    /// Each of the form `repository:NAME:ACTIONS`.
+    pub(crate) scopes: &'a [String],
+}
+
 /// A token, under one of its two names.
 #[derive(Deserialize)]
 struct Granted {
@@ -32,15 +42,15 @@ struct Granted {
     access_token: Option<Secret>,
 }
 
-/// Fetches a token for reading the server's repository, and returns the header that has it; `None` where the
+/// Fetches a token for the server's repository, and returns the header that has it; `None` where the
 /// credentials, or their lack, are refused.
 pub(crate) fn fetch(
     server: &Server,
-    realm: &RemoteUrl,
-    service: Option<&str>,
+    realm: &Realm<'_>,
     credentials: Option<&Credentials>,
 ) -> Result<Option<HeaderValue>, RegistryError> {
-    let response = request(server, realm, service, credentials)?;
+    let response = request(server, realm, credentials)?;
+    let realm = realm.url;
     match response.response.status() {
         StatusCode::OK => read(server, realm, response).map(Some),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Ok(None),
@@ -54,15 +64,18 @@ pub(crate) fn fetch(
 
 fn request(
     server: &Server,
-    realm: &RemoteUrl,
-    service: Option<&str>,
+    realm: &Realm<'_>,
     credentials: Option<&Credentials>,
 ) -> Result<FinalResponse, HttpError> {
-    let scope = format!("repository:{}:pull", server.repository.name());
-    let mut query = vec![("scope", scope.as_str())];
-    query.extend(service.map(|service| ("service", service)));
+    let mut query: Vec<_> = realm.scopes.iter().map(|scope| ("scope", scope.as_str())).collect();
+    query.extend(realm.service.map(|service| ("service", service)));
+    // The form has one scope, whose parts are separated by blanks (RFC 6749, section 3.3).
+    let joined = realm.scopes.join(" ");
+    let realm = realm.url;
     let response = match credentials {
         Some(Credentials::Identity(token)) => {
+            query.retain(|(key, _)| *key != "scope");
+            query.insert(0, ("scope", &joined));
             query.extend([("grant_type", "refresh_token"), ("client_id", "boxbuild")]);
             query.push(("refresh_token", token.expose()));
             let headers = [(CONTENT_TYPE, HeaderValue::from_static(FORM))];
@@ -76,7 +89,7 @@ fn request(
             server.client.get(&realm.with_query(&query), HeaderMap::new())
         }
     };
-    Ok(FinalResponse { url: realm.clone(), same_origin: true, response: response? })
+    Ok(FinalResponse { at: Place::named(realm.clone()), response: response? })
 }
 
 fn read(

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test that uses it")]
 
+pub mod registry;
 mod reply;
 
 use std::io::{self, Read, Write};
@@ -38,9 +39,25 @@ pub struct Request {
     pub head: String,
     /// The body as text.
     pub body: String,
+    /// The body as it came.
+    pub bytes: Vec<u8>,
+}
+
+/// An answer that does not wait for the end of the body.
+#[derive(Debug, Clone)]
+pub struct Early {
+    /// How many bytes of the body are read before it.
+    pub after: usize,
+    /// The answer, after which the client is to hang up; without a step, the connection is cut.
+    pub reply: Reply,
 }
 
 impl Request {
+    /// Returns the method.
+    pub fn method(&self) -> &str {
+        self.head.split(' ').next().unwrap_or_default()
+    }
+
     /// Returns the path, with the query.
     pub fn path(&self) -> &str {
         self.head.split(' ').nth(1).unwrap_or_default()
@@ -66,6 +83,14 @@ trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 type Handler = Box<dyn Fn(&Request) -> Reply + Send + Sync>;
+type Hasty = Box<dyn Fn(&Request) -> Option<Early> + Send + Sync>;
+
+/// What answers the requests.
+struct Answers {
+    /// Is asked first, with the head alone.
+    early: Hasty,
+    handler: Handler,
+}
 
 impl Server {
     /// Starts a server at a free port of 127.0.0.1. `handler` gets its port, and returns what answers each request.
@@ -74,6 +99,16 @@ impl Server {
         H: Fn(&Request) -> Reply + Send + Sync + 'static,
     {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), identity, handler)
+    }
+
+    /// Starts a server that may also answer, or break off, before it has read a request's body: `early` is asked with the head.
+    pub fn start_hasty<E, H>(identity: Identity, early: E, handler: impl FnOnce(u16) -> H) -> Self
+    where
+        E: Fn(&Request) -> Option<Early> + Send + Sync + 'static,
+        H: Fn(&Request) -> Reply + Send + Sync + 'static,
+    {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        Self::run(address, identity, Box::new(early), |port| Box::new(handler(port)))
     }
 
     /// Starts a server at an address.
@@ -85,9 +120,18 @@ impl Server {
     where
         H: Fn(&Request) -> Reply + Send + Sync + 'static,
     {
+        Self::run(address, identity, Box::new(|_| None), |port| Box::new(handler(port)))
+    }
+
+    fn run(
+        address: SocketAddr,
+        identity: Identity,
+        early: Hasty,
+        handler: impl FnOnce(u16) -> Handler,
+    ) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
-        let handler: Arc<Handler> = Arc::new(Box::new(handler(address.port())));
+        let answers = Arc::new(Answers { early, handler: handler(address.port()) });
         let (stop, log) = (Arc::new(AtomicBool::new(false)), Arc::default());
         let server = Self { scheme: scheme(identity), address, stop, log };
         let (stop, log) = (Arc::clone(&server.stop), Arc::clone(&server.log));
@@ -97,9 +141,9 @@ impl Server {
                 if stop.load(Ordering::Relaxed) {
                     break;
                 }
-                let (tls, handler, log) = (tls.clone(), Arc::clone(&handler), Arc::clone(&log));
+                let (tls, answers, log) = (tls.clone(), Arc::clone(&answers), Arc::clone(&log));
                 // A client that breaks off is part of some tests.
-                thread::spawn(move || serve(wrap(stream, tls), &handler, &log).ok());
+                thread::spawn(move || serve(wrap(stream, tls), &answers, &log).ok());
             }
         });
         server
@@ -169,7 +213,7 @@ fn wrap(stream: TcpStream, tls: Option<Arc<ServerConfig>>) -> Box<dyn Stream> {
 /// Reads a request, remembers it, and answers it.
 fn serve(
     mut stream: Box<dyn Stream>,
-    handler: &Handler,
+    answers: &Answers,
     log: &Mutex<Vec<Request>>,
 ) -> io::Result<()> {
     let mut head = Vec::new();
@@ -179,13 +223,22 @@ fn serve(
         head.push(byte[0]);
     }
     let head = String::from_utf8_lossy(&head).into_owned();
-    let mut request = Request { head, body: String::new() };
+    let mut request = Request { head, body: String::new(), bytes: Vec::new() };
+    let early = (answers.early)(&request);
     let length = request.header("content-length").and_then(|it| it.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    request.body = String::from_utf8_lossy(&body).into_owned();
+    let length = early.as_ref().map_or(length, |early| early.after.min(length));
+    request.bytes = vec![0; length];
+    stream.read_exact(&mut request.bytes)?;
+    request.body = String::from_utf8_lossy(&request.bytes).into_owned();
     log.lock().unwrap().push(request.clone());
-    play(&mut stream, handler(&request))
+    let Some(Early { mut reply, .. }) = early else {
+        return play(&mut stream, (answers.handler)(&request));
+    };
+    if !reply.is_empty() {
+        // As servers do: a connection that is closed with unread bytes in it is reset, and the answer may be lost.
+        reply.push(Step::Hang);
+    }
+    play(&mut stream, reply)
 }
 
 fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
@@ -193,6 +246,7 @@ fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
         match step {
             Step::Send(bytes) => stream.write_all(&bytes)?,
             Step::Pause(pause) => thread::sleep(pause),
+            Step::Break => return Ok(()),
             Step::Hang => while stream.read(&mut [0; 64])? > 0 {},
         }
         stream.flush()?;

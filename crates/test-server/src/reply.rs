@@ -11,6 +11,8 @@ pub enum Step {
     Pause(Duration),
     /// Sends nothing more until the client hangs up.
     Hang,
+    /// Hangs up.
+    Break,
 }
 
 /// The steps of one connection after its request was read.

@@ -62,6 +62,8 @@ impl Explain for HttpError {
             Self::Proxy(_) => help(ServerUnreachable, "write it as \"http://HOST:PORT\""),
             Self::NoRoots { .. } => help(ServerUntrusted, "install the package ca-certificates"),
             Self::Client(_) => Internal.into(),
+            Self::Content { source, .. } => source.explain(),
+            Self::Late { .. } => DownloadFailed.into(),
             Self::Untrusted { .. } | Self::NotTls { .. } => ServerUntrusted.into(),
             Self::NotHttp { .. } | Self::Screened { .. } => DownloadFailed.into(),
             Self::Unreachable { .. } => help(ServerUnreachable, UNREACHABLE),
@@ -132,6 +134,13 @@ impl Explain for RegistryError {
             ),
             Self::NotFound { .. } => ImageNotFound.into(),
             Self::Name { .. } => BoxfileInvalid.into(),
+            Self::TooLarge { .. } => TooLarge.into(),
+            Self::Denied { host, .. } => help(
+                RegistryUnauthorized,
+                format!(
+                    "the registry knows you, and does not let you do this: ask who runs {host}"
+                ),
+            ),
             Self::PlainRealm { .. } => ServerUntrusted.into(),
             _ => RegistryInvalid.into(),
         }

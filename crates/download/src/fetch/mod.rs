@@ -21,7 +21,7 @@ use crate::download::{Download, Source};
 use crate::error::DownloadError;
 use crate::http::{Client, NetworkOptions};
 pub use crate::http::{RemoteUrl, UrlError};
-use crate::request::{FinalResponse, Request};
+use crate::request::{FinalResponse, Place, Request};
 use crate::retry::{Attempts, Cancel};
 use crate::size::Size;
 
@@ -94,7 +94,7 @@ pub fn fetch(
     let client = Client::new(network, None, 0).map_err(DownloadError::from)?;
     let download = Download {
         source: &File { client, url, what },
-        store,
+        target: store,
         digest: *sha256,
         size: options.size,
         network,
@@ -125,9 +125,7 @@ impl Source for File<'_> {
     }
 
     fn get(&self, headers: HeaderMap) -> Result<FinalResponse, DownloadError> {
-        let url = self.url.clone();
-        let request = Request { what: &self.what, url, headers, authorization: None };
-        request.send(&self.client)
+        Request::get(&self.what, Place::named(self.url.clone()), headers).send(&self.client)
     }
 
     fn refusal(&self, response: FinalResponse) -> DownloadError {

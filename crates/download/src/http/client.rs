@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use box_digest::Digest;
-use reqwest::blocking::{self, RequestBuilder, Response};
+use reqwest::blocking::{self, Response};
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap};
-use reqwest::{NoProxy, Proxy, Url, redirect};
+use reqwest::{Method, NoProxy, Proxy, Url, redirect};
 use rustls::InvalidMessage;
 
 use super::error::HttpError;
 use super::roots;
 use super::screen::{self, Lookup, Screen, Screened};
+use super::upload::Uploads;
 use super::url::{RemoteUrl, host_of};
 use crate::retry::{Policy, RetryObserver};
 
@@ -65,10 +66,12 @@ pub struct Client {
     http: blocking::Client,
     /// The client for what strangers lead to. It has connections of its own, each to an address that was checked.
     screened: blocking::Client,
+    /// Two like these, for what is sent piece by piece. They keep no connections.
+    pub(super) uploads: Uploads,
     has_roots: bool,
     /// The host of the proxy, for messages.
     proxy: Option<String>,
-    patience: Duration,
+    pub(super) patience: Duration,
 }
 
 impl Client {
@@ -95,12 +98,12 @@ impl Client {
         let tls = roots::tls(roots).map_err(|error| HttpError::Client(error.into()))?;
         let proxy = options.proxy.as_deref().map(parse_proxy).transpose()?;
         let builder = || {
-            let builder = blocking::Client::builder()
+            let builder = reqwest::Client::builder()
                 .tls_backend_preconfigured(tls.clone())
                 .user_agent(concat!("boxbuild/", env!("CARGO_PKG_VERSION")))
                 .redirect(redirect::Policy::none())
-                .timeout(patience)
                 .connect_timeout(patience)
+                .tcp_user_timeout(patience)
                 .pool_max_idle_per_host(idle)
                 .no_proxy();
             match &proxy {
@@ -110,30 +113,22 @@ impl Client {
         };
         let proxy_host = proxy.as_ref().and_then(|(url, _)| url.host_str().map(str::to_owned));
         let screen = Arc::new(Screen { lookup, proxy: proxy_host });
+        let screened = || builder().dns_resolver(Arc::clone(&screen));
+        let waiting = |builder| blocking::ClientBuilder::from(builder).timeout(patience).build();
         let failed = |error: reqwest::Error| HttpError::Client(error.into());
-        let http = builder().build().map_err(failed)?;
-        let screened = builder().dns_resolver(screen).build().map_err(failed)?;
+        let uploads = Uploads {
+            named: builder().pool_max_idle_per_host(0).build().map_err(failed)?,
+            screened: screened().pool_max_idle_per_host(0).build().map_err(failed)?,
+        };
+        let http = waiting(builder()).map_err(failed)?;
+        let screened = waiting(screened()).map_err(failed)?;
         let proxy = proxy.map(|(url, _)| host_of(&url));
-        Ok(Self { http, screened, has_roots, proxy, patience })
+        Ok(Self { http, screened, uploads, has_roots, proxy, patience })
     }
 
     /// Asks for what is at a URL.
     pub fn get(&self, at: &RemoteUrl, headers: HeaderMap) -> Result<Response, HttpError> {
-        self.send(at, self.http.get(at.to_url()).headers(headers))
-    }
-
-    /// Asks for what is at a URL to which a server leads, and nobody else: not at an address of the link or a cloud's
-    /// metadata, also where that is the address of a name. A proxy resolves names itself.
-    pub fn get_redirected(
-        &self,
-        at: &RemoteUrl,
-        headers: HeaderMap,
-    ) -> Result<Response, HttpError> {
-        // An address is not resolved.
-        if let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
-            return Err(HttpError::Screened { host: at.host(), purpose });
-        }
-        self.send(at, self.screened.get(at.to_url()).headers(headers))
+        self.send(Method::GET, at, false, headers, None)
     }
 
     /// Sends a form to a URL.
@@ -143,17 +138,42 @@ impl Client {
         headers: HeaderMap,
         form: String,
     ) -> Result<Response, HttpError> {
-        self.send(at, self.http.post(at.to_url()).headers(headers).body(form))
+        self.send(Method::POST, at, false, headers, Some(form.as_bytes()))
     }
 
-    fn send(&self, at: &RemoteUrl, request: RequestBuilder) -> Result<Response, HttpError> {
-        if at.is_https() && !self.has_roots {
-            return Err(HttpError::NoRoots { host: at.host() });
-        }
+    /// Sends a request with at most a few bytes. Where another server `led` to the URL, it does not go to an address of the link or
+    /// a cloud's metadata, also where that is the address of a name. A proxy resolves names itself.
+    pub(crate) fn send(
+        &self,
+        method: Method,
+        at: &RemoteUrl,
+        led: bool,
+        headers: HeaderMap,
+        bytes: Option<&[u8]>,
+    ) -> Result<Response, HttpError> {
+        self.check(at, led)?;
+        let client = if led { &self.screened } else { &self.http };
+        let request = client.request(method, at.to_url()).headers(headers);
+        let request = match bytes {
+            Some(bytes) => request.body(bytes.to_vec()),
+            None => request,
+        };
         request.header(ACCEPT_ENCODING, "identity").send().map_err(|error| self.failed(at, error))
     }
 
-    fn failed(&self, at: &RemoteUrl, error: reqwest::Error) -> HttpError {
+    /// Refuses what is not asked at all.
+    pub(super) fn check(&self, at: &RemoteUrl, led: bool) -> Result<(), HttpError> {
+        // An address is not resolved.
+        if led && let Some(Err(Screened(purpose))) = at.address().map(screen::check) {
+            return Err(HttpError::Screened { host: at.host(), purpose });
+        }
+        if at.is_https() && !self.has_roots {
+            return Err(HttpError::NoRoots { host: at.host() });
+        }
+        Ok(())
+    }
+
+    pub(super) fn failed(&self, at: &RemoteUrl, error: reqwest::Error) -> HttpError {
         let host = at.host();
         if error.is_timeout() && !error.is_connect() {
             return HttpError::stalled(&host, self.patience);

@@ -1,6 +1,7 @@
 //! Errors of requests that got no response.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 /// Errors of a request that got no response.
@@ -28,6 +29,12 @@ pub enum HttpError {
     /// A redirect leads to an address of the link, or to a cloud's metadata, whatever its name is.
     #[error("{host} is not asked: its address is {purpose}")]
     Screened { host: String, purpose: &'static str },
+    /// What is to be sent cannot be read on this machine.
+    #[error("the bytes that go to {host} cannot be read")]
+    Content { host: String, source: io::Error },
+    /// What was sent did not arrive in the time that it may take.
+    #[error("{what}")]
+    Late { what: String },
     /// No connection, or no HTTP answer on it, or nothing is sent any more.
     #[error("{what}")]
     Unreachable { what: String, source: Option<Box<dyn Error + Send + Sync>> },

@@ -4,6 +4,7 @@
 //! url       text                   → RemoteUrl
 //! roots     files of certificates  → the TLS configuration
 //! client    RemoteUrl, headers     → one response; redirects are not followed here
+//! upload    RemoteUrl, content     → one response
 //! screen    a name                 → its addresses, if a redirect may lead there
 //! ```
 //!
@@ -14,8 +15,11 @@ mod client;
 mod error;
 mod roots;
 mod screen;
+mod upload;
 mod url;
 
 pub use client::{Client, NetworkOptions, Progress, timed_out};
 pub use error::HttpError;
+pub(crate) use upload::Outgoing;
+pub use upload::{Content, InMemory};
 pub use url::{RemoteUrl, UrlError};

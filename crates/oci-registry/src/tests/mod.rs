@@ -7,6 +7,7 @@ mod mirrors;
 mod network;
 mod parallel;
 mod pull;
+mod push;
 mod redirects;
 mod stage;
 

@@ -131,7 +131,11 @@ mod tests {
     use super::*;
 
     fn ask(head: &str, body: &str) -> String {
-        let request = Request { head: head.to_owned(), body: body.to_owned() };
+        let request = Request {
+            head: head.to_owned(),
+            body: body.to_owned(),
+            bytes: body.as_bytes().to_vec(),
+        };
         let sent = |step: Step| match step {
             Step::Send(bytes) => String::from_utf8(bytes).unwrap(),
             other => panic!("{other:?}"),

@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use super::server::{Server, file, redirect, reply};
 use super::*;
 use crate::http::Client;
-use crate::request::{FinalResponse, Request};
+use crate::request::{FinalResponse, Place, Request};
 
 #[test]
 fn five_redirects_are_followed() {
@@ -96,8 +96,7 @@ fn lookup(name: &str) -> std::io::Result<Vec<SocketAddr>> {
 fn led_to(server: &Server, host: &str) -> Result<FinalResponse, DownloadError> {
     let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
     let url: RemoteUrl = server.url(&format!("/to/{host}")).parse().unwrap();
-    let request = Request { what: "it", url, headers: HeaderMap::new(), authorization: None };
-    request.send(&client)
+    Request::get("it", Place::named(url), HeaderMap::new()).send(&client)
 }
 
 #[test]
@@ -117,7 +116,7 @@ fn a_name_with_such_an_address_is_not_connected_to() {
         vec![redirect(&format!("http://here.example.com:{port}/")), file(DATA)]
     });
     let answer = led_to(&server, "here.example.com").unwrap();
-    assert!(answer.response.status().is_success() && !answer.same_origin);
+    assert!(answer.response.status().is_success() && !answer.at.same_origin());
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -131,8 +130,9 @@ fn authorization_goes_to_the_first_origin_until_a_redirect_leaves_it() {
     let client = Client::with_lookup(&quick().network, None, 0, lookup).unwrap();
     let url: RemoteUrl = server.url("/").parse().unwrap();
     let authorization = Some(HeaderValue::from_static("Bearer secret"));
-    let request = Request { what: "it", url, headers: HeaderMap::new(), authorization };
-    assert!(!request.send(&client).unwrap().same_origin);
+    let request =
+        Request { authorization, ..Request::get("it", Place::named(url), HeaderMap::new()) };
+    assert!(!request.send(&client).unwrap().at.same_origin());
     let requests = server.requests();
     let with_secret: Vec<_> = requests.iter().map(|it| it.contains("secret")).collect();
     assert_eq!(with_secret, [true, true, false, false]);

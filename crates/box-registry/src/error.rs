@@ -1,0 +1,36 @@
+//! The errors of pushes and pulls.
+
+use std::io;
+
+use box_digest::Digest;
+use box_layout::OpenError;
+use oci_registry::RegistryError;
+
+/// An error of a push or a pull of a box.
+///
+/// A message has no text of a registry but digests, sizes, and media types in quotes.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum BoxRegistryError {
+    /// The registry cannot be asked, refuses, or sends something else than what was asked for.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// The box on this machine cannot be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The reference leads to something else than a box.
+    #[error("{what} is {found}, not a box")]
+    NotABox { what: String, found: String },
+    /// The registry's manifest, or the box's manifest in the registry, is not as one of a box.
+    #[error("{what} is not sound: {why}")]
+    Malformed { what: String, why: String },
+    /// A blob of the box on this machine is not what its manifest names.
+    #[error("the blob {digest} of the box is damaged: {found}")]
+    Damaged { digest: Digest, found: String },
+    /// A blob cannot be compressed: it cannot be read, or the temporary file cannot be written.
+    #[error("the blob {digest} cannot be compressed")]
+    Compress { digest: Digest, source: io::Error },
+    /// What was pulled cannot be kept on this machine, or what is there cannot be read.
+    #[error("the blob {digest} cannot be kept")]
+    Sink { digest: Digest, source: io::Error },
+}

@@ -1,0 +1,282 @@
+//! Pushes a box: what the registry has is neither compressed nor sent.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use box_digest::Digest;
+use box_image::Descriptor;
+use box_image::manifest::OCI_MANIFEST_TYPE;
+use box_layout::OpenBox;
+use download::http::{Content, InMemory};
+use host_fs::read::read_open;
+use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
+
+use crate::error::BoxRegistryError;
+use crate::form::{
+    BOX_MANIFEST_TYPE, DIGEST_LABEL, Document, Form, IMAGE_CONFIG_TYPE, ImageConfig, Layer, Sent,
+};
+use crate::pack;
+use crate::parallel;
+
+/// The greatest length of a box's manifest in bytes.
+const MANIFEST_LIMIT: u64 = 1 << 20;
+
+/// Where a box is pushed to.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// The tag.
+    pub tag: &'a Tag,
+    /// Another repository of the same registry that may have some of the blobs.
+    pub mount_from: Option<&'a Repository>,
+    /// Whether to believe what the registry's manifest at the tag says of the blobs that it names. It is written by whoever may
+    /// push there; if it was wrong, a push without it mends it.
+    pub reuse: bool,
+    /// A directory for temporary files, which need as much space as the largest blob and get no names.
+    pub scratch: &'a Path,
+}
+
+/// What a push has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pushed {
+    /// The sha256 of the registry's manifest.
+    pub registry_digest: Digest,
+    /// The box digest.
+    pub digest: Digest,
+    /// How the registry has the box.
+    pub form: Form,
+    /// How many bytes were sent, manifests included.
+    pub bytes: u64,
+    /// How many blobs of the box were sent.
+    pub sent: usize,
+    /// How many blobs of the box came from another repository of the registry.
+    pub mounted: usize,
+    /// How many blobs of the box were there already.
+    pub skipped: usize,
+}
+
+/// What the registry has at the destination.
+struct There {
+    registry_digest: Digest,
+    box_digest: Option<Digest>,
+    form: Form,
+    /// The plain digests of its layers.
+    layers: BTreeMap<Digest, (u64, Sent)>,
+}
+
+/// A push that goes on.
+struct Push<'a> {
+    opened: &'a OpenBox,
+    to: &'a Destination<'a>,
+    pusher: Pusher,
+    manifest: Descriptor,
+    manifest_bytes: Vec<u8>,
+    /// How many blobs are sent at once.
+    parallel: usize,
+    bytes: AtomicU64,
+    sent: AtomicUsize,
+    mounted: AtomicUsize,
+}
+
+/// Pushes a box. The registry's manifest at the destination is read first: if it is that of the same box, that is all.
+///
+/// A registry that refuses the artifact is given the same box as [`Form::Image`].
+///
+/// # Errors
+/// [`BoxRegistryError`]. Blobs that were sent stay in the registry, without a name; the next push does not send them again.
+pub fn push(
+    registry: &Registry,
+    opened: &OpenBox,
+    to: &Destination<'_>,
+) -> Result<Pushed, BoxRegistryError> {
+    let pusher = registry.pusher(to.repository)?;
+    let there = pusher.manifest(&Reference::Tag(to.tag.clone()))?;
+    let there = there.as_ref().and_then(There::of);
+    if let Some(there) = there.as_ref().filter(|it| to.reuse && it.is_of(opened)) {
+        return Ok(there.unchanged(opened));
+    }
+    let push = Push::new(registry, opened, to, pusher)?;
+    let (form, held) = match there {
+        Some(there) if to.reuse => (there.form, there.layers),
+        Some(there) => (there.form, BTreeMap::new()),
+        None => (Form::Artifact, BTreeMap::new()),
+    };
+    match push.run(form, &held) {
+        // The registry has lost something that its manifest names.
+        Err(BoxRegistryError::Registry(error)) if error.is_missing_blob() && !held.is_empty() => {
+            push.run(form, &BTreeMap::new())
+        }
+        done => done,
+    }
+}
+
+impl There {
+    /// Reads what is at the destination, if it is a box of any form. What it says is believed as far as a registry is that refuses a
+    /// manifest whose blobs it lacks.
+    fn of(manifest: &Manifest) -> Option<Self> {
+        let document: Document = serde_json::from_slice(&manifest.bytes).ok()?;
+        let form = Form::of(&document)?;
+        let box_digest = match form {
+            Form::Artifact => Some(document.config.digest),
+            Form::Image => document.annotations.get(DIGEST_LABEL).and_then(|it| it.parse().ok()),
+            Form::Plain => Some(manifest.digest),
+        };
+        let mut layers = document.annotated();
+        if form == Form::Plain {
+            for blob in [&document.config].into_iter().chain(&document.layers) {
+                let sent = Sent { digest: blob.digest, size: blob.size, is_zstd: false };
+                layers.insert(blob.digest, (blob.size, sent));
+            }
+        }
+        Some(Self { registry_digest: manifest.digest, box_digest, form, layers })
+    }
+
+    /// Returns whether it is a box, and whole.
+    fn is_of(&self, opened: &OpenBox) -> bool {
+        let has = |it: &&Descriptor| reusable(&self.layers, it).is_some();
+        self.box_digest == Some(opened.digest) && opened.manifest.blobs().iter().all(has)
+    }
+
+    fn unchanged(&self, opened: &OpenBox) -> Pushed {
+        let skipped = opened.manifest.blobs().len();
+        let (registry_digest, digest, form) = (self.registry_digest, opened.digest, self.form);
+        Pushed { registry_digest, digest, form, bytes: 0, sent: 0, mounted: 0, skipped }
+    }
+}
+
+/// Returns how a registry has a blob, if what it says can be so.
+fn reusable(held: &BTreeMap<Digest, (u64, Sent)>, plain: &Descriptor) -> Option<Sent> {
+    let (size, sent) = held.get(&plain.digest)?;
+    (*size == plain.size && sent.check(plain).is_ok()).then_some(*sent)
+}
+
+impl<'a> Push<'a> {
+    fn new(
+        registry: &Registry,
+        opened: &'a OpenBox,
+        to: &'a Destination<'a>,
+        pusher: Pusher,
+    ) -> Result<Self, BoxRegistryError> {
+        let manifest_bytes = manifest_bytes(opened)?;
+        let size = manifest_bytes.len() as u64;
+        let manifest = Descriptor::new(BOX_MANIFEST_TYPE, opened.digest, size);
+        let (sent, mounted) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (parallel, bytes) = (registry.parallel(), AtomicU64::new(0));
+        Ok(Self { opened, to, pusher, manifest, manifest_bytes, parallel, bytes, sent, mounted })
+    }
+
+    /// Sends what is missing, and then the registry's manifest.
+    fn run(
+        &self,
+        form: Form,
+        held: &BTreeMap<Digest, (u64, Sent)>,
+    ) -> Result<Pushed, BoxRegistryError> {
+        let Descriptor { digest, size, .. } = self.manifest;
+        let sent = Sent { digest, size, is_zstd: false };
+        self.send(&sent, &InMemory(self.manifest_bytes.as_slice().into()))?;
+        let layers = parallel::each(&self.opened.manifest.blobs(), self.parallel, |plain| {
+            let sent = match reusable(held, plain) {
+                Some(sent) => sent,
+                None => self.pack_and_send(plain)?,
+            };
+            Ok::<_, BoxRegistryError>(Layer { plain, sent })
+        })?;
+        let first = Layer { plain: &self.manifest, sent };
+        let layers: Vec<_> = [first].into_iter().chain(layers).collect();
+        // A box that another tool has copied is replaced.
+        let form = if form == Form::Plain { Form::Artifact } else { form };
+        match self.name(form, &layers) {
+            Err(BoxRegistryError::Registry(error))
+                if form == Form::Artifact && error.is_refused_kind() =>
+            {
+                self.name(Form::Image, &layers)
+            }
+            done => done,
+        }
+    }
+
+    /// Compresses a blob and sends it.
+    fn pack_and_send(&self, plain: &Descriptor) -> Result<Sent, BoxRegistryError> {
+        let blob = self.opened.open_blob(plain)?;
+        blob.check_size()?;
+        let digest = plain.digest;
+        let packed = pack::pack(blob.file, plain.size, self.to.scratch);
+        let (found, packed) =
+            packed.map_err(|source| BoxRegistryError::Compress { digest, source })?;
+        if found != digest {
+            let found = format!("it has the digest {found}");
+            return Err(BoxRegistryError::Damaged { digest, found });
+        }
+        match self.send(&packed.sent, &packed.content)? {
+            None => {}
+            Some(Uploaded::Mounted) => drop(self.mounted.fetch_add(1, Ordering::Relaxed)),
+            Some(Uploaded::Sent) => drop(self.sent.fetch_add(1, Ordering::Relaxed)),
+        }
+        Ok(packed.sent)
+    }
+
+    /// Sends a blob; `None` where the registry has it.
+    fn send(
+        &self,
+        sent: &Sent,
+        content: &dyn Content,
+    ) -> Result<Option<Uploaded>, BoxRegistryError> {
+        if self.pusher.has_blob(&sent.digest, sent.size)? {
+            return Ok(None);
+        }
+        let done = self.pusher.upload(&sent.digest, content, self.to.mount_from)?;
+        if done == Uploaded::Sent {
+            self.bytes.fetch_add(sent.size, Ordering::Relaxed);
+        }
+        Ok(Some(done))
+    }
+
+    /// Writes the registry's manifest in a form.
+    fn name(&self, form: Form, layers: &[Layer<'_>]) -> Result<Pushed, BoxRegistryError> {
+        let config = match form {
+            Form::Image => self.send_image_config(layers)?,
+            Form::Artifact | Form::Plain => self.manifest.clone(),
+        };
+        let document = json(&Document::of_box(form, config, layers));
+        let tag = Reference::Tag(self.to.tag.clone());
+        let registry_digest = self.pusher.put_manifest(&tag, OCI_MANIFEST_TYPE, &document)?;
+        self.bytes.fetch_add(document.len() as u64, Ordering::Relaxed);
+        Ok(self.pushed(registry_digest, form))
+    }
+
+    fn pushed(&self, registry_digest: Digest, form: Form) -> Pushed {
+        let [sent, mounted] = [&self.sent, &self.mounted].map(|it| it.load(Ordering::Relaxed));
+        let skipped = self.opened.manifest.blobs().len().saturating_sub(sent + mounted);
+        let (digest, bytes) = (self.opened.digest, self.bytes.load(Ordering::Relaxed));
+        Pushed { registry_digest, digest, form, bytes, sent, mounted, skipped }
+    }
+
+    fn send_image_config(&self, layers: &[Layer<'_>]) -> Result<Descriptor, BoxRegistryError> {
+        let config = json(&ImageConfig::of_box(layers));
+        let (digest, size) = (Digest::of(&config), config.len() as u64);
+        let sent = Sent { digest, size, is_zstd: false };
+        self.send(&sent, &InMemory(config.into()))?;
+        Ok(Descriptor::new(IMAGE_CONFIG_TYPE, digest, size))
+    }
+}
+
+/// Writes a document. What is written here has nothing that JSON lacks, so that this does not fail.
+fn json(document: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).unwrap_or_default()
+}
+
+/// Reads the box's manifest again, as its bytes are.
+fn manifest_bytes(opened: &OpenBox) -> Result<Vec<u8>, BoxRegistryError> {
+    let digest = opened.digest;
+    let blob = opened.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
+    let damaged = |found: String| BoxRegistryError::Damaged { digest, found };
+    let bytes =
+        read_open(&blob.file, MANIFEST_LIMIT).map_err(|error| damaged(error.to_string()))?;
+    let found = Digest::of(&bytes);
+    if found != digest {
+        return Err(damaged(format!("it has the digest {found}")));
+    }
+    Ok(bytes)
+}

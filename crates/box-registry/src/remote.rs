@@ -1,0 +1,262 @@
+//! What a registry has under a reference: the box's manifest, verified, and where each of its blobs is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use box_digest::Digest;
+use box_image::manifest::{
+    CONFIG_LIMIT, CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
+    OCI_MANIFEST_TYPE,
+};
+use box_image::rules::{MAX_INIT, MAX_KERNEL};
+use box_image::text::shown;
+use box_image::{Descriptor, Manifest};
+use oci_registry::{Reference, Registry, Repository};
+
+use crate::error::BoxRegistryError;
+use crate::form::{DIGEST_LABEL, Document, Form, ImageConfig, Sent};
+use crate::inflate::Inflating;
+use crate::sink::{Memory, Sink};
+
+/// The greatest length of a box's manifest in bytes, as in a box's directory.
+const MANIFEST_LIMIT: u64 = 1 << 20;
+/// The greatest length of the config of [`Form::Image`] in bytes.
+const IMAGE_CONFIG_LIMIT: u64 = 1 << 20;
+
+/// A box in a registry. Of its blobs nothing is fetched.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Where it is.
+    pub repository: Repository,
+    /// The sha256 of the registry's manifest: what `@sha256:…` of a registry names.
+    pub registry_digest: Digest,
+    /// The box digest: the sha256 of the box's manifest.
+    pub digest: Digest,
+    /// How the registry has it.
+    pub form: Form,
+    /// Verified against the box digest.
+    pub manifest: Manifest,
+    /// The bytes of the box's manifest.
+    pub manifest_bytes: Vec<u8>,
+    /// Each blob that the manifest names, once.
+    pub blobs: Vec<RemoteBlob>,
+}
+
+/// A blob of a box in a registry.
+#[derive(Debug, Clone)]
+pub struct RemoteBlob {
+    /// The blob as the box's manifest names it.
+    pub plain: Descriptor,
+    pub(crate) sent: Sent,
+}
+
+impl RemoteBlob {
+    /// Returns the sha256 of the bytes in the registry.
+    pub const fn digest(&self) -> Digest {
+        self.sent.digest
+    }
+
+    /// Returns how many bytes are fetched for it.
+    pub const fn size(&self) -> u64 {
+        self.sent.size
+    }
+
+    /// Returns whether it travels as a zstd frame.
+    pub const fn is_zstd(&self) -> bool {
+        self.sent.is_zstd
+    }
+
+    /// Returns what it inflates to, on its way into a sink.
+    pub(crate) fn inflating<'s>(&self, sink: &'s dyn Sink) -> Inflating<'s> {
+        let (digest, size) = (self.plain.digest, self.plain.size);
+        Inflating { sink, digest, size, is_zstd: self.sent.is_zstd }
+    }
+}
+
+/// Reads one reference.
+struct Reader<'a> {
+    registry: &'a Registry,
+    repository: &'a Repository,
+    /// The name of the registry's manifest, for messages.
+    what: String,
+}
+
+impl Remote {
+    /// Reads what a reference leads to: the registry's manifest, the box's, and of [`Form::Image`] the image's config.
+    ///
+    /// # Errors
+    /// [`BoxRegistryError::Registry`], [`BoxRegistryError::NotABox`] and [`BoxRegistryError::Malformed`].
+    pub fn read(
+        registry: &Registry,
+        repository: &Repository,
+        reference: &Reference,
+    ) -> Result<Self, BoxRegistryError> {
+        let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
+        let what = format!("{repository}{mark}{reference}");
+        let reader = Reader { registry, repository, what };
+        let found = registry.manifest(repository, reference)?;
+        if found.media_type.is_some_and(|it| it != OCI_MANIFEST_TYPE) {
+            return Err(reader.other(match found.media_type {
+                Some(OCI_INDEX_TYPE | DOCKER_INDEX_TYPE) => "an index of several images",
+                _ => "an image",
+            }));
+        }
+        let document: Document = serde_json::from_slice(&found.bytes)
+            .map_err(|_| reader.other("a manifest that is not as the OCI's"))?;
+        let Some(form) = Form::of(&document) else {
+            let kind = document.artifact_type.as_ref().unwrap_or(&document.config.media_type);
+            return Err(reader.other(&format!("an artifact of the type {:?}", shown(kind))));
+        };
+        let (manifest_bytes, sent) = match form {
+            Form::Artifact => (reader.document(&document.config)?, document.annotated()),
+            Form::Image => reader.image(&document)?,
+            Form::Plain => {
+                let blobs = [&document.config].into_iter().chain(&document.layers);
+                let sent =
+                    blobs.filter_map(|it| Some((it.digest, (it.size, plain(it)?)))).collect();
+                (found.bytes, sent)
+            }
+        };
+        let manifest = reader.manifest(&manifest_bytes)?;
+        let blobs = reader.blobs(&manifest, &sent)?;
+        let (repository, registry_digest) = (repository.clone(), found.digest);
+        let digest = Digest::of(&manifest_bytes);
+        Ok(Self { repository, registry_digest, digest, form, manifest, manifest_bytes, blobs })
+    }
+}
+
+/// Returns how a blob travels that is as it is.
+fn plain(blob: &Descriptor) -> Option<Sent> {
+    Some(Sent { digest: blob.digest, size: blob.size, is_zstd: false })
+}
+
+/// The plain digests that a registry's manifest speaks of.
+type Places = BTreeMap<Digest, (u64, Sent)>;
+
+impl Reader<'_> {
+    fn other(&self, found: &str) -> BoxRegistryError {
+        BoxRegistryError::NotABox { what: self.what.clone(), found: found.to_owned() }
+    }
+
+    fn malformed(&self, why: impl Into<String>) -> BoxRegistryError {
+        BoxRegistryError::Malformed { what: self.what.clone(), why: why.into() }
+    }
+
+    /// Fetches a document that travels as it is.
+    fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
+        let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
+        self.fetch(&RemoteBlob { plain: named.clone(), sent }, MANIFEST_LIMIT)
+    }
+
+    /// Fetches a document into memory.
+    fn fetch(&self, blob: &RemoteBlob, limit: u64) -> Result<Vec<u8>, BoxRegistryError> {
+        let size = blob.plain.size;
+        if size > limit {
+            let why = format!("its document has {size} bytes, and at most {limit} are allowed");
+            return Err(self.malformed(why));
+        }
+        blob.sent.check(&blob.plain).map_err(|why| self.malformed(why))?;
+        let memory = Memory::default();
+        let wanted = [(blob.sent.digest, blob.sent.size)];
+        self.registry.fetch_into(self.repository, &wanted, |_| blob.inflating(&memory))?;
+        Ok(memory.take())
+    }
+
+    /// Reads the box's manifest of [`Form::Image`], and where its blobs are: the image's config names the plain layers in their order,
+    /// also where the annotations were lost.
+    fn image(&self, document: &Document) -> Result<(Vec<u8>, Places), BoxRegistryError> {
+        if document.config.size > IMAGE_CONFIG_LIMIT {
+            return Err(self.other("an image"));
+        }
+        let config = self.document(&document.config)?;
+        let config: ImageConfig =
+            serde_json::from_slice(&config).map_err(|_| self.other("an image"))?;
+        let digest = config.config.labels.get(DIGEST_LABEL).and_then(|it| it.parse().ok());
+        let digest: Digest = digest.ok_or_else(|| self.other("an image"))?;
+        let (layers, ids) = (&document.layers, &config.rootfs.diff_ids);
+        if layers.len() != ids.len() {
+            return Err(self.malformed("its layers are not those of its config"));
+        }
+        let mut places = Places::new();
+        let sizes = document.annotated();
+        for (layer, id) in layers.iter().zip(ids) {
+            let sent = Sent::of(layer).map_err(|why| self.malformed(why))?;
+            let known = sizes.get(id).map(|(size, _)| *size);
+            // Without an annotation, the box's manifest has the size.
+            let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
+            places.entry(*id).or_insert((size, sent));
+        }
+        let manifest = self.first(&digest, &places)?;
+        Ok((manifest, places))
+    }
+
+    /// Fetches the box's manifest, which travels as a layer.
+    fn first(&self, digest: &Digest, places: &Places) -> Result<Vec<u8>, BoxRegistryError> {
+        let Some((size, sent)) = places.get(digest).copied() else {
+            return Err(self.malformed("it has no layer for the box's manifest"));
+        };
+        if size == UNKNOWN {
+            return Err(self.malformed("the size of the box's manifest is not known"));
+        }
+        let plain = Descriptor::new(OCI_MANIFEST_TYPE, *digest, size);
+        self.fetch(&RemoteBlob { plain, sent }, MANIFEST_LIMIT)
+    }
+
+    /// Reads the box's manifest. What it means for a start, whoever opens the box checks.
+    fn manifest(&self, bytes: &[u8]) -> Result<Manifest, BoxRegistryError> {
+        let document: Document = serde_json::from_slice(bytes)
+            .map_err(|_| self.malformed("the manifest of its box is not as the OCI's"))?;
+        let manifest: Manifest = serde_json::from_slice(bytes)
+            .map_err(|_| self.malformed("the manifest of its box has no artifact type"))?;
+        let is_box = Form::of(&document) == Some(Form::Plain)
+            && (manifest.schema_version, &*manifest.media_type) == (2, OCI_MANIFEST_TYPE);
+        if is_box { Ok(manifest) } else { Err(self.malformed("what it names as a box is none")) }
+    }
+
+    /// Finds each blob of a box.
+    fn blobs(
+        &self,
+        manifest: &Manifest,
+        places: &Places,
+    ) -> Result<Vec<RemoteBlob>, BoxRegistryError> {
+        let mut sizes = HashMap::new();
+        let mut blobs = Vec::new();
+        for plain in manifest.blobs() {
+            if sizes.insert(plain.digest, plain.size).is_some() {
+                return Err(self.malformed(format!("the blob {} has two sizes", plain.digest)));
+            }
+            let limit = limit(&plain.media_type);
+            if plain.size > limit {
+                let (digest, size) = (plain.digest, plain.size);
+                let why =
+                    format!("the blob {digest} has {size} bytes, and at most {limit} are allowed");
+                return Err(self.malformed(why));
+            }
+            let Some(&(size, sent)) = places.get(&plain.digest) else {
+                return Err(
+                    self.malformed(format!("it has no layer for the blob {}", plain.digest))
+                );
+            };
+            if size != plain.size && size != UNKNOWN {
+                let (digest, named) = (plain.digest, plain.size);
+                let why = format!("the blob {digest} has {named} bytes, and its layer says {size}");
+                return Err(self.malformed(why));
+            }
+            sent.check(plain).map_err(|why| self.malformed(why))?;
+            blobs.push(RemoteBlob { plain: plain.clone(), sent });
+        }
+        Ok(blobs)
+    }
+}
+
+/// The size of a plain layer that nothing says.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Returns the most bytes that a blob of a box may have, as far as its type decides.
+fn limit(media_type: &str) -> u64 {
+    match media_type {
+        CONFIG_TYPE => CONFIG_LIMIT,
+        INIT_TYPE => MAX_INIT,
+        KERNEL_TYPE => MAX_KERNEL,
+        _ => UNKNOWN - 1,
+    }
+}

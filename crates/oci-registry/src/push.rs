@@ -1,0 +1,299 @@
+//! Writes to a repository: blobs and manifests (OCI distribution-spec v1.1, "Push",
+//! <https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#push>).
+//!
+//! A blob is sent as a POST and one PUT with its length: what registries have in common. Google's has no PATCH, others break
+//! it. Whatever fails on the way is repeated from the POST on, so that no registry has to remember a part.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use box_digest::Digest;
+use box_image::manifest::OCI_MANIFEST_TYPE;
+use download::http::Content;
+use download::{
+    Cancel, FinalResponse, NetworkOptions, Payload, Place, Progress, Request, Retryable, retry,
+};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, StatusCode};
+
+use crate::error::RegistryError;
+use crate::manifest::{self, Manifest, named_digest};
+use crate::name::{Reference, Repository};
+use crate::refusal;
+use crate::server::Resource;
+use crate::session::Session;
+
+/// Writes to one repository of a registry, without mirrors.
+///
+/// What is read through it comes from the registry itself, too: a mirror may be behind.
+#[derive(Debug, Clone)]
+pub struct Pusher {
+    session: Arc<Session>,
+}
+
+/// How a blob came into a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uploaded {
+    /// It was sent.
+    Sent,
+    /// The registry has it from another of its repositories; nothing was sent.
+    Mounted,
+}
+
+/// Where an upload goes on.
+enum Begun {
+    Mounted,
+    At(Place),
+}
+
+impl Pusher {
+    pub(crate) const fn new(session: Arc<Session>) -> Self {
+        Self { session }
+    }
+
+    /// Returns the repository.
+    pub fn repository(&self) -> &Repository {
+        &self.session.server.repository
+    }
+
+    /// Fetches a manifest or an index as [`Registry::manifest`](crate::Registry::manifest) does; `None` where the repository
+    /// has none of this name, or does not exist yet.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn manifest(&self, reference: &Reference) -> Result<Option<Manifest>, RegistryError> {
+        match manifest::fetch(&self.session, reference) {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(RegistryError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whether the repository has a blob.
+    ///
+    /// # Errors
+    /// [`RegistryError`]; of a size that is not the blob's, [`RegistryError::Response`].
+    pub fn has_blob(&self, digest: &Digest, size: u64) -> Result<bool, RegistryError> {
+        let resource = self.blob(digest);
+        self.retry(|| {
+            let at = Place::named(self.session.server.url(&resource.path)?);
+            let request = Request::get(&resource.what, at, HeaderMap::new());
+            let response = self.session.send(Request { method: Method::HEAD, ..request })?;
+            match response.response.status() {
+                StatusCode::NOT_FOUND => Ok(false),
+                StatusCode::OK => check_size(&resource.what, &response, size).map(|()| true),
+                _ => Err(refusal::of(&self.session.server, &resource, response)),
+            }
+        })
+    }
+
+    /// Brings a blob into the repository: from another repository of the same registry if the registry can do that, else by
+    /// sending it. The content is read again for each attempt.
+    ///
+    /// # Errors
+    /// [`RegistryError`].
+    pub fn upload(
+        &self,
+        digest: &Digest,
+        content: &dyn Content,
+        from: Option<&Repository>,
+    ) -> Result<Uploaded, RegistryError> {
+        let host = self.repository().host();
+        let from = from.filter(|it| it.host() == host && *it != self.repository());
+        let from = from.filter(|it| self.session.read_also(it));
+        let what = format!("the upload of the blob {digest} to {}", self.repository());
+        let network = &self.session.server.options.network;
+        let observed = Observed { content, digest: *digest, network };
+        let upload = Upload { session: &self.session, what: &what, digest, content: &observed };
+        let done = self.retry(|| upload.attempt(from))?;
+        observed.report(content.size());
+        Ok(done)
+    }
+
+    /// Writes a manifest or an index of this media type, under a tag or its digest, and returns its digest. What it names has to be
+    /// there.
+    ///
+    /// # Errors
+    /// [`RegistryError::Refused`] where the registry takes no such manifest, and the others.
+    pub fn put_manifest(
+        &self,
+        reference: &Reference,
+        media_type: &str,
+        bytes: &[u8],
+    ) -> Result<Digest, RegistryError> {
+        let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
+        let what = format!("the manifest of {}{mark}{reference}", self.repository());
+        let path = format!("manifests/{reference}");
+        let kind = HeaderValue::from_str(media_type);
+        let kind = kind.unwrap_or(HeaderValue::from_static(OCI_MANIFEST_TYPE));
+        let digest = Digest::of(bytes);
+        self.retry(|| {
+            let at = Place::named(self.session.server.url(&path)?);
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.clone())]);
+            let request = Request::get(&what, at, headers);
+            let (method, payload) = (Method::PUT, Payload::Bytes(bytes));
+            let response = self.session.send(Request { method, payload, ..request })?;
+            if response.response.status() != StatusCode::CREATED {
+                let size = bytes.len() as u64;
+                return Err(refusal::of_manifest(&self.session.server, &what, response, size));
+            }
+            check_digest(&what, &response, &digest)?;
+            Ok(digest)
+        })
+    }
+
+    fn blob(&self, digest: &Digest) -> Resource {
+        let what = format!("the blob {digest} of {}", self.repository());
+        Resource { what, path: format!("blobs/{digest}"), reference: None }
+    }
+
+    fn retry<T>(&self, attempt: impl Fn() -> Result<T, RegistryError>) -> Result<T, RegistryError> {
+        retry(self.session.attempts(), &Cancel::default(), |_| attempt())
+    }
+}
+
+/// The upload of one blob.
+struct Upload<'a> {
+    session: &'a Session,
+    what: &'a str,
+    digest: &'a Digest,
+    content: &'a dyn Content,
+}
+
+impl Upload<'_> {
+    /// Makes one attempt. A token that ends between POST and PUT, as it may in a long upload, is replaced once.
+    fn attempt(&self, from: Option<&Repository>) -> Result<Uploaded, RegistryError> {
+        for _ in 0..2 {
+            let at = match self.begin(from)? {
+                Begun::Mounted => return Ok(Uploaded::Mounted),
+                Begun::At(at) => at,
+            };
+            if self.finish(at)? {
+                return Ok(Uploaded::Sent);
+            }
+        }
+        Err(self.session.unauthorized(self.what))
+    }
+
+    /// Begins an upload, or has the registry take the blob from another repository. A registry that cannot, or in which that
+    /// repository is not to be read, begins an upload.
+    fn begin(&self, from: Option<&Repository>) -> Result<Begun, RegistryError> {
+        let Some(from) = from else { return self.post(&[]) };
+        let digest = self.digest.to_string();
+        match self.post(&[("mount", &digest), ("from", from.name())]) {
+            Err(error) if !error.is_local() && error.retry_after().is_none() => {
+                if matches!(error, RegistryError::Unauthorized { .. }) {
+                    self.session.read_no_more(from);
+                }
+                self.post(&[])
+            }
+            begun => begun,
+        }
+    }
+
+    fn post(&self, query: &[(&str, &str)]) -> Result<Begun, RegistryError> {
+        let server = &self.session.server;
+        let url = server.url("blobs/uploads/")?;
+        let url = if query.is_empty() { url } else { url.with_query(query) };
+        let request = Request::get(self.what, Place::named(url), HeaderMap::new());
+        let (method, payload) = (Method::POST, Payload::Bytes(b""));
+        let response = self.session.send(Request { method, payload, ..request })?;
+        match response.response.status() {
+            StatusCode::CREATED if !query.is_empty() => {
+                check_digest(self.what, &response, self.digest)?;
+                Ok(Begun::Mounted)
+            }
+            StatusCode::ACCEPTED => self.continued_at(&response).map(Begun::At),
+            _ => Err(refusal::of_upload(server, self.what, response, self.content.size())),
+        }
+    }
+
+    /// Returns where the registry wants the bytes: relative to what was asked, or on another server.
+    fn continued_at(&self, response: &FinalResponse) -> Result<Place, RegistryError> {
+        let location = response.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
+        let Some(location) = location else {
+            let why = "it does not say where the bytes go";
+            return Err(RegistryError::response(self.what, why));
+        };
+        let at = response.at.led_to(self.what, location)?;
+        let digest = self.digest.to_string();
+        Ok(at.with_query(&[("digest", &digest)]))
+    }
+
+    /// Sends the bytes; `false` where a new token was needed for them.
+    fn finish(&self, at: Place) -> Result<bool, RegistryError> {
+        let server = &self.session.server;
+        let kind = HeaderValue::from_static("application/octet-stream");
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind)]);
+        let request = Request::get(self.what, at, headers);
+        let payload = Payload::Content(self.content, &server.options.network.policy);
+        let mut request = Request { method: Method::PUT, payload, ..request };
+        let Some(response) = self.session.send_once(&mut request)? else { return Ok(false) };
+        match response.response.status() {
+            StatusCode::CREATED | StatusCode::NO_CONTENT => {
+                check_digest(self.what, &response, self.digest)?;
+                Ok(true)
+            }
+            _ => Err(refusal::of_upload(server, self.what, response, self.content.size())),
+        }
+    }
+}
+
+/// A content whose way to the registry is reported.
+#[derive(Debug)]
+struct Observed<'a> {
+    content: &'a dyn Content,
+    digest: Digest,
+    network: &'a NetworkOptions,
+}
+
+impl Observed<'_> {
+    fn report(&self, received: u64) {
+        if let Some(progress) = &self.network.progress {
+            progress(Progress { digest: self.digest, received, total: Some(self.content.size()) });
+        }
+    }
+}
+
+impl Content for Observed<'_> {
+    fn size(&self) -> u64 {
+        self.content.size()
+    }
+
+    fn open(&self) -> io::Result<Box<dyn Read + Send + Sync>> {
+        self.content.open()
+    }
+
+    fn sent(&self, bytes: u64) {
+        // That all bytes are there is reported when the registry says so.
+        if bytes < self.content.size() {
+            self.report(bytes);
+        }
+    }
+}
+
+/// Compares the digest that a registry names for what was sent, if it names one.
+fn check_digest(
+    what: &str,
+    response: &FinalResponse,
+    expected: &Digest,
+) -> Result<(), RegistryError> {
+    match named_digest(response.response.headers(), what)? {
+        Some(found) if found != *expected => {
+            Err(RegistryError::response(what, "it names another digest than that of what was sent"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compares the size that a registry names for a blob, if it names one.
+fn check_size(what: &str, response: &FinalResponse, expected: u64) -> Result<(), RegistryError> {
+    let named = response.response.headers().get(CONTENT_LENGTH);
+    let named = named.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+    match named {
+        Some(found) if found != expected => {
+            Err(RegistryError::response(what, "it names another size than the blob's"))
+        }
+        _ => Ok(()),
+    }
+}
