@@ -17,7 +17,7 @@ use host_fs::publish::{
     DirectoryDraft, PublishError, Swap, create_directories, flush_names, new_directories, new_file,
     parent_of, sweep,
 };
-use host_fs::read::{Links, is_private, open_regular, read_file};
+use host_fs::read::{Links, is_private, open_regular, read_open};
 use rayon::prelude::*;
 
 use crate::seal::Sealed;
@@ -45,9 +45,14 @@ impl Form {
         blobs.iter().copied().collect()
     }
 
-    /// Returns the mode of its files, before the umask. Nobody else changes what the store has.
+    /// Returns the mode of its documents, before the umask. Nobody else may change which blobs of the store are meant: boxlaunch
+    /// starts no such box.
     const fn mode(self) -> u32 {
-        if matches!(self, Self::Bare) { 0o600 } else { 0o666 }
+        match self {
+            Self::Whole => 0o666,
+            Self::Thin => 0o644,
+            Self::Bare => 0o600,
+        }
     }
 }
 
@@ -86,7 +91,7 @@ pub fn write(
     };
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
-        if is_same(store, output, &documents, &blobs) {
+        if is_same(store, output, &documents, (&blobs, form)) {
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             flush_names(parent).map_err(FileError::of("flush", parent))?;
@@ -177,12 +182,13 @@ fn is_same(
     store: &Store,
     path: &Path,
     documents: &Documents,
-    expected: &BTreeSet<(Digest, u64)>,
+    (expected, form): (&BTreeSet<(Digest, u64)>, Form),
 ) -> bool {
     let blobs = path.join(BLOBS);
     let says = |name: &str, bytes: &[u8]| {
-        read_file(&path.join(name), Links::Refuse, bytes.len() as u64)
-            .is_ok_and(|found| found == bytes)
+        let Ok(file) = open_regular(&path.join(name), Links::Refuse) else { return false };
+        let may_be = form == Form::Whole || is_private(&file).unwrap_or(false);
+        may_be && read_open(&file, bytes.len() as u64).is_ok_and(|found| found == bytes)
     };
     documents.iter().all(|(name, bytes)| says(name, bytes))
         && fs::read_dir(&blobs).is_ok_and(|found| found.count() == expected.len())

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use box_digest::Digest;
-use host_fs::read::{is_private, read_open};
+use host_fs::read::{Links, ReadError, is_private, open_regular, read_open};
 
 use crate::error::IoContext;
 use crate::store::{check_new, check_version, open_existing, share_within, write_whole};
@@ -216,12 +216,17 @@ fn is_gone(path: &Path) -> bool {
 
 /// Reads the file of a name. One that another user can change, or that is damaged, means nothing.
 fn read(path: &Path) -> Result<Option<Named>, StoreError> {
-    let Some(file) = open_existing(path)? else { return Ok(None) };
-    if !is_private(&file).context("examine", path)? {
-        return Ok(None);
+    let bytes = open_regular(path, Links::Refuse).and_then(|file| {
+        let is_private = is_private(&file)?;
+        Ok(is_private.then_some(read_open(&file, RECORD_BYTES_MAX)?))
+    });
+    match bytes {
+        Ok(bytes) => Ok(bytes.and_then(|it| Named::decode(&it))),
+        Err(ReadError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).context("read", path)
+        }
+        Err(_) => Ok(None),
     }
-    let bytes = read_open(&file, RECORD_BYTES_MAX).map_err(io::Error::from);
-    Ok(Named::decode(&bytes.context("read", path)?))
 }
 
 /// Lists a directory's entries whose names are text, with the time of the last change of each; none if there is no such
@@ -376,7 +381,11 @@ mod tests {
     fn a_damaged_name_means_nothing() {
         let place = Place::new();
         let path = place.store.root().join("names/hello");
-        for bytes in [&b""[..], b"sha256:00\n/a", b"no line end", b"\xff\n/a"] {
+        fs::create_dir(&path).unwrap();
+        assert_eq!(place.boxes().named("hello").unwrap(), None);
+        fs::remove_dir(&path).unwrap();
+        let long = vec![b'x'; 1 << 20];
+        for bytes in [&b""[..], b"sha256:00\n/a", b"no line end", b"\xff\n/a", &long] {
             fs::write(&path, bytes).unwrap();
             assert_eq!(place.boxes().named("hello").unwrap(), None);
         }

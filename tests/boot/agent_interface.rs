@@ -223,7 +223,7 @@ fn agents_without_the_interface_are_errors() {
     error: the agent did not answer ListSkills within 1 s
       = help: give it more time with --timeout, or look at `boxlaunch logs`
     error: there is no box with the name "http"
-      = help: `boxlaunch ps -a` lists the boxes that were started
+      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
     "#);
 }
 

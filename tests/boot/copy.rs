@@ -120,7 +120,7 @@ fn what_cannot_be_copied_is_named() {
     error: cannot copy: in the box: /root: Permission denied (os error 13)
     error: cannot copy: /none: No such file or directory (os error 2)
     error: there is no box with the name "nobody"
-      = help: `boxlaunch ps -a` lists the boxes that were started
+      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
     error: cannot copy: /dev/full: Not a directory (os error 20)
     "#);
     assert_eq!(step("wrong").stdout, "1\n1\n2\n2\n1\n1\n1\n1\n1\n");

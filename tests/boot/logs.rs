@@ -158,7 +158,7 @@ fn the_host_keeps_what_happened() {
     "#);
     insta::assert_snapshot!(RAN.0["served"].stderr, @r#"
     error: there is no box with the name "none"
-      = help: `boxlaunch ps -a` lists the boxes that were started
+      = help: `boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`
     "#);
 }
 

@@ -1,7 +1,7 @@
 //! The directory that a box is written to, when others write there too.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -217,6 +217,11 @@ fn a_box_is_named_in_the_store_and_its_directory_is_small() {
     );
     let roots = files(&checkout.path("store/roots"));
     let thin = checkout.path("test.box").canonicalize().unwrap();
+    let mode = || fs::metadata(thin.join("index.json")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o644, "whatever the umask");
+    fs::set_permissions(thin.join("index.json"), fs::Permissions::from_mode(0o664)).unwrap();
+    checkout.built(&[]);
+    assert_eq!(mode(), 0o644, "no other user decides which box is started");
     assert_eq!(roots[0].1, thin.to_str().unwrap().as_bytes());
     assert_eq!(checkout.built(&[])["cached"], true);
 }
@@ -285,10 +290,7 @@ fn a_name_of_another_boxfile_is_refused_before_a_box_or_a_lock_is_written() {
     // Once the first one is gone, its name is free.
     fs::remove_file(checkout.path("Boxfile")).unwrap();
     let ran = checkout.run(&build);
-    let note = format!(
-        "note: the name test was that of {}, which is gone; it meant sha256:",
-        owner.display()
-    );
+    let note = format!("warning: the name test belonged to {}, which is gone; it", owner.display());
     assert!(ran.code == 0 && ran.notes.contains(&note), "{}", ran.notes);
     assert_eq!(checkout.run(&["inspect", "test", "--json"]).json()["box"], ran.result.trim());
 }

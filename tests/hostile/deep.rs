@@ -152,7 +152,7 @@ fn packages_at_deep_paths() {
     });
     let built = scene.merge("packages", "");
     assert_eq!(built.code, 0, "{}", built.said);
-    let done = scene.look("sbom", &["inspect", "bomb.box", "--sbom"]);
+    let done = scene.look("sbom", &["inspect", "bomb.box", "--store", "store", "--sbom"]);
     assert_eq!(done.code, 0, "{:.1000}", done.said);
 }
 

@@ -17,7 +17,7 @@ use box_layout::Documents;
 use boxbuild::output::{self, Form};
 use boxbuild::project::LockFile;
 use boxbuild::{Build, Sealed, resolve};
-use boxfile_spec::{Lock, Platform};
+use boxfile_spec::{Lock, Platform, shown};
 use host_fs::FileError;
 use host_fs::publish::{Swap, create_directories, parent_of};
 use serde_json::Value;
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
     let before = Before::of(directory);
-    let swap = target.write(&tools.store, &built.sealed)?;
+    let swap = target.write(&tools.store, &built.sealed, &mut warnings)?;
     stages.end();
     if let Some(swap) = swap {
         let manifest = built.sealed.manifest;
@@ -159,24 +159,27 @@ impl Target {
         Named { digest: sealed.manifest, owner: self.boxfile.clone() }
     }
 
-    /// Writes the directory, and gives the box its name.
-    fn write(&self, store: &Store, sealed: &Sealed) -> Result<Option<Swap>, Failure> {
+    /// Gives the box its name, and writes the directory.
+    fn write(
+        &self,
+        store: &Store,
+        sealed: &Sealed,
+        warnings: &mut Warnings,
+    ) -> Result<Option<Swap>, Failure> {
         output::keep(store, sealed)?;
+        if let Some(name) = &self.name
+            && let Some(before) = store.name_box(name, &self.named(sealed))?
+        {
+            let (owner, digest) = (shown(&before.owner.display().to_string()), before.digest);
+            warnings.add_message(&format!(
+                "the name {name} belonged to {owner}, which is gone; it meant {digest}"
+            ));
+        }
         if self.form == Form::Thin {
             // Before the directory is there: what it lacks has to stay in the store.
             store.add_root(&self.real_directory()?)?;
         }
-        let swap = output::write(store, sealed, &self.directory, self.form)?;
-        if let Some(name) = &self.name
-            && let Some(before) = store.name_box(name, &self.named(sealed))?
-        {
-            terminal::note(&format!(
-                "note: the name {name} was that of {}, which is gone; it meant {}",
-                before.owner.display(),
-                before.digest
-            ));
-        }
-        Ok(swap)
+        Ok(output::write(store, sealed, &self.directory, self.form)?)
     }
 
     /// Returns the path of the directory without links, whether or not the directory is there.
@@ -201,7 +204,7 @@ fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, ta
     if digest == *now && before.is_whole == (target.form == Form::Whole) {
         let changed = "this box with files that were changed, damaged or linked elsewhere";
         terminal::note(&format!("{replaced} {changed}"));
-    } else if digest == *now && before.is_whole {
+    } else if before.is_whole && target.form == Form::Thin {
         terminal::note(&format!(
             "{replaced} whole: the store has its files; --output keeps it whole"
         ));

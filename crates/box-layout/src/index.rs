@@ -80,8 +80,8 @@ impl Named {
     }
 }
 
-/// Finds the descriptor of the box's manifest.
-pub(crate) fn find(places: &Places) -> Result<Descriptor, OpenError> {
+/// Finds the descriptor of the box's manifest, and returns whether nobody but root and this user can change the index.
+pub(crate) fn find(places: &Places) -> Result<(Descriptor, bool), OpenError> {
     let directory = &*places.directory;
     let (document, mut manifests) = read(directory)?;
     let count = manifests.len();
@@ -106,9 +106,9 @@ pub(crate) fn find(places: &Places) -> Result<Descriptor, OpenError> {
         }
         Some(found) => {
             document.expect("mediaType of the manifest", found, OCI_MANIFEST_TYPE)?;
-            Ok(named.descriptor())
+            Ok((named.descriptor(), document.is_private))
         }
-        None => Ok(named.descriptor()),
+        None => Ok((named.descriptor(), document.is_private)),
     }
 }
 

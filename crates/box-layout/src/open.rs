@@ -29,6 +29,8 @@ pub struct OpenBox {
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
+    /// Whether nobody but root and this user can change the index, which names the manifest.
+    pub has_private_index: bool,
     /// Verified against the digest in the index.
     pub manifest: Manifest,
     /// Verified against the digest in the manifest.
@@ -52,6 +54,8 @@ pub struct Blob {
     pub descriptor: Descriptor,
     /// Open for reading; its bytes are not verified.
     pub file: File,
+    /// Whether the store has it, and not the directory of the box.
+    pub is_stored: bool,
 }
 
 /// The documents of a box, verified. Of the blobs nothing is opened.
@@ -61,6 +65,8 @@ pub struct Documents {
     pub places: Places,
     /// The box digest: sha256 of the manifest.
     pub digest: Digest,
+    /// Whether nobody but root and this user can change the index, which names the manifest.
+    pub has_private_index: bool,
     /// Verified against the digest in the index. Names exactly one init and kernel, and a rootfs of the config's epoch.
     pub manifest: Manifest,
     /// Verified against the digest in the manifest.
@@ -78,7 +84,7 @@ impl Documents {
     pub fn read(places: impl Into<Places>) -> Result<Self, OpenError> {
         let places = places.into();
         check_layout(&places.directory)?;
-        let named = index::find(&places)?;
+        let (named, has_private_index) = index::find(&places)?;
         let document = Document::named(&places, &named, DOCUMENT_LIMIT)?;
         let manifest = parse_manifest(&places.directory, &document)?;
         let (config, config_bytes) = read_config(&places, &manifest.config)?;
@@ -96,7 +102,8 @@ impl Documents {
         if let Err(error) = manifest.rootfs(config.epoch) {
             return Err(document.malformed(error.to_string()));
         }
-        Ok(Self { places, digest: named.digest, manifest, config, config_bytes })
+        let digest = named.digest;
+        Ok(Self { places, digest, has_private_index, manifest, config, config_bytes })
     }
 
     /// Returns `true` for the descriptor of a blob that boots.
@@ -149,8 +156,19 @@ impl OpenBox {
         };
         let (rootfs, [init, kernel]) =
             (documents.open_rootfs()?, [open(INIT_TYPE)?, open(KERNEL_TYPE)?]);
-        let Documents { places, digest, manifest, config, config_bytes } = documents;
-        Ok(Self { places, digest, manifest, config, config_bytes, rootfs, init, kernel })
+        let Documents { places, digest, has_private_index, manifest, config, config_bytes } =
+            documents;
+        Ok(Self {
+            places,
+            digest,
+            has_private_index,
+            manifest,
+            config,
+            config_bytes,
+            rootfs,
+            init,
+            kernel,
+        })
     }
 
     /// Returns the run plan.
@@ -230,8 +248,7 @@ impl OpenBox {
 impl Blob {
     /// Opens a blob's file for reading.
     fn open(places: &Places, descriptor: &Descriptor) -> Result<Self, OpenError> {
-        let (path, file) = places.open(descriptor, "open")?;
-        Ok(Self { path, descriptor: descriptor.clone(), file })
+        places.open(descriptor, "open")
     }
 
     /// Returns what the blob is in the box; see [`Descriptor::role`].

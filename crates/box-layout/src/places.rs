@@ -1,6 +1,5 @@
 //! Where the files of a box are.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +7,7 @@ use box_digest::Digest;
 use box_image::Descriptor;
 use host_fs::read::{Links, open_regular};
 
-use crate::{OpenError, blob_path};
+use crate::{Blob, OpenError, blob_path};
 
 /// Where the files of a box are: its directory, and for what is not there a store.
 ///
@@ -34,19 +33,15 @@ impl Places {
         Self { directory: directory.into(), store: store.map(Path::to_owned) }
     }
 
-    /// Opens the file of a blob for reading, and returns its path, too. Messages name `action` as the purpose. If the directory
+    /// Opens the file of a blob for reading. Messages name `action` as the purpose. If the directory
     /// has a wrong file of this name, the store's file is not used.
     ///
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
-    pub(crate) fn open(
-        &self,
-        blob: &Descriptor,
-        action: &'static str,
-    ) -> Result<(PathBuf, File), OpenError> {
-        for path in self.candidates(&blob.digest) {
+    pub(crate) fn open(&self, blob: &Descriptor, action: &'static str) -> Result<Blob, OpenError> {
+        for (path, is_stored) in self.candidates(&blob.digest).zip([false, true]) {
             match open_regular(&path, Links::Refuse) {
-                Ok(file) => return Ok((path, file)),
+                Ok(file) => return Ok(Blob { path, descriptor: blob.clone(), file, is_stored }),
                 Err(error) if error.is_absent() => {}
                 Err(error) => return Err(OpenError::at(action, &path, error)),
             }

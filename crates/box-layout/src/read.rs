@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::text::shown;
-use host_fs::read::{Links, read_file, read_open};
+use host_fs::read::{Links, is_private, open_regular, read_open};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{OpenError, Places};
+use crate::{Blob, OpenError, Places};
 
 /// The greatest length of layout, index and manifest, in bytes.
 pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
@@ -20,14 +20,17 @@ pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
 pub(crate) struct Document {
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
+    /// Whether nobody but root and this user can change the file.
+    pub(crate) is_private: bool,
 }
 
 impl Document {
     /// Reads a file of the box that no digest names.
     pub(crate) fn unnamed(directory: &Path, name: &str) -> Result<Self, OpenError> {
         let path = directory.join(name);
-        match read_file(&path, Links::Refuse, DOCUMENT_LIMIT) {
-            Ok(bytes) => Ok(Self { path, bytes }),
+        let file = open_regular(&path, Links::Refuse);
+        match file.and_then(|file| Ok((read_open(&file, DOCUMENT_LIMIT)?, is_private(&file)?))) {
+            Ok((bytes, is_private)) => Ok(Self { path, bytes, is_private }),
             Err(error) => Err(OpenError::at("read", &path, error)),
         }
     }
@@ -38,7 +41,7 @@ impl Document {
         descriptor: &Descriptor,
         limit: u64,
     ) -> Result<Self, OpenError> {
-        let (path, file) = places.open(descriptor, "read")?;
+        let Blob { path, file, .. } = places.open(descriptor, "read")?;
         let bytes = read_open(&file, limit).map_err(|error| OpenError::at("read", &path, error))?;
         let (expected, found) = (descriptor.size, bytes.len() as u64);
         if found != expected {
@@ -48,7 +51,8 @@ impl Document {
         if found != descriptor.digest {
             return Err(OpenError::digest(path, descriptor.digest, found));
         }
-        Ok(Self { path, bytes })
+        // Its digest says what it is.
+        Ok(Self { path, bytes, is_private: true })
     }
 
     /// Parses the document. What is written as an object must be one: serde alone would take a

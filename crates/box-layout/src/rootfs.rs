@@ -127,6 +127,7 @@ mod tests {
                 path,
                 descriptor: Descriptor::new("", Digest::of(bytes), bytes.len() as u64),
                 file,
+                is_stored: false,
             }
         };
         Rootfs::new(parts.iter().enumerate().map(part).collect()).unwrap()

@@ -71,8 +71,10 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
 
 fn image(boxes: &StoredBoxes, StoredBox { digest, since, name }: StoredBox) -> Image {
     let places = Places::new(boxes.directory(&digest), Some(&boxes.blobs()));
-    let bytes =
-        Documents::read(places).ok().map(|it| it.manifest.blobs().iter().map(|it| it.size).sum());
+    let bytes = Documents::read(places).ok().and_then(|it| {
+        let mut sizes = it.manifest.blobs().into_iter().map(|it| it.size);
+        sizes.try_fold(0, u64::checked_add)
+    });
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let since_ms = u64::try_from(since).unwrap_or(u64::MAX);
     let (name, boxfile) = name.map(|(name, file)| (name, file.display().to_string())).unzip();
@@ -119,8 +121,8 @@ mod tests {
         };
         let images = [image(Some("hello"), Some(5 << 20)), image(None, None)];
         insta::assert_snapshot!(table(&images, 121_000), @"
-        NAME    BOX            BUILT           SIZE      BOXFILE
-        hello   070707070707   2 minutes ago   5.0 MiB   /work/hello/Boxfile
+        NAME    BOX                                                                       BUILT           SIZE      BOXFILE
+        hello   070707070707                                                              2 minutes ago   5.0 MiB   /work/hello/Boxfile
         -       sha256:0707070707070707070707070707070707070707070707070707070707070707   2 minutes ago   damaged   -
         ");
         assert_eq!(called(&images[1]), images[1].digest.to_string());
