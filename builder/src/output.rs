@@ -56,12 +56,14 @@ impl Form {
     }
 }
 
-/// Puts a box into the store, so that it is found there by its digest.
+/// Makes a box of the store whose blobs are there: its digest finds it then. The size is that of its manifest, in bytes.
 ///
 /// # Errors
 /// As [`write`].
-pub fn keep(store: &Store, sealed: &Sealed) -> Result<(), PublishError> {
-    write(store, sealed, &store.box_directory(&sealed.manifest), Form::Bare).map(drop)
+pub fn keep(store: &Store, manifest: Digest, size: u64) -> Result<(), PublishError> {
+    let output = store.box_directory(&manifest);
+    let documents = documents(manifest, size).map_err(FileError::of("write", &output))?;
+    put(store, (&documents, &BTreeSet::new(), Form::Bare), &output).map(drop)
 }
 
 /// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box in the same
@@ -79,8 +81,17 @@ pub fn write(
     output: &Path,
     form: Form,
 ) -> Result<Option<Swap>, PublishError> {
-    let documents = documents(sealed).map_err(FileError::of("write", output))?;
-    let blobs = form.blobs(sealed);
+    let documents = documents(sealed.manifest, sealed.manifest_size);
+    let documents = documents.map_err(FileError::of("write", output))?;
+    put(store, (&documents, &form.blobs(sealed), form), output)
+}
+
+/// Writes the documents and the blobs of a box to its directory; see [`write`].
+fn put(
+    store: &Store,
+    (documents, blobs, form): (&Documents, &BTreeSet<(Digest, u64)>, Form),
+    output: &Path,
+) -> Result<Option<Swap>, PublishError> {
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
     let parent = parent_of(output);
@@ -91,7 +102,7 @@ pub fn write(
     };
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
-        if is_same(store, output, &documents, (&blobs, form)) {
+        if is_same(store, output, documents, (blobs, form)) {
             sweep(output, |left| check(left).is_ok());
             // The build that put it there may have been killed before it flushed the name.
             flush_names(parent).map_err(FileError::of("flush", parent))?;
@@ -101,7 +112,7 @@ pub fn write(
     create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
     let directory_mode = if form == Form::Bare { 0o700 } else { 0o777 };
     let draft = DirectoryDraft::beside(output, directory_mode)?;
-    fill(store, &documents, (&blobs, form), &draft).map_err(FileError::of("write", output))?;
+    fill(store, documents, (blobs, form), &draft).map_err(FileError::of("write", output))?;
     draft.finish_over(check).map(Some)
 }
 
@@ -117,8 +128,8 @@ fn check_replaceable(found: &Path, output: &Path) -> Result<(), PublishError> {
 /// The names and bytes of the files that a box has beside its blobs.
 type Documents = [(&'static str, Vec<u8>); 2];
 
-fn documents(sealed: &Sealed) -> serde_json::Result<Documents> {
-    let index = Index::of_box(sealed.manifest, sealed.manifest_size);
+fn documents(manifest: Digest, size: u64) -> serde_json::Result<Documents> {
+    let index = Index::of_box(manifest, size);
     Ok([
         (LAYOUT_FILE, serde_json::to_vec(&OciLayout::default())?),
         (INDEX_FILE, serde_json::to_vec(&index)?),
@@ -230,7 +241,7 @@ mod tests {
             rootfs_size: 0,
             blobs: vec![(blob, 7), (blob, 7)],
         };
-        let documents = documents(&sealed).unwrap();
+        let documents = documents(sealed.manifest, sealed.manifest_size).unwrap();
         fs::write(at("precious"), "precious").unwrap();
         let filled = |planted: &str| {
             let directory = at(&format!("draft of {planted}"));

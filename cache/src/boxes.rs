@@ -144,6 +144,11 @@ impl Store {
         box_directory(self.root(), digest)
     }
 
+    /// Returns the directory of the blobs; see [`StoredBoxes::blobs`].
+    pub fn blobs(&self) -> PathBuf {
+        self.root().join("blobs")
+    }
+
     /// Gives a box a name. The box that had it keeps its digest only. If the name means this box already, it stays with the
     /// Boxfile that it belongs to. Returns what the name meant if it belonged to a Boxfile that is gone.
     ///

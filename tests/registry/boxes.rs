@@ -1,16 +1,21 @@
 //! Boxes that go to a real registry and come back.
 
 use std::fs;
+use std::process::{Command, Output};
 
 use box_cache::Store;
+use box_image::RunPlan;
 use box_layout::OpenBox;
 use box_registry::{Destination, Form, Pushed as Sent, plan, push};
 use oci_registry::{Options, Registry, Repository, Tag};
+use serde_json::Value;
+use testbed::{Artefacts, Workspace};
 use testkit::TestBox;
 use testkit::test_box::{BoxFiles, config};
 
 use crate::closed::RIGHT;
 use crate::pushed::{NAME, Pushed, TAG, tagged};
+use crate::schema::assert_fits;
 
 /// Pushes a box to a repository.
 fn send(pushed: &Pushed, client: &Registry, files: &BoxFiles, name: &str, from: &str) -> Sent {
@@ -41,6 +46,82 @@ fn compare(pushed: &Pushed, options: Options, files: &BoxFiles, name: &str, tag:
         assert!(store.read(&digest).unwrap() == fs::read(files.blob_path(&digest)).unwrap());
     }
     plan.remote.form
+}
+
+/// Runs `boxbuild` with a store and with a configuration that knows that the registry speaks plain http.
+fn boxbuild(pushed: &Pushed, store: &str, args: &[&str]) -> Output {
+    let tools = Artefacts::build(&Workspace::find()).unwrap();
+    let config = format!("[registry.\"{}\"]\nplain-http = true\n", pushed.registry.host());
+    let config = pushed.write("registries.toml", &config);
+    let mut command = Command::new(tools.boxbuild);
+    command.args(args).env_clear().env("BOXBUILD_REGISTRIES", config);
+    command.env("BOXBUILD_STORE", pushed.dir.path().join(store)).output().unwrap()
+}
+
+/// Returns what a command printed that must succeed, and what it told.
+fn printed(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (result, notes) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{notes}{result}");
+    (result, notes)
+}
+
+#[test]
+fn a_box_travels_from_one_store_to_another() {
+    let pushed = Pushed::open();
+    let files = TestBox::new(&config());
+    let digest = OpenBox::open(files.path()).unwrap().digest.to_string();
+    let reference = format!("{}/team/box:v1", pushed.registry.host());
+    let path = files.path().to_str().unwrap();
+    let run = |store: &str, args: &[&str]| boxbuild(&pushed, store, args);
+    let (first, notes) = printed(&run("one", &["push", path, &reference]));
+    let lines: Vec<_> = first.lines().collect();
+    assert!(lines[0] == digest && lines.len() == 2 && notes.contains("sent "), "{first}{notes}");
+    let (again, notes) = printed(&run("one", &["push", path, &reference]));
+    assert!(again == first && notes.contains("has this box already"), "{notes}");
+    let (report, _) = printed(&run("one", &["push", path, &reference, "--json"]));
+    assert_fits("push", &serde_json::from_str(&report).unwrap());
+    let (_, notes) = printed(&run("two", &["pull", &reference, "--dry-run"]));
+    assert!(notes.starts_with("fetching "), "{notes}");
+    assert_eq!(run("two", &["verify", &digest]).status.code(), Some(1), "nothing was fetched");
+    let (pulled, _) = printed(&run("two", &["pull", &reference]));
+    assert_eq!(pulled.trim(), digest);
+    let plan = printed(&run("two", &["cat", &digest, "/boxbuild/plan.json"])).0;
+    let plan: RunPlan = serde_json::from_str(&plan).unwrap();
+    assert!(plan == config().plan, "the box of the other store is this one");
+    // Both digests name it, and no other does.
+    for given in [lines[0], lines[1]] {
+        let pinned = format!("{reference}@{given}");
+        let (report, _) = printed(&run("two", &["pull", &pinned, "--json"]));
+        let report: Value = serde_json::from_str(&report).unwrap();
+        assert_fits("pull", &report);
+        assert_eq!((&report["box"], &report["fetched"]), (&digest.as_str().into(), &0.into()));
+    }
+    let other = format!("{reference}@sha256:{}", "7".repeat(64));
+    let refused = run("three", &["pull", &other]);
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(1) && errors.contains("was asked for"), "{errors}");
+}
+
+#[test]
+fn what_is_no_reference_is_refused_before_a_registry_is_asked() {
+    let pushed = Pushed::open();
+    let host = pushed.registry.host();
+    let pinned = format!("{host}/a:v1@sha256:{}", "7".repeat(64));
+    for (command, reference) in
+        [("pull", "hello"), ("pull", "acme/hello:v1"), ("push", &pinned), ("push", "acme/hello")]
+    {
+        let args: &[&str] =
+            if command == "push" { &["push", ".", reference] } else { &["pull", reference] };
+        let refused = boxbuild(&pushed, "store", args);
+        let errors = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{reference}: {errors}");
+        assert!(errors.contains("write HOST/NAME:TAG"), "{reference}: {errors}");
+    }
+    // An image is no box.
+    let image = format!("{host}/{NAME}:{TAG}");
+    let errors = String::from_utf8(boxbuild(&pushed, "store", &["pull", &image]).stderr).unwrap();
+    assert!(errors.contains("not a box"), "{errors}");
 }
 
 #[test]

@@ -8,3 +8,7 @@ mod broken;
 mod closed;
 mod open;
 mod pushed;
+#[path = "../show/schema.rs"]
+mod schema;
+#[path = "../../boxfile-spec/src/schema/json/validator.rs"]
+mod validator;

@@ -166,7 +166,7 @@ impl Target {
         sealed: &Sealed,
         warnings: &mut Warnings,
     ) -> Result<Option<Swap>, Failure> {
-        output::keep(store, sealed)?;
+        output::keep(store, sealed.manifest, sealed.manifest_size)?;
         if let Some(name) = &self.name
             && let Some(before) = store.name_box(name, &self.named(sealed))?
         {

@@ -31,6 +31,7 @@ mod search;
 mod setup;
 mod stages;
 mod terminal;
+mod travel;
 mod verify;
 mod warnings;
 
@@ -66,6 +67,8 @@ enum Command {
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
     Fetch(fetch::Args),
+    Push(travel::PushArgs),
+    Pull(travel::PullArgs),
     Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
@@ -103,6 +106,8 @@ impl Command {
             Self::Lock(args) => (lock::lock(args), args.project.json),
             Self::Update(args) => (lock::update(args), args.project.json),
             Self::Fetch(args) => (fetch::run(args), args.project.json),
+            Self::Push(args) => (travel::push(args), args.json),
+            Self::Pull(args) => (travel::pull(args), args.json),
             Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),

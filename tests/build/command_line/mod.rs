@@ -12,7 +12,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 21] = [
     "budget",
     "init",
     "check",
@@ -21,6 +21,8 @@ const COMMANDS: [&str; 19] = [
     "lock",
     "update",
     "fetch",
+    "push",
+    "pull",
     "verify",
     "ls",
     "cat",

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use box_image::DEFAULT_TAG;
 use box_image::ErrorCode::*;
+use box_registry::BoxRegistryError;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
@@ -94,6 +95,23 @@ impl Explain for PackageError {
 fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
     let file = file.unwrap_or(Path::new("registries.toml")).display();
     format!("write into {file}:\n[registry.{host:?}]\n{setting}")
+}
+
+impl Explain for BoxRegistryError {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Registry(source) => source.explain(),
+            Self::Open(source) => source.into(),
+            Self::NotABox { .. } => {
+                help(BoxNotFound, "`boxbuild push` sends boxes; name an image in a Boxfile")
+            }
+            Self::Malformed { .. } => {
+                help(RegistryInvalid, "push the box again, with `boxbuild push --again`")
+            }
+            Self::Damaged { .. } => help(BoxDamaged, "build the box again: `boxbuild build`"),
+            Self::Compress { source, .. } | Self::Sink { source, .. } => source.explain(),
+        }
+    }
 }
 
 impl Explain for RegistryError {
