@@ -59,7 +59,7 @@ impl Form {
 /// Makes a box of the store whose blobs are there: its digest finds it then. The size is that of its manifest, in bytes.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn keep(store: &Store, manifest: Digest, size: u64) -> Result<(), PublishError> {
     let output = store.box_directory(&manifest);
     let documents = documents(manifest, size).map_err(FileError::of("write", &output))?;
@@ -86,7 +86,7 @@ pub fn write(
     put(store, (&documents, &form.blobs(sealed), form), output)
 }
 
-/// Writes the documents and the blobs of a box to its directory; see [`write`].
+/// Writes the documents and the blobs of a box to its directory; see [`write()`].
 fn put(
     store: &Store,
     (documents, blobs, form): (&Documents, &BTreeSet<(Digest, u64)>, Form),
