@@ -1,4 +1,4 @@
-//! The boxes of a store: by which names they are known, and where they are.
+//! The boxes of a store: their names and their directories.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -88,13 +88,14 @@ impl StoredBoxes {
         check_new(root)?;
         check_version(root)?;
         check_private(root)?;
-        for part in ["names", "boxes", "blobs"].map(|part| root.join(part)) {
+        let blobs = blobs(root);
+        for part in [root.join("names"), root.join("boxes"), blobs.clone()] {
             if part.is_symlink() {
                 return Err(io::Error::from(io::ErrorKind::NotADirectory)).context("use", &part);
             }
             check_private(&part)?;
         }
-        Ok(root.join("blobs"))
+        Ok(blobs)
     }
 
     /// Returns what a name means, if the store knows it.
@@ -134,7 +135,7 @@ impl StoredBoxes {
 
     /// Returns the directory of the blobs, each under its digest in hexadecimal.
     pub fn blobs(&self) -> PathBuf {
-        self.root.join("blobs")
+        blobs(&self.root)
     }
 }
 
@@ -146,7 +147,7 @@ impl Store {
 
     /// Returns the directory of the blobs; see [`StoredBoxes::blobs`].
     pub fn blobs(&self) -> PathBuf {
-        self.root().join("blobs")
+        blobs(self.root())
     }
 
     /// Gives a box a name. The box that had it keeps its digest only. If the name means this box already, it stays with the
@@ -196,6 +197,10 @@ fn name_path(root: &Path, name: &str) -> Option<PathBuf> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_name = !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_part);
     is_name.then(|| root.join("names").join(name))
+}
+
+fn blobs(root: &Path) -> PathBuf {
+    root.join("blobs")
 }
 
 fn box_directory(root: &Path, digest: &Digest) -> PathBuf {

@@ -191,7 +191,7 @@ impl Store {
     }
 
     pub(crate) fn blob_path(&self, blob: &Digest) -> PathBuf {
-        self.root.join("blobs").join(blob.hex())
+        self.blobs().join(blob.hex())
     }
 
     pub(crate) fn action_path(&self, key: &ActionKey) -> PathBuf {

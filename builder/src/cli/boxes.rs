@@ -22,7 +22,7 @@ pub(crate) struct BoxArgument {
 }
 
 impl BoxArgument {
-    /// Reads what the user wrote.
+    /// Parses the word of the command line.
     pub(crate) fn parse(&self) -> Result<BoxReference, FindError> {
         BoxReference::parse(self.reference.as_os_str())
     }

@@ -1,6 +1,5 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -10,10 +9,9 @@ use std::thread;
 use box_cache::{Named, Store};
 use box_digest::Digest;
 use box_image::ErrorCode;
-use box_image::manifest::BLOBS;
 use box_image::rules::{NAME_FORM, is_name};
 use box_image::text::{readable, shell_path};
-use box_layout::Documents;
+use box_layout::{Documents, blob_path};
 use boxbuild::output::{self, Form};
 use boxbuild::project::LockFile;
 use boxbuild::{Build, Sealed, resolve};
@@ -123,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a build puts its box.
+/// The directory and the name that a build gives its box. For example, `hello.box` and `hello`.
 struct Target {
     /// The name in the Boxfile.
     declared: String,
@@ -217,18 +215,19 @@ fn note_replaced(before: &Before, now: &Digest, args: &Args, loaded: &Loaded, ta
     }
 }
 
-/// A box that is where another one is about to be written.
+/// The box in a directory, before a build replaces it.
 struct Before {
     documents: Documents,
-    /// Whether it has blobs beside its documents.
+    /// Whether its directory has more than its documents.
     is_whole: bool,
 }
 
 impl Before {
     fn of(directory: &Path) -> Option<Self> {
         let documents = Documents::read(directory).ok()?;
-        let blobs = fs::read_dir(directory.join(BLOBS)).ok()?.count();
-        Some(Self { documents, is_whole: blobs > 2 })
+        let is_there = |digest| blob_path(directory, digest).exists();
+        let is_whole = documents.manifest.layers.iter().any(|it| is_there(&it.digest));
+        Some(Self { documents, is_whole })
     }
 }
 

@@ -31,7 +31,7 @@ mod search;
 mod setup;
 mod stages;
 mod terminal;
-mod travel;
+mod transfer;
 mod verify;
 mod warnings;
 
@@ -67,8 +67,8 @@ enum Command {
     Lock(lock::LockArgs),
     Update(lock::UpdateArgs),
     Fetch(fetch::Args),
-    Push(travel::PushArgs),
-    Pull(travel::PullArgs),
+    Push(transfer::PushArgs),
+    Pull(transfer::PullArgs),
     Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
@@ -106,8 +106,8 @@ impl Command {
             Self::Lock(args) => (lock::lock(args), args.project.json),
             Self::Update(args) => (lock::update(args), args.project.json),
             Self::Fetch(args) => (fetch::run(args), args.project.json),
-            Self::Push(args) => (travel::push(args), args.json),
-            Self::Pull(args) => (travel::pull(args), args.json),
+            Self::Push(args) => (transfer::push(args), args.json),
+            Self::Pull(args) => (transfer::pull(args), args.json),
             Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),

@@ -1,4 +1,4 @@
-//! `boxbuild push` and `boxbuild pull`: a box goes to a registry, and comes from one.
+//! `boxbuild push` and `boxbuild pull`: send a box to a registry, and fetch one.
 
 use std::env;
 use std::fs;
@@ -29,9 +29,9 @@ const FORM: &str = "write HOST/NAME:TAG, such as ghcr.io/acme/agent:v1";
 
 /// Sends a box to a registry, and prints two digests.
 ///
-/// The first one is the box digest, the second one that of the registry's manifest. Nothing is compressed or sent that the
-/// registry has: a second push of the same box sends nothing. Credentials, mirrors and certificates are those of images:
-/// docs/images.md.
+/// The first one is the box digest, and the second one is the digest of the registry's manifest. A push compresses and sends only
+/// the blobs that the registry lacks, so a second push of the same box sends nothing. docs/images.md describes credentials, mirrors
+/// and certificates.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild push hello ghcr.io/acme/hello:v1       a box of the store\n  \
@@ -42,7 +42,7 @@ pub(crate) struct PushArgs {
     /// The registry, the repository and the tag
     #[arg(value_name = "HOST/NAME:TAG")]
     reference: String,
-    /// Send again what the registry's manifest at the tag says is there: whoever may push there has written it
+    /// Check each blob in the registry, instead of relying on the manifest at the tag, which others may have written
     #[arg(long)]
     again: bool,
     #[command(flatten)]
