@@ -1,18 +1,106 @@
-//! Records of actions: a small value after its checksum.
+//! Records of actions: a small value, and what it refers to.
+//!
+//! ```text
+//! checksum   32 bytes: sha256 of the line "boxbuild record 2\n" and of all that follows
+//! blobs      their number as a 64-bit little-endian number, then 32 bytes for each
+//! actions    the same with the keys of other records
+//! value      the rest
+//! ```
+//!
+//! What a record refers to, a [collection](crate::collect) reads: a blob stays as long as a record refers to it, and a
+//! record is as young as the youngest that refers to it. Records of an earlier format have another checksum, and so count as absent.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use box_digest::Digest;
+use box_digest::{Digest, Hasher, Sha256};
 use host_fs::read::{is_private, read_open};
 
 use crate::error::IoContext;
 use crate::store::{open_existing, write_whole};
-use crate::{ActionKey, Store, StoreError};
+use crate::{ActionKey, KeyHasher, Store, StoreError};
 
 /// The most bytes of a record. The index of a layer with a million entries takes a tenth of it.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
+/// What the checksum of a record begins with, so that no record of another format has it.
+const FORMAT: &[u8] = b"boxbuild record 2\n";
+
+/// What a record refers to. Without these, its value is of no use.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Refers<'a> {
+    /// Blobs, which stay in the store as long as the record does.
+    pub blobs: &'a [Digest],
+    /// Other records that its action used. When the record is used, they count as used.
+    pub actions: &'a [ActionKey],
+}
+
+impl<'a> Refers<'a> {
+    /// A record that is of use by itself.
+    pub const NOTHING: Self = Self { blobs: &[], actions: &[] };
+
+    /// Refers to blobs alone.
+    pub const fn to(blobs: &'a [Digest]) -> Self {
+        Self { blobs, actions: &[] }
+    }
+}
+
+/// A record that was read: what it refers to, and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) blobs: Vec<Digest>,
+    pub(crate) actions: Vec<ActionKey>,
+    value: Vec<u8>,
+}
+
+impl Record {
+    /// Reads the record in an open file; `None` where it is damaged, of another format, or another user can change it.
+    pub(crate) fn read(file: &fs::File, path: &Path) -> Result<Option<Self>, StoreError> {
+        if !is_private(file).context("examine", path)? {
+            return Ok(None);
+        }
+        let record = read_open(file, RECORD_BYTES_MAX).map_err(io::Error::from);
+        Ok(Self::decode(&record.context("read", path)?))
+    }
+
+    fn decode(record: &[u8]) -> Option<Self> {
+        let (checksum, rest) = record.split_at_checked(32)?;
+        if checksum_of(rest).as_bytes() != checksum {
+            return None;
+        }
+        let (blobs, rest) = digests(rest)?;
+        let (actions, value) = digests(rest)?;
+        let actions = actions.into_iter().map(ActionKey::from_digest).collect();
+        Some(Self { blobs, actions, value: value.to_vec() })
+    }
+
+    fn encode(value: &[u8], refers: &Refers<'_>) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let mut list = |digests: &mut dyn ExactSizeIterator<Item = Digest>| {
+            rest.extend((digests.len() as u64).to_le_bytes());
+            digests.for_each(|it| rest.extend(it.as_bytes()));
+        };
+        list(&mut refers.blobs.iter().copied());
+        list(&mut refers.actions.iter().map(ActionKey::digest));
+        rest.extend(value);
+        [checksum_of(&rest).as_bytes(), rest.as_slice()].concat()
+    }
+}
+
+/// Reads a list of digests; returns what is behind it, too.
+fn digests(bytes: &[u8]) -> Option<(Vec<Digest>, &[u8])> {
+    let (count, rest) = bytes.split_first_chunk()?;
+    let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+    let (digests, rest) = rest.split_at_checked(count.checked_mul(32)?)?;
+    Some((digests.as_chunks().0.iter().copied().map(Digest::from_bytes).collect(), rest))
+}
+
+fn checksum_of(rest: &[u8]) -> Digest {
+    let mut hasher = Hasher::<Sha256>::default();
+    hasher.update(FORMAT);
+    hasher.update(rest);
+    hasher.digest()
+}
 
 impl Store {
     /// Returns what was recorded for an action; nothing where nothing was, or where the record
@@ -22,21 +110,42 @@ impl Store {
     /// [`StoreError::File`].
     pub fn action(&self, key: &ActionKey) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.action_path(key);
-        let Some(file) = open_existing(&path)? else { return Ok(None) };
-        if !is_private(&file).context("examine", &path)? {
-            return Ok(None);
-        }
-        let record = read_open(&file, RECORD_BYTES_MAX).map_err(io::Error::from);
-        Ok(checked(&record.context("read", &path)?).map(<[u8]>::to_vec))
+        self.session().use_record(key, &path);
+        let own = match open_existing(&path)? {
+            Some(file) => Record::read(&file, &path)?,
+            None => None,
+        };
+        let found = own.or_else(|| {
+            let path = self.base()?.action_path(key);
+            Record::read(&open_existing(&path).ok()??, &path).ok()?
+        });
+        Ok(found.map(|record| record.value))
     }
 
-    /// Records what an action made. A record that is there already is replaced.
+    /// Records what an action made, and what the record refers to. A record that is there already is replaced.
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
-    pub fn record_action(&self, key: &ActionKey, value: &[u8]) -> Result<(), StoreError> {
-        let record = [Digest::of(value).as_bytes().as_slice(), value].concat();
-        write_whole(self.root(), &self.action_path(key), &record)
+    pub fn record_action(
+        &self,
+        key: &ActionKey,
+        value: &[u8],
+        refers: &Refers<'_>,
+    ) -> Result<(), StoreError> {
+        write_whole(self.root(), &self.action_path(key), &Record::encode(value, refers))
+    }
+
+    /// Notes that a blob that no action made, such as a file from the network, is used now. It then stays in the store as what an
+    /// action made does, and goes by age.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] or [`StoreError::Full`].
+    pub fn note_fetched(&self, blob: &Digest) -> Result<(), StoreError> {
+        let key = KeyHasher::new("fetched", 1).part(blob.as_bytes()).finish();
+        if self.action(&key)?.is_some() {
+            return Ok(());
+        }
+        self.record_action(&key, &[], &Refers::to(&[*blob]))
     }
 
     /// Removes the record of an action, if there is one, so that the action runs again. Its data stays
@@ -57,12 +166,6 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Returns the value of a record whose checksum is right.
-fn checked(record: &[u8]) -> Option<&[u8]> {
-    let (checksum, value) = record.split_at_checked(32)?;
-    (Digest::of(value).as_bytes() == checksum).then_some(value)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, chown};
@@ -76,8 +179,8 @@ mod tests {
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
         assert_eq!(store.action(&key).unwrap(), None);
-        store.record_action(&key, b"one").unwrap();
-        store.record_action(&key, b"two").unwrap();
+        store.record_action(&key, b"one", &Refers::NOTHING).unwrap();
+        store.record_action(&key, b"two", &Refers::NOTHING).unwrap();
         assert_eq!(store.action(&key).unwrap().as_deref(), Some(b"two".as_slice()));
     }
 
@@ -86,7 +189,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
-        store.record_action(&key, b"one").unwrap();
+        store.record_action(&key, b"one", &Refers::NOTHING).unwrap();
         store.forget(&key).unwrap();
         assert_eq!(store.action(&key).unwrap(), None);
         store.forget(&key).unwrap();
@@ -97,7 +200,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
-        store.record_action(&key, b"one").unwrap();
+        store.record_action(&key, b"one", &Refers::NOTHING).unwrap();
         let path = store.action_path(&key);
         for (mode, counts) in [(0o620, false), (0o602, false), (0o644, true)] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -114,9 +217,44 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path()).unwrap();
         let key = KeyHasher::new("test", 1).finish();
-        for damaged in [b"".to_vec(), vec![0; 31], vec![7; 40]] {
+        let earlier = [Digest::of(b"value").as_bytes().as_slice(), b"value"].concat();
+        for damaged in [b"".to_vec(), vec![0; 31], vec![7; 40], earlier] {
             fs::write(store.action_path(&key), damaged).unwrap();
             assert_eq!(store.action(&key).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_record_has_what_it_refers_to() {
+        let keys = [1, 2].map(|epoch| KeyHasher::new("test", epoch).finish());
+        let blobs = [1, 2, 3].map(|it| Digest::from_bytes([it; 32]));
+        let bytes = Record::encode(b"value", &Refers { blobs: &blobs, actions: &keys });
+        let read = Record::decode(&bytes).unwrap();
+        let expected =
+            Record { blobs: blobs.to_vec(), actions: keys.to_vec(), value: b"value".to_vec() };
+        assert_eq!(read, expected);
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Record::decode(&damaged), None);
+            assert_eq!(Record::decode(&bytes[..at]), None);
+        }
+        // The checksum of who writes wrong lists.
+        let rest = [u64::MAX.to_le_bytes(), [0; 8]].concat();
+        let wrong = [checksum_of(&rest).as_bytes(), rest.as_slice()].concat();
+        assert_eq!(Record::decode(&wrong), None);
+    }
+
+    #[test]
+    fn a_record_is_as_young_as_its_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        store.record_action(&key, b"one", &Refers::NOTHING).unwrap();
+        let path = store.action_path(&key);
+        let used = || fs::metadata(&path).unwrap().modified().unwrap();
+        fs::File::open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        store.action(&key).unwrap();
+        assert!(used().elapsed().unwrap().as_secs() < 60);
     }
 }

@@ -42,6 +42,12 @@ impl<'store> RawBlob<'store> {
     /// mended.
     pub(crate) fn publish(self, blob: &Digest) -> Result<(), StoreError> {
         let path = self.store.blob_path(blob);
+        // Before it is there: what a collection finds is either used by this process or younger.
+        self.store.session().use_blob(blob);
+        if !path.exists() {
+            let size = self.draft.file().metadata().map_or(0, |it| it.len());
+            self.store.note_added(size);
+        }
         let written = self.draft.finish_over(&path).context("write", &path);
         written.map_err(|error| error.within(self.store.root()))
     }

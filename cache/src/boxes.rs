@@ -2,43 +2,186 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io;
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use box_digest::Digest;
+use host_fs::FileError;
+use host_fs::publish::{DirectoryDraft, PublishError, flush_names, new_file, parent_of};
 use host_fs::read::{Links, ReadError, is_private, open_regular, read_open};
 
+use crate::base::Base;
 use crate::error::IoContext;
-use crate::store::{check_new, check_version, open_existing, share_within, write_whole};
-use crate::{KeyHasher, Store, StoreError};
+use crate::gate::{Gate, lock_within};
+use crate::session::touch;
+use crate::store::{
+    check_new, check_version, directory_mode, file_mode, is_readable, open_existing, write_whole,
+};
+use crate::{KeyHasher, Publishing, Store, StoreError};
 
 /// The most bytes of the file of a name or of a root: a digest and a path.
-const RECORD_BYTES_MAX: u64 = 16 << 10;
+pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
+/// The file of a box's directory that names its manifest.
+pub(crate) const INDEX: &str = "index.json";
 /// How long another process may keep the store locked. Only one that deletes does so, and not for long.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a name of the store means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// The digest of the box.
     pub digest: Digest,
-    /// The Boxfile that the name belongs to, by an absolute path.
-    pub owner: PathBuf,
+    /// To whom the name belongs.
+    pub owner: Owner,
 }
 
-impl Named {
-    /// Writes it as the file of a name has it: a line with the digest, and after it the path as it is.
+/// To whom a name of the store belongs. A Boxfile is named by an absolute path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    /// The Boxfile whose `box` it is: the name means the newest box of it.
+    Boxfile(PathBuf),
+    /// The same, but a person chose the name for this box, so that the box is kept.
+    Tagged(PathBuf),
+    /// Nobody: a file with boxes had the name. The box is kept, and a build may take the name.
+    Archive,
+}
+
+/// What begins the record of [`Owner::Tagged`]; that of [`Owner::Boxfile`] begins with the `/` of its path.
+const TAGGED: &[u8] = b"tagged ";
+/// The record of [`Owner::Archive`].
+const ARCHIVE: &[u8] = b"archive";
+
+/// Names whose box it is: `the box of /work/hello/Boxfile`.
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.boxfile() {
+            Some(path) => write!(f, "the box of {}", path.display()),
+            None => f.write_str("a box that was loaded from a file"),
+        }
+    }
+}
+
+impl Owner {
+    /// Returns the Boxfile that the name belongs to.
+    pub fn boxfile(&self) -> Option<&Path> {
+        match self {
+            Self::Boxfile(path) | Self::Tagged(path) => Some(path),
+            Self::Archive => None,
+        }
+    }
+
+    /// Returns whether a person wants the box to be kept, however long nobody uses it.
+    pub const fn keeps(&self) -> bool {
+        !matches!(self, Self::Boxfile(_))
+    }
+
+    /// Returns whether nobody has the name any more: its Boxfile is gone, or it never had one.
+    fn is_gone(&self) -> bool {
+        self.boxfile().is_none_or(is_gone)
+    }
+
     fn encode(&self) -> Vec<u8> {
-        [format!("{}\n", self.digest).as_bytes(), self.owner.as_os_str().as_bytes()].concat()
+        match self {
+            Self::Boxfile(path) => path.as_os_str().as_bytes().to_vec(),
+            Self::Tagged(path) => [TAGGED, path.as_os_str().as_bytes()].concat(),
+            Self::Archive => ARCHIVE.to_vec(),
+        }
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let digest = std::str::from_utf8(&bytes[..end]).ok()?.parse().ok()?;
-        Some(Self { digest, owner: path(&bytes[end + 1..]) })
+        match bytes.strip_prefix(TAGGED) {
+            Some(bytes) => Some(Self::Tagged(path(bytes))),
+            None if bytes == ARCHIVE => Some(Self::Archive),
+            None => bytes.starts_with(b"/").then(|| Self::Boxfile(path(bytes))),
+        }
+    }
+}
+
+impl Named {
+    /// Writes it as the file of a name has it: a line with the digest, and after it the owner.
+    fn encode(&self) -> Vec<u8> {
+        [format!("{}\n", self.digest).into_bytes(), self.owner.encode()].concat()
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (digest, owner) = line(bytes)?;
+        Some(Self { digest: digest.parse().ok()?, owner: Owner::decode(owner)? })
+    }
+}
+
+/// A box that was pulled, and what the store remembers of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    /// What was pulled: `HOST/NAME:TAG`, or `HOST/NAME@sha256:…`.
+    pub reference: String,
+    /// The digest of the box.
+    pub digest: Digest,
+    /// The digest of the registry's manifest at that time.
+    pub registry_digest: Digest,
+}
+
+impl Pulled {
+    /// Returns the name of its file. A reference may be longer than a file name, so that it is found by its hash.
+    pub(crate) fn file_name(&self) -> String {
+        Digest::of(self.reference.as_bytes()).hex()
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        format!("{}\n{}\n{}", self.digest, self.registry_digest, self.reference).into_bytes()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (digest, bytes) = line(bytes)?;
+        let (registry_digest, reference) = line(bytes)?;
+        let reference = std::str::from_utf8(reference).ok()?.to_owned();
+        let [digest, registry_digest] = [digest, registry_digest].map(str::parse);
+        Some(Self { reference, digest: digest.ok()?, registry_digest: registry_digest.ok()? })
+    }
+}
+
+/// Splits off the first line.
+fn line(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
+}
+
+/// By what a user finds a box of the store, beside its digest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Label {
+    /// A name.
+    Name(String),
+    /// What was pulled: `HOST/NAME:TAG`.
+    Pulled(String),
+}
+
+impl Label {
+    /// Returns what `boxlaunch run` takes for the box.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Name(text) | Self::Pulled(text) => text,
+        }
+    }
+
+    /// Returns its file in a store; `None` for a text that can be no name.
+    pub(crate) fn path(&self, root: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Name(name) => name_path(root, name),
+            Self::Pulled(reference) => Some(pulled_path(root, reference)),
+        }
+    }
+
+    /// Returns the box that it means in a store.
+    pub(crate) fn means(&self, root: &Path) -> Result<Option<Digest>, StoreError> {
+        let Some(path) = self.path(root) else { return Ok(None) };
+        Ok(match self {
+            Self::Name(_) => read(&path, Named::decode)?.map(|it| it.digest),
+            Self::Pulled(_) => read(&path, Pulled::decode)?.map(|it| it.digest),
+        })
     }
 }
 
@@ -47,18 +190,22 @@ impl Named {
 pub struct StoredBox {
     /// Its digest.
     pub digest: Digest,
-    /// When it got its name, or, of one that has none, when it was put into the store.
+    /// When it got its label, or, of one that has none, when its documents were written.
     pub since: SystemTime,
-    /// Its name, and the Boxfile that the name belongs to.
-    pub name: Option<(String, PathBuf)>,
+    /// Its label. A box with several is listed once for each.
+    pub label: Option<Label>,
+    /// To whom the label belongs, if it is a name.
+    pub owner: Option<Owner>,
 }
 
 /// Reads the boxes of a store, and creates nothing. While it is open, no process deletes what the store has.
 #[derive(Debug)]
 pub struct StoredBoxes {
     root: PathBuf,
-    /// A shared lock; `None` if there is no store.
-    _lock: Option<File>,
+    /// What is read beside it.
+    base: Option<Base>,
+    /// `None` if there is no store, or one that nothing was ever deleted from.
+    _gate: Option<Gate>,
 }
 
 impl StoredBoxes {
@@ -68,14 +215,20 @@ impl StoredBoxes {
     /// As [`Self::blobs_of`], and [`StoreError::Busy`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::blobs_of(root)?;
-        let path = root.join("lock");
-        let lock = open_existing(&path)?;
-        if let Some(lock) = &lock
-            && !share_within(lock, PATIENCE).context("lock", &path)?
-        {
-            return Err(StoreError::Busy(root.to_owned()));
-        }
-        Ok(Self { root: root.to_owned(), _lock: lock })
+        let gate = Gate::share_within(root, PATIENCE)?;
+        Ok(Self { root: root.to_owned(), base: None, _gate: gate })
+    }
+
+    /// Reads from now on also the boxes of another store. If both have a name or a reference, that of this store counts.
+    #[must_use]
+    pub fn with_base(self, base: Option<Base>) -> Self {
+        let base = base.filter(|it| !it.is_at(&self.root));
+        Self { base, ..self }
+    }
+
+    /// Returns the roots of the stores that are read.
+    fn roots(&self) -> impl Iterator<Item = &Path> {
+        [&*self.root].into_iter().chain(self.base.as_ref().map(Base::root))
     }
 
     /// Returns the directory of the blobs of the store in a directory, each under its digest in hexadecimal. No lock is taken:
@@ -89,7 +242,7 @@ impl StoredBoxes {
         check_version(root)?;
         check_private(root)?;
         let blobs = blobs(root);
-        for part in [root.join("names"), root.join("boxes"), blobs.clone()] {
+        for part in [root.join("names"), root.join("pulled"), root.join("boxes"), blobs.clone()] {
             if part.is_symlink() {
                 return Err(io::Error::from(io::ErrorKind::NotADirectory)).context("use", &part);
             }
@@ -103,34 +256,56 @@ impl StoredBoxes {
     /// # Errors
     /// [`StoreError::File`].
     pub fn named(&self, name: &str) -> Result<Option<Named>, StoreError> {
-        name_path(&self.root, name).map_or(Ok(None), |path| read(&path))
+        let read = |root| name_path(root, name).map_or(Ok(None), |path| read(&path, Named::decode));
+        first(self.roots().map(read))
     }
 
-    /// Lists the boxes that have a name, sorted by name, and after them the boxes without one, the newest first.
+    /// Returns what was pulled under a reference, if the store remembers it.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn pulled(&self, reference: &str) -> Result<Option<Pulled>, StoreError> {
+        first(self.roots().map(|root| pulled(root, reference)))
+    }
+
+    /// Lists the boxes that have a label, sorted by label, and after them the boxes without one, the newest first.
     ///
     /// # Errors
     /// [`StoreError::File`].
     pub fn all(&self) -> Result<Vec<StoredBox>, StoreError> {
-        let mut all = Vec::new();
-        for (name, since) in entries(&self.root.join("names"))? {
-            // What is wrong with one name keeps nobody from the others.
-            let Ok(Some(Named { digest, owner })) = self.named(&name) else { continue };
-            all.push(StoredBox { digest, since, name: Some((name, owner)) });
+        let mut all: Vec<StoredBox> = Vec::new();
+        for root in self.roots() {
+            let known: BTreeSet<_> = all.iter().filter_map(|it| it.label.clone()).collect();
+            let labelled = labelled(root)?.into_iter();
+            all.extend(
+                labelled.filter(|it| it.label.as_ref().is_none_or(|it| !known.contains(it))),
+            );
         }
-        all.sort_by(|a, b| a.name.cmp(&b.name));
-        let named: BTreeSet<_> = all.iter().map(|it| it.digest).collect();
-        let boxes = entries(&self.root.join("boxes"))?.into_iter();
-        let boxes = boxes.filter_map(|(hex, since)| Some((Digest::from_hex(&hex)?, since)));
-        let nameless = boxes.filter(|(digest, _)| !named.contains(digest));
-        let mut nameless: Vec<_> =
-            nameless.map(|(digest, since)| StoredBox { digest, since, name: None }).collect();
-        nameless.sort_by_key(|it| (Reverse(it.since), it.digest));
+        all.sort_by(|a, b| a.label.cmp(&b.label));
+        let mut known: BTreeSet<_> = all.iter().map(|it| it.digest).collect();
+        let mut nameless = Vec::new();
+        for root in self.roots() {
+            nameless.extend(boxes(root)?.into_iter().filter(|(digest, _)| known.insert(*digest)));
+        }
+        nameless.sort_by_key(|(digest, since)| (Reverse(*since), *digest));
+        let nameless = nameless.into_iter().map(|(digest, since)| StoredBox {
+            digest,
+            since,
+            label: None,
+            owner: None,
+        });
         Ok(all.into_iter().chain(nameless).collect())
     }
 
     /// Returns the directory with the two documents of the box of this digest: an OCI image layout without blobs.
     pub fn directory(&self, digest: &Digest) -> PathBuf {
-        box_directory(&self.root, digest)
+        let mut found = self.roots().map(|root| box_directory(root, digest));
+        found.find(|it| it.is_dir()).unwrap_or_else(|| box_directory(&self.root, digest))
+    }
+
+    /// Returns the store that is read beside it.
+    pub const fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
     }
 
     /// Returns the directory of the blobs, each under its digest in hexadecimal.
@@ -139,7 +314,75 @@ impl StoredBoxes {
     }
 }
 
+/// Returns the first that is there.
+fn first<T>(
+    found: impl Iterator<Item = Result<Option<T>, StoreError>>,
+) -> Result<Option<T>, StoreError> {
+    found.filter_map(Result::transpose).next().transpose()
+}
+
+/// Returns the boxes of a store that have a label.
+fn labelled(root: &Path) -> Result<Vec<StoredBox>, StoreError> {
+    let mut all = Vec::new();
+    for (name, since) in entries(&root.join("names"))? {
+        let path = name_path(root, &name);
+        // What is wrong with one name keeps nobody from the others.
+        let Some(Ok(Some(Named { digest, owner }))) = path.map(|it| read(&it, Named::decode))
+        else {
+            continue;
+        };
+        let (label, owner) = (Some(Label::Name(name)), Some(owner));
+        all.push(StoredBox { digest, since, label, owner });
+    }
+    for (name, since) in entries(&root.join("pulled"))? {
+        let found = read(&root.join("pulled").join(&name), Pulled::decode);
+        let Ok(Some(found)) = found else { continue };
+        if found.file_name() == name {
+            let (digest, label) = (found.digest, Some(Label::Pulled(found.reference)));
+            all.push(StoredBox { digest, since, label, owner: None });
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the boxes of a store, and when the documents of each were written.
+fn boxes(root: &Path) -> Result<Vec<(Digest, SystemTime)>, StoreError> {
+    let directory = root.join("boxes");
+    // The time of the directory is when the box was used.
+    let since = |hex: &str| directory.join(hex).join(INDEX).symlink_metadata()?.modified();
+    let entries = entries(&directory)?.into_iter();
+    let boxes = entries
+        .filter_map(|(hex, used)| Some((Digest::from_hex(&hex)?, since(&hex).unwrap_or(used))));
+    Ok(boxes.collect())
+}
+
+/// How long a start waits to say that a box runs.
+const UNLOCKED_WITHIN: Duration = Duration::from_millis(500);
+
+/// Says as long as it is there that a box of a store is in use: its box is not deleted.
+#[derive(Debug)]
+pub struct Held {
+    /// Its shared lock ends with the process that has it.
+    _file: File,
+}
+
+/// Notes that a box of a store is used, and that it runs as long as the returned value is there. Returns `None` if the store does not
+/// have it, or does not let this user say so.
+pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
+    let directory = box_directory(root, digest);
+    let file = open_existing(&directory.join(INDEX)).ok()??;
+    // A collection holds it alone for a moment. Another user may do so for ever, in a store that all can read.
+    lock_within(|| file.try_lock_shared(), UNLOCKED_WITHIN).ok().filter(|is_taken| *is_taken)?;
+    touch(&directory);
+    Some(Held { _file: file })
+}
+
 impl Store {
+    /// Notes that a box of this store is used.
+    pub fn use_box(&self, digest: &Digest) {
+        touch(&self.box_directory(digest));
+    }
+
     /// Returns where the two files are by which a box of this store is found; see [`StoredBoxes::directory`].
     pub fn box_directory(&self, digest: &Digest) -> PathBuf {
         box_directory(self.root(), digest)
@@ -150,22 +393,99 @@ impl Store {
         blobs(self.root())
     }
 
+    /// Makes a box that is being published ([`Self::publish`]) one of the boxes of this store: its digest finds it from now on.
+    /// `documents` are the names and the bytes of the two files of [`Self::box_directory`]. Returns whether it was none before.
+    ///
+    /// # Errors
+    /// [`StoreError::File`], [`StoreError::Full`] and [`StoreError::Busy`].
+    pub fn keep_box(
+        &self,
+        _published: &Publishing<'_>,
+        digest: &Digest,
+        documents: &[(&str, Vec<u8>)],
+    ) -> Result<bool, StoreError> {
+        let directory = self.box_directory(digest);
+        self.use_box(digest);
+        self.own_manifest(digest)?;
+        if has(&directory, documents) {
+            // Whoever put it there may have been killed before the name was flushed.
+            let parent = parent_of(&directory);
+            return flush_names(parent).context("flush", parent).map(|()| false);
+        }
+        let is_new = !directory.exists();
+        let draft = DirectoryDraft::beside(&directory, directory_mode(self.root()));
+        let draft = draft.map_err(|error| self.publish_error(&directory, error))?;
+        let mode = file_mode(self.root());
+        let write = |(name, bytes): &(&str, Vec<u8>)| {
+            let mut file = new_file(&draft, name, mode)?;
+            // Whatever the umask says.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.write_all(bytes)
+        };
+        let written = documents.iter().try_for_each(write).context("write", &directory);
+        written.map_err(|error| error.within(self.root()))?;
+        // Nobody but the store writes there, so that what is damaged is replaced.
+        if is_readable(self.root()) {
+            let permissions = Permissions::from_mode(directory_mode(self.root()));
+            fs::set_permissions(draft.path(), permissions).context("write", &directory)?;
+        }
+        let done = draft.finish_over(|_| Ok(()));
+        done.map(|_| is_new).map_err(|error| self.publish_error(&directory, error))
+    }
+
+    /// Copies the manifest of a box that the base alone has: by it, a collection of this store knows the blobs of the box.
+    fn own_manifest(&self, digest: &Digest) -> Result<(), StoreError> {
+        let is_own = self.blob_path(digest).exists();
+        let Some(bytes) = self.read(digest).ok().filter(|_| !is_own) else { return Ok(()) };
+        let mut writer = self.writer()?;
+        writer.write_all(&bytes).map_err(|error| self.write_error(error))?;
+        writer.commit().map(drop)
+    }
+
+    /// Forgets a box: neither its digest nor a name finds it. Its blobs stay.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn forget_box(&self, digest: &Digest) -> Result<(), StoreError> {
+        let directory = self.box_directory(digest);
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).context("remove", &directory)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn publish_error(&self, directory: &Path, error: PublishError) -> StoreError {
+        match error {
+            PublishError::File(error) => StoreError::File(error).within(self.root()),
+            PublishError::Busy { .. } => StoreError::Busy(self.root().to_owned()),
+            error => FileError::of("write", directory)(io::Error::other(error)).into(),
+        }
+    }
+
     /// Gives a box a name. The box that had it keeps its digest only. If the name means this box already, it stays with the
     /// Boxfile that it belongs to. Returns what the name meant if it belonged to a Boxfile that is gone.
     ///
     /// # Errors
-    /// [`StoreError::NameTaken`] if the name means another box, of a Boxfile that is still there; [`StoreError::File`] and
+    /// [`StoreError::NameTaken`] if the name means another box, of a Boxfile that is still there, and for [`Owner::Archive`] if it
+    /// means any other; [`StoreError::File`] and
     /// [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
         let _lock = self.lock_action(&KeyHasher::new("name", 1).part(name.as_bytes()).finish())?;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let path = name_path(self.root(), name).ok_or_else(invalid);
         let path = path.context("name a box in", self.root())?;
-        let before = read(&path)?;
+        let mut before = read(&path, Named::decode)?;
+        if named.owner == Owner::Archive && before.is_none() {
+            // Nor does it take the place of a box of the machine.
+            let base = self.base().and_then(|base| name_path(base.root(), name));
+            before = base.map_or(Ok(None), |path| read(&path, Named::decode))?;
+        }
         if may_name(name, before.as_ref(), named)? {
             write_whole(self.root(), &path, &named.encode())?;
         }
-        Ok(before.filter(|it| it.owner != named.owner && is_gone(&it.owner)))
+        Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
     }
 
     /// Checks that a box may get a name; see [`Store::name_box`].
@@ -173,8 +493,31 @@ impl Store {
     /// # Errors
     /// [`StoreError::NameTaken`] and [`StoreError::File`].
     pub fn check_name(&self, name: &str, named: &Named) -> Result<(), StoreError> {
-        let before = name_path(self.root(), name).map_or(Ok(None), |path| read(&path))?;
+        let path = name_path(self.root(), name);
+        let before = path.map_or(Ok(None), |path| read(&path, Named::decode))?;
         may_name(name, before.as_ref(), named).map(drop)
+    }
+
+    /// Returns what was pulled under a reference; see [`StoredBoxes::pulled`].
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn pulled(&self, reference: &str) -> Result<Option<Pulled>, StoreError> {
+        first(self.roots().map(|root| pulled(root, reference)))
+    }
+
+    /// Returns the roots of the stores that are read.
+    fn roots(&self) -> impl Iterator<Item = &Path> {
+        [self.root()].into_iter().chain(self.base().map(Base::root))
+    }
+
+    /// Remembers under which reference a box was pulled. What was pulled under it before keeps its digest only.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] and [`StoreError::Full`].
+    pub fn note_pulled(&self, pulled: &Pulled) -> Result<(), StoreError> {
+        let path = pulled_path(self.root(), &pulled.reference);
+        write_whole(self.root(), &path, &pulled.encode())
     }
 
     /// Notes that a directory elsewhere has a box without its blobs, which have to stay in this store as long as the directory
@@ -185,7 +528,9 @@ impl Store {
     pub fn add_root(&self, directory: &Path) -> Result<(), StoreError> {
         let bytes = directory.as_os_str().as_bytes();
         let path = self.root().join("roots").join(Digest::of(bytes).hex());
+        // One of a directory that is gone would be removed, unless it is young.
         if path.exists() {
+            touch(&path);
             return Ok(());
         }
         write_whole(self.root(), &path, bytes)
@@ -193,45 +538,78 @@ impl Store {
 }
 
 /// Returns the file of a name; `None` for a text that is none: it would lead elsewhere, or could move a terminal's cursor.
-fn name_path(root: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn name_path(root: &Path, name: &str) -> Option<PathBuf> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let is_name = !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_part);
     is_name.then(|| root.join("names").join(name))
+}
+
+fn pulled(root: &Path, reference: &str) -> Result<Option<Pulled>, StoreError> {
+    let found = read(&pulled_path(root, reference), Pulled::decode)?;
+    Ok(found.filter(|it| it.reference == reference))
+}
+
+/// Returns the file of a reference; see [`Pulled::file_name`].
+fn pulled_path(root: &Path, reference: &str) -> PathBuf {
+    root.join("pulled").join(Digest::of(reference.as_bytes()).hex())
 }
 
 fn blobs(root: &Path) -> PathBuf {
     root.join("blobs")
 }
 
-fn box_directory(root: &Path, digest: &Digest) -> PathBuf {
+pub(crate) fn box_directory(root: &Path, digest: &Digest) -> PathBuf {
     root.join("boxes").join(digest.hex())
 }
 
-/// Returns whether the file of a name has to be written, and refuses to take a name from a Boxfile that is still there.
+/// Returns whether the file of a name has to be written, and refuses to take a name from a Boxfile that is still there; for a file
+/// with boxes, from any other box.
 fn may_name(name: &str, before: Option<&Named>, named: &Named) -> Result<bool, StoreError> {
-    let Some(before) = before.filter(|it| it.owner != named.owner && !is_gone(&it.owner)) else {
-        return Ok(before != Some(named));
+    let is_others = |it: &&Named| match named.owner.boxfile() {
+        // Who loads a file does not know what names its boxes have.
+        None => true,
+        mine => it.owner.boxfile() != mine && !it.owner.is_gone(),
     };
-    if before.digest == named.digest {
-        return Ok(false);
+    match before.filter(is_others) {
+        Some(others) if others.digest == named.digest => Ok(false),
+        Some(others) => {
+            Err(StoreError::NameTaken { name: name.to_owned(), owner: others.owner.clone() })
+        }
+        None => Ok(before != Some(named)),
     }
-    Err(StoreError::NameTaken { name: name.to_owned(), owner: before.owner.clone() })
+}
+
+/// Returns whether a directory has these files, and nobody else can change them.
+fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
+    documents.iter().all(|(name, bytes)| {
+        let Ok(file) = open_regular(&directory.join(name), Links::Refuse) else { return false };
+        let found = read_open(&file, bytes.len() as u64);
+        is_private(&file).unwrap_or(false) && found.is_ok_and(|found| found == *bytes)
+    })
 }
 
 /// Returns whether there is no file at a path. One that cannot be looked at may be there.
-fn is_gone(path: &Path) -> bool {
+pub(crate) fn is_gone(path: &Path) -> bool {
     let kind = path.symlink_metadata().map_err(|error| error.kind());
     matches!(kind, Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
 }
 
-/// Reads the file of a name. One that another user can change, or that is damaged, means nothing.
-fn read(path: &Path) -> Result<Option<Named>, StoreError> {
+/// Reads the file of a name.
+pub(crate) fn read_name(path: &Path) -> Result<Option<Named>, StoreError> {
+    read(path, Named::decode)
+}
+
+/// Reads the file of a label. One that another user can change, or that is damaged, means nothing.
+pub(crate) fn read<T>(
+    path: &Path,
+    decode: fn(&[u8]) -> Option<T>,
+) -> Result<Option<T>, StoreError> {
     let bytes = open_regular(path, Links::Refuse).and_then(|file| {
         let is_private = is_private(&file)?;
         Ok(is_private.then_some(read_open(&file, RECORD_BYTES_MAX)?))
     });
     match bytes {
-        Ok(bytes) => Ok(bytes.and_then(|it| Named::decode(&it))),
+        Ok(bytes) => Ok(bytes.and_then(|it| decode(&it))),
         Err(ReadError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).context("read", path)
         }
@@ -241,7 +619,7 @@ fn read(path: &Path) -> Result<Option<Named>, StoreError> {
 
 /// Lists a directory's entries whose names are text, with the time of the last change of each; none if there is no such
 /// directory.
-fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, StoreError> {
+pub(crate) fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, StoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.context("read", directory)?,
@@ -257,7 +635,7 @@ fn entries(directory: &Path) -> Result<Vec<(String, SystemTime)>, StoreError> {
 }
 
 /// Refuses a directory that another user can change. A missing directory counts as unchanged.
-fn check_private(directory: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_private(directory: &Path) -> Result<(), StoreError> {
     match File::open(directory).and_then(|it| is_private(&it)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(StoreError::Shared(directory.to_owned())),
@@ -266,15 +644,12 @@ fn check_private(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn path(bytes: &[u8]) -> PathBuf {
+pub(crate) fn path(bytes: &[u8]) -> PathBuf {
     std::ffi::OsString::from_vec(bytes.to_vec()).into()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     struct Place {
@@ -295,7 +670,7 @@ mod tests {
 
         fn names(&self) -> Vec<String> {
             let all = self.boxes().all().unwrap();
-            all.into_iter().filter_map(|it| Some(it.name?.0)).collect()
+            all.into_iter().filter_map(|it| Some(it.label?.text().to_owned())).collect()
         }
 
         /// Makes a Boxfile.
@@ -307,7 +682,7 @@ mod tests {
     }
 
     fn named(content: &str, owner: &Path) -> Named {
-        Named { digest: Digest::of(content.as_bytes()), owner: owner.to_owned() }
+        Named { digest: Digest::of(content.as_bytes()), owner: Owner::Boxfile(owner.to_owned()) }
     }
 
     #[test]
@@ -327,7 +702,7 @@ mod tests {
         }
         let all = place.boxes().all().unwrap();
         assert_eq!(all.len(), 3);
-        assert_eq!((all[2].digest, &all[2].name), (Digest::of(b"nameless"), &None));
+        assert_eq!((all[2].digest, &all[2].label), (Digest::of(b"nameless"), &None));
     }
 
     #[test]
@@ -335,7 +710,7 @@ mod tests {
         let place = Place::new();
         let (one, other) = (place.boxfile("one"), place.boxfile("other"));
         place.store.name_box("hello", &named("1", &one)).unwrap();
-        let taken = |result: Result<Option<Named>, StoreError>| matches!(result, Err(StoreError::NameTaken { name, owner }) if name == "hello" && owner == one);
+        let taken = |result: Result<Option<Named>, StoreError>| matches!(result, Err(StoreError::NameTaken { name, owner }) if name == "hello" && owner == Owner::Boxfile(one.clone()));
         assert!(place.store.check_name("hello", &named("2", &other)).is_err());
         assert!(taken(place.store.name_box("hello", &named("2", &other))));
         assert_eq!(place.boxes().named("hello").unwrap(), Some(named("1", &one)));
@@ -347,6 +722,63 @@ mod tests {
         let before = place.store.name_box("hello", &named("2", &other)).unwrap();
         assert_eq!(before, Some(named("1", &one)));
         assert_eq!(place.boxes().named("hello").unwrap(), Some(named("2", &other)));
+    }
+
+    #[test]
+    fn a_name_of_an_archive_belongs_to_nobody() {
+        let place = Place::new();
+        let boxfile = place.boxfile("one");
+        let archive = Named { digest: Digest::of(b"1"), owner: Owner::Archive };
+        place.store.name_box("hello", &archive).unwrap();
+        assert_eq!(place.boxes().named("hello").unwrap(), Some(archive.clone()));
+        let built = named("2", &boxfile);
+        assert_eq!(place.store.name_box("hello", &built).unwrap(), Some(archive.clone()));
+        for _ in 0..2 {
+            assert!(place.store.name_box("hello", &archive).is_err(), "another box has the name");
+            fs::remove_file(&boxfile).ok();
+        }
+        assert_eq!(place.boxes().named("hello").unwrap(), Some(built));
+        let other = Named { digest: Digest::of(b"3"), owner: Owner::Archive };
+        place.store.name_box("other", &archive).unwrap();
+        place.store.name_box("other", &archive).unwrap();
+        let error = place.store.name_box("other", &other).unwrap_err().to_string();
+        assert_eq!(error, "the name other belongs to a box that was loaded from a file");
+    }
+
+    #[test]
+    fn a_tag_is_a_name_of_its_boxfile_that_keeps_the_box() {
+        let place = Place::new();
+        let [one, other] = ["one", "other"].map(|name| place.boxfile(name));
+        let tagged = Named { digest: Digest::of(b"1"), owner: Owner::Tagged(one.clone()) };
+        assert!(tagged.owner.keeps() && Owner::Archive.keeps() && !named("1", &one).owner.keeps());
+        for wanted in [&named("1", &one), &tagged, &named("1", &one)] {
+            assert_eq!(place.store.name_box("hello", wanted).unwrap(), None);
+            assert_eq!(place.boxes().named("hello").unwrap().as_ref(), Some(wanted));
+        }
+        assert!(place.store.name_box("hello", &named("2", &other)).is_err());
+    }
+
+    #[test]
+    fn what_was_pulled_is_found_by_its_reference() {
+        let place = Place::new();
+        let pulled = |reference: &str, content: &[u8]| {
+            let (reference, registry_digest) = (reference.to_owned(), Digest::of(b"registry's"));
+            Pulled { reference, digest: Digest::of(content), registry_digest }
+        };
+        let long = format!("ghcr.io/{}:v1", "a/".repeat(200));
+        for text in ["ghcr.io/acme/agent:v1", &long] {
+            assert_eq!(place.boxes().pulled(text).unwrap(), None);
+            for content in [b"old", b"new"] {
+                place.store.note_pulled(&pulled(text, content)).unwrap();
+                assert_eq!(place.boxes().pulled(text).unwrap(), Some(pulled(text, content)));
+            }
+        }
+        assert_eq!(place.names(), [&long, "ghcr.io/acme/agent:v1"]);
+        // A file with another reference than that whose hash it is named by means nothing.
+        let from = pulled_path(place.store.root(), &long);
+        fs::rename(from, pulled_path(place.store.root(), "ghcr.io/other:v1")).unwrap();
+        assert_eq!(place.boxes().pulled("ghcr.io/other:v1").unwrap(), None);
+        assert_eq!(place.names(), ["ghcr.io/acme/agent:v1"]);
     }
 
     #[test]
@@ -432,7 +864,7 @@ mod tests {
         let place = Place::new();
         let root = place.store.root().to_owned();
         drop(place.store);
-        let lock = fs::File::open(root.join("lock")).unwrap();
+        let lock = fs::File::open(root.join("gate")).unwrap();
         lock.lock().unwrap();
         let error = StoredBoxes::open(&root).unwrap_err();
         assert!(matches!(error, StoreError::Busy(_)), "{error}");
@@ -468,6 +900,30 @@ mod tests {
             assert_eq!(boxes.all().unwrap(), []);
         }
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_box_that_is_kept_is_listed_and_what_is_damaged_is_replaced() {
+        let place = Place::new();
+        let digest = Digest::of(b"manifest");
+        let documents = [("index.json", b"index".to_vec()), ("oci-layout", b"layout".to_vec())];
+        let published = place.store.publish(&[]).unwrap();
+        let keep = || place.store.keep_box(&published, &digest, &documents).unwrap();
+        let path = place.store.box_directory(&digest).join("index.json");
+        keep();
+        assert_eq!(place.boxes().all().unwrap()[0].digest, digest);
+        let before = fs::metadata(&path).unwrap().modified().unwrap();
+        keep();
+        assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), before, "it is left alone");
+        fs::write(&path, "damaged").unwrap();
+        keep();
+        assert_eq!(fs::read(&path).unwrap(), b"index");
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        keep();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        place.store.forget_box(&digest).unwrap();
+        place.store.forget_box(&digest).unwrap();
+        assert_eq!(place.boxes().all().unwrap(), []);
     }
 
     #[test]

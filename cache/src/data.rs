@@ -9,7 +9,7 @@ use host_fs::publish::FileDraft;
 use crate::action::remove;
 use crate::error::{IoContext, io_within};
 use crate::reserve::Reserve;
-use crate::store::{draft, open_existing};
+use crate::store::{draft, file_mode, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
 /// Writes the data of an action; without a commit nothing of it stays.
@@ -29,7 +29,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`].
     pub fn data_writer(&self) -> Result<DataWriter<'_>, StoreError> {
-        let draft = draft(self.root(), 0o600)?;
+        let draft = draft(self.root(), file_mode(self.root()))?;
         Ok(DataWriter { store: self, draft, reserve: Reserve::default() })
     }
 
@@ -40,7 +40,10 @@ impl Store {
     pub fn open_data(&self, key: &ActionKey) -> Result<File, StoreError> {
         let path = self.data_path(key);
         let absent = || io::Error::from(io::ErrorKind::NotFound);
-        open_existing(&path)?.ok_or_else(absent).context("open", &path)
+        let own = open_existing(&path)?;
+        let base = self.base().filter(|_| own.is_none());
+        let file = own.or_else(|| open_existing(&base?.data_path(key)).ok()?);
+        file.ok_or_else(absent).context("open", &path)
     }
 
     /// Removes the data of an action, if there is some. Who has opened it keeps it until it is closed.
@@ -63,6 +66,7 @@ impl DataWriter<'_> {
     /// [`StoreError::File`] or [`StoreError::Full`]; the store is then as it was.
     pub fn commit(self, key: &ActionKey) -> Result<(), StoreError> {
         let path = self.store.data_path(key);
+        self.store.note_added(self.draft.file().metadata().map_or(0, |it| it.len()));
         let written = self.draft.finish_over_unflushed(&path).context("write", &path);
         written.map_err(|error| error.within(self.store.root()))
     }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use box_digest::Digest;
 use host_fs::FileError;
 
+use crate::Owner;
+
 /// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
@@ -18,6 +20,12 @@ pub enum StoreError {
     /// 1 GiB), or the user's quota on it is.
     #[error("no space left in the store {}", .0.display())]
     Full(PathBuf),
+    /// The file system of the store in this directory has room for `free` bytes besides the space that stays free for others, and
+    /// `needed` are to be written.
+    #[error(
+        "the store {} has room for {}, and {} are needed", root.display(), mebibytes(*free), mebibytes(*needed)
+    )]
+    NoRoom { root: PathBuf, needed: u64, free: u64 },
     /// The directory holds something else, or the store of another version.
     #[error("{} is not a store of this boxbuild: it holds {found}", path.display())]
     NotAStore {
@@ -28,12 +36,15 @@ pub enum StoreError {
     /// Another user can change this directory of the store.
     #[error("another user can write to {}, and so change what is built or started from it", .0.display())]
     Shared(PathBuf),
-    /// The name belongs to another Boxfile, which is still there.
-    #[error("the name {name} belongs to the box of {}", owner.display())]
-    NameTaken { name: String, owner: PathBuf },
+    /// The name belongs to another box.
+    #[error("the name {name} belongs to {owner}")]
+    NameTaken { name: String, owner: Owner },
     /// Another process keeps the store locked.
     #[error("another process keeps the store {} locked", .0.display())]
     Busy(PathBuf),
+    /// Nothing in the store says which of its blobs are needed, so that none is deleted.
+    #[error("the store {} has blobs, and nothing that refers to any of them", .0.display())]
+    NoRoots(PathBuf),
     /// The store does not hold the blob.
     #[error("the store has no blob {}", .0.hex())]
     Missing(Digest),
@@ -53,6 +64,17 @@ impl StoreError {
         Self::full(inner.map(|it| it as &(dyn Error + 'static)).or_else(|| error.source())?)
     }
 
+    /// Returns whether an error, or one of its causes, is that the store has no blob of this name. One that was there before was
+    /// deleted meanwhile.
+    pub fn is_missing(error: &(dyn Error + 'static)) -> bool {
+        if let Some(Self::Missing(_)) = error.downcast_ref() {
+            return true;
+        }
+        let inner = error.downcast_ref().and_then(io::Error::get_ref);
+        let cause = inner.map(|it| it as &(dyn Error + 'static)).or_else(|| error.source());
+        cause.is_some_and(Self::is_missing)
+    }
+
     /// Names the store in `root` where this error is that a file system is full.
     pub(crate) fn within(self, root: &Path) -> Self {
         match self {
@@ -60,6 +82,12 @@ impl StoreError {
             error => error,
         }
     }
+}
+
+/// Writes a number of bytes in the unit in which disks are compared.
+fn mebibytes(bytes: u64) -> String {
+    let tenths = u128::from(bytes) * 10 / (1 << 20);
+    format!("{}.{} MiB", tenths / 10, tenths % 10)
 }
 
 /// Names the store in `root` where an error is that a file system is full.

@@ -6,10 +6,18 @@ use std::fmt;
 use box_digest::{Digest, Hasher, Sha256};
 
 /// The key of an action.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ActionKey(Digest);
 
 impl ActionKey {
+    pub(crate) const fn from_digest(digest: Digest) -> Self {
+        Self(digest)
+    }
+
+    pub(crate) const fn digest(&self) -> Digest {
+        self.0
+    }
+
     /// Returns the key as 64 hexadecimal digits.
     pub(crate) fn hex(&self) -> String {
         self.0.hex()

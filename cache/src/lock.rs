@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::IoContext;
@@ -40,7 +40,8 @@ impl Store {
 /// Opens the file of a lock, and creates it if necessary; `None` if its holder removed it in between. It is opened for writing:
 /// NFS gives an exclusive lock for no other.
 fn open(path: &Path) -> Result<Option<File>, StoreError> {
-    match File::create_new(path) {
+    // Others may not open it: who may read it can lock it.
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
         Ok(file) => return Ok(Some(file)),
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             return Err(error).context("make", path);

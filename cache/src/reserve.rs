@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use rustix::fs::fstatvfs;
+use rustix::fs::{StatVfs, fstatvfs};
+
+use crate::error::IoContext;
+use crate::{Store, StoreError};
 
 /// The space that stays free is this part of the file system ...
 const PART: u64 = 20;
@@ -11,6 +14,24 @@ const PART: u64 = 20;
 const MOST: u64 = 1 << 30;
 /// After so many bytes the free space is looked at again. What is smaller is written as long as there is space.
 const STEP: u64 = 16 << 20;
+
+impl Store {
+    /// Checks that the store's file system has room for so many further bytes besides the space that stays free for others. Nothing
+    /// is kept for them: who writes them counts once more.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRoom`], and [`StoreError::File`].
+    pub fn check_space(&self, needed: u64) -> Result<(), StoreError> {
+        let root = self.root();
+        let directory = File::open(root).context("open", root)?;
+        let Some([size, free]) = space(&directory) else { return Ok(()) };
+        let free = free.saturating_sub(reserved(size));
+        if needed <= free {
+            return Ok(());
+        }
+        Err(StoreError::NoRoom { root: root.to_owned(), needed, free })
+    }
+}
 
 /// Writes a file as long as enough space stays free.
 #[derive(Debug, Default)]
@@ -52,15 +73,24 @@ pub(crate) fn copy(from: &File, mut to: &File) -> io::Result<()> {
 
 /// Checks the free space of the file system that a file is on.
 fn check(file: &File) -> io::Result<()> {
-    // Some file systems do not know how large they are; a full one says so itself.
-    let Ok(state) = fstatvfs(file) else { return Ok(()) };
-    let [size, free] = [state.f_blocks, state.f_bavail].map(|it| it.saturating_mul(state.f_frsize));
-    if is_enough(size, free) { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+    match space(file) {
+        Some([size, free]) if free < reserved(size) => Err(io::ErrorKind::StorageFull.into()),
+        _ => Ok(()),
+    }
 }
 
-const fn is_enough(size: u64, free: u64) -> bool {
+/// Returns the size and the free space of the file system that a file is on, in bytes; `None` for one that does not know how large
+/// it is: once it is full, it says so itself.
+fn space(file: &File) -> Option<[u64; 2]> {
+    let StatVfs { f_blocks, f_bavail, f_frsize, .. } = fstatvfs(file).ok()?;
+    let sizes = [f_blocks, f_bavail].map(|it| it.saturating_mul(f_frsize));
+    (f_blocks > 0).then_some(sizes)
+}
+
+/// Returns the bytes that stay free on a file system of so many.
+const fn reserved(size: u64) -> u64 {
     let part = size / PART;
-    free >= if part < MOST { part } else { MOST }
+    if part < MOST { part } else { MOST }
 }
 
 #[cfg(test)]
@@ -69,8 +99,19 @@ mod tests {
 
     #[test]
     fn a_twentieth_stays_free_and_not_more_than_a_gibibyte() {
-        assert!(is_enough(20 << 20, 1 << 20) && !is_enough(20 << 20, (1 << 20) - 1));
-        assert!(is_enough(1 << 40, 1 << 30) && !is_enough(1 << 40, (1 << 30) - 1));
-        assert!(is_enough(0, 0));
+        assert_eq!([0, 20 << 20, 1 << 40].map(reserved), [0, 1 << 20, 1 << 30]);
+    }
+
+    #[test]
+    fn what_has_no_room_is_refused_with_both_sizes() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        store.check_space(0).unwrap();
+        store.check_space(1 << 20).unwrap();
+        let error = store.check_space(u64::MAX).unwrap_err();
+        let [size, all] = space(&File::open(directory.path()).unwrap()).unwrap();
+        let StoreError::NoRoom { needed, free, .. } = error else { panic!("{error}") };
+        // Others write to the same file system.
+        assert!(needed == u64::MAX && free > 0 && free.abs_diff(all - reserved(size)) < 1 << 30);
     }
 }

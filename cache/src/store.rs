@@ -1,11 +1,11 @@
 //! The store's directory.
 
-use std::fs::{self, File, Permissions, TryLockError};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use box_digest::{Digest, Hasher, Sha256};
 use host_fs::FileError;
@@ -13,8 +13,12 @@ use host_fs::publish::{FileDraft, create_directories};
 use host_fs::read::{Links, is_private, open_regular, read_open};
 
 use crate::action::remove;
+use crate::base::Base;
 use crate::blob::BlobWriter;
+use crate::collect::free_gone;
 use crate::error::IoContext;
+use crate::gate::{self, lock_within};
+use crate::session::{self, Session};
 use crate::{ActionKey, StoreError, reserve};
 
 /// The permissions of a blob, here and in a box: nobody writes to it.
@@ -24,23 +28,40 @@ const VERSION: &str = "boxbuild store 1\n";
 const VERSION_BYTES_MAX: u64 = 4096;
 /// How long another process may keep the store locked before anybody is told.
 const UNSEEN: Duration = Duration::from_secs(1);
-/// How long to wait before the lock is tried again.
-const PAUSE: Duration = Duration::from_millis(20);
 /// Everything that a store has; `version` is made last.
-const PARTS: [&str; 10] =
-    ["blobs", "actions", "data", "tmp", "locks", "boxes", "names", "roots", "lock", "version"];
+const PARTS: [&str; 14] = [
+    "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "sessions",
+    "lock", "gate", "turn", "version",
+];
 /// The one other entry that may be beside them: the kernel of the virtual host, which may be in the user's
 /// cache directory before a store is.
 const NEIGHBOUR: &str = "virtual-host";
 /// Those of them that are directories.
-const DIRECTORIES: [&str; 8] =
-    ["blobs", "actions", "data", "tmp", "locks", "boxes", "names", "roots"];
+pub(crate) const DIRECTORIES: [&str; 10] = [
+    "blobs",
+    "actions",
+    "data",
+    "tmp",
+    "locks",
+    "boxes",
+    "names",
+    "pulled",
+    "roots",
+    session::DIRECTORY,
+];
 
-/// An open store. While it is open it holds a shared lock, for which a process that deletes blobs must
-/// wait.
+/// Those that only processes of the store's own user need, also in a store that others may read.
+const PRIVATE: [&str; 3] = ["tmp", "locks", session::DIRECTORY];
+
+/// An open store. While it is open, nothing is deleted that was made or used through it.
 #[derive(Debug)]
 pub struct Store {
     root: PathBuf,
+    session: Session,
+    /// The bytes of the blobs and of the data of actions that were added.
+    added: AtomicU64,
+    /// What is read beside it.
+    base: Option<Base>,
     /// Shared lock, held as long as the store is open.
     _lock: File,
 }
@@ -70,6 +91,7 @@ impl Store {
     fn open_or_create(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
+        gate::make(root)?;
         let lock_path = root.join("lock");
         let lock = open_lock(&lock_path)?;
         // No other process uses the store if none holds the lock, not even a shared one.
@@ -79,11 +101,32 @@ impl Store {
         }
         make_version(root)?;
         if alone {
+            free_gone(root);
             sweep(&root.join("tmp"))?;
             sweep(&root.join("locks"))?;
+            sweep(&root.join(session::DIRECTORY))?;
             lock.lock_shared().context("lock", &lock_path)?;
         }
-        Ok(Self { root: root.to_owned(), _lock: lock })
+        let session = Session::begin(root)?;
+        Ok(Self {
+            root: root.to_owned(),
+            session,
+            added: AtomicU64::new(0),
+            base: None,
+            _lock: lock,
+        })
+    }
+
+    /// Reads from now on also what another store has. One and the same store is no base of itself.
+    #[must_use]
+    pub fn with_base(self, base: Option<Base>) -> Self {
+        let base = base.filter(|it| !it.is_at(&self.root));
+        Self { base, ..self }
+    }
+
+    /// Returns the store that is read beside it.
+    pub const fn base(&self) -> Option<&Base> {
+        self.base.as_ref()
     }
 
     /// Starts a blob.
@@ -131,8 +174,7 @@ impl Store {
 
     /// Returns the size in bytes of a blob that the store holds.
     pub fn size(&self, blob: &Digest) -> Option<u64> {
-        let file = open_existing(&self.blob_path(blob)).ok()??;
-        file.metadata().ok().map(|metadata| metadata.len())
+        self.open_blob(blob).ok()?.metadata().ok().map(|metadata| metadata.len())
     }
 
     /// Opens a blob. Its bytes are not verified: callers check the parts that they read.
@@ -141,7 +183,12 @@ impl Store {
     /// [`StoreError::Missing`] or [`StoreError::File`].
     pub fn open_blob(&self, blob: &Digest) -> Result<File, StoreError> {
         let path = self.blob_path(blob);
-        open_existing(&path)?.ok_or(StoreError::Missing(*blob))
+        self.session.use_blob(blob);
+        if let Some(file) = open_existing(&path)? {
+            return Ok(file);
+        }
+        let found = self.base.as_ref().and_then(|base| base.open_blob(blob).ok()?);
+        found.ok_or(StoreError::Missing(*blob))
     }
 
     /// Reads a blob whole and verifies it.
@@ -186,8 +233,23 @@ impl Store {
         to.set_permissions(Permissions::from_mode(BLOB_MODE))
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    /// Returns the directory of the store.
+    pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Returns how many bytes were added to the store through this value: those of new blobs and of the data of actions. Records
+    /// are small, and do not count.
+    pub fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_added(&self, bytes: u64) {
+        self.added.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) const fn session(&self) -> &Session {
+        &self.session
     }
 
     pub(crate) fn blob_path(&self, blob: &Digest) -> PathBuf {
@@ -225,15 +287,9 @@ pub(crate) fn check_new(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Opens the file whose lock is the store's, and creates it if necessary. A link there is refused. Other users may not open it:
-/// who may read it can lock it.
+/// Opens the file whose lock is the store's, and creates it if necessary.
 fn open_lock(path: &Path) -> Result<File, StoreError> {
-    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
-    let lock = match made {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => open_regular(path, Links::Refuse).map_err(io::Error::from),
-    };
-    let lock = lock.context("open", path)?;
+    let lock = gate::open_lock(path)?;
     // Earlier versions let others read it. If it belongs to root, it stays so.
     lock.set_permissions(Permissions::from_mode(0o600)).ok();
     Ok(lock)
@@ -241,30 +297,26 @@ fn open_lock(path: &Path) -> Result<File, StoreError> {
 
 /// Takes a shared lock, and calls `waiting` once that takes longer than [`UNSEEN`].
 fn share(lock: &File, waiting: impl FnOnce()) -> io::Result<()> {
-    if share_within(lock, UNSEEN)? {
+    if lock_within(|| lock.try_lock_shared(), UNSEEN)? {
         return Ok(());
     }
     waiting();
     lock.lock_shared()
 }
 
-/// Takes a shared lock, and returns whether that was possible within a time.
-pub(crate) fn share_within(lock: &File, time: Duration) -> io::Result<bool> {
-    let start = Instant::now();
-    loop {
-        match lock.try_lock_shared() {
-            Err(TryLockError::WouldBlock) if start.elapsed() < time => sleep(PAUSE),
-            Err(TryLockError::WouldBlock) => return Ok(false),
-            taken => return taken.map(|()| true).map_err(io::Error::from),
-        }
-    }
-}
-
 /// Makes the directories that are missing. Refuses any that another user can change, as the records
 /// decide the content of boxes, and any that is a link, as files below it are removed.
 fn make_directories(root: &Path) -> Result<(), StoreError> {
     for path in [root.to_owned()].into_iter().chain(DIRECTORIES.map(|name| root.join(name))) {
-        create_directories(&path, 0o700).context("make the directory", &path)?;
+        let is_closed = PRIVATE.iter().any(|name| path == root.join(name));
+        let mode = if is_closed { 0o700 } else { directory_mode(root) };
+        let is_new = !path.exists();
+        create_directories(&path, mode).context("make the directory", &path)?;
+        if is_new && mode != 0o700 {
+            // Whatever the umask says.
+            let permissions = Permissions::from_mode(mode);
+            fs::set_permissions(&path, permissions).context("make the directory", &path)?;
+        }
         if path != *root && path.is_symlink() {
             return Err(io::Error::from(io::ErrorKind::NotADirectory)).context("use", &path);
         }
@@ -297,16 +349,45 @@ pub(crate) fn check_version(root: &Path) -> Result<bool, StoreError> {
     Err(StoreError::NotAStore { path: root.to_owned(), found })
 }
 
+/// Returns the directory of the store that a path is in, whether or not there is something at the path.
+pub fn store_above(path: &Path) -> Option<PathBuf> {
+    let mut above = path.ancestors().skip(1);
+    let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;
+    let is_store = |it: &&Path| matches!(check_version(it), Ok(true));
+    nearest.ancestors().find(is_store).map(Path::to_owned)
+}
+
+/// Returns the mode of the directories of a store: others may read them if they may read its own.
+pub(crate) fn directory_mode(root: &Path) -> u32 {
+    if is_readable(root) { 0o755 } else { 0o700 }
+}
+
+/// Returns the mode of the files of a store, as of [`directory_mode`].
+pub(crate) fn file_mode(root: &Path) -> u32 {
+    if is_readable(root) { 0o644 } else { 0o600 }
+}
+
+pub(crate) fn is_readable(root: &Path) -> bool {
+    const OTHERS: u32 = 0o005;
+    root.metadata().is_ok_and(|it| it.permissions().mode() & OTHERS == OTHERS)
+}
+
 /// Starts a file of the store, which is in `tmp/` until it is finished.
 pub(crate) fn draft(root: &Path, mode: u32) -> Result<FileDraft, StoreError> {
     let tmp = root.join("tmp");
     let draft = FileDraft::within(&tmp, mode).context("make a file in", &tmp);
-    draft.map_err(|error| error.within(root))
+    let draft = draft.map_err(|error| error.within(root))?;
+    if is_readable(root) {
+        // Whatever the umask says.
+        let permissions = Permissions::from_mode(mode);
+        draft.file().set_permissions(permissions).context("make a file in", &tmp)?;
+    }
+    Ok(draft)
 }
 
 /// Writes a file of the store at once, so that no other process ever sees half of it.
 pub(crate) fn write_whole(root: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let draft = draft(root, 0o600)?;
+    let draft = draft(root, file_mode(root))?;
     let written = io::Write::write_all(&mut draft.file(), bytes);
     let written = written.and_then(|()| draft.finish_over(path)).context("write", path);
     written.map_err(|error| error.within(root))
@@ -547,7 +628,7 @@ mod tests {
         let key = crate::KeyHasher::new("test", 1).finish();
         let errors = [
             store.put(&large).unwrap_err(),
-            store.record_action(&key, &large).unwrap_err(),
+            store.record_action(&key, &large, &crate::Refers::NOTHING).unwrap_err(),
             std::thread::scope(|scope| {
                 let mut writer = crate::BulkWriter::new(&store, scope).unwrap();
                 writer.write_all(&large).unwrap();

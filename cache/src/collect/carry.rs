@@ -1,0 +1,149 @@
+//! Carrying out what was decided.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use box_digest::Digest;
+use host_fs::publish::flush_names;
+
+use super::plan::Plan;
+use super::remove;
+use crate::error::IoContext;
+use crate::gate::Gate;
+use crate::{Label, StoreError};
+
+/// What the name of a file in `tmp/` begins with that was taken from its place.
+const GONE: &str = "gone-";
+
+/// So many files are taken in any case, so that a collection comes to its end.
+const LEAST: usize = 64;
+
+/// How much of a plan was carried out.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) names: usize,
+    pub(super) boxes: usize,
+    pub(super) records: usize,
+    pub(super) blobs: usize,
+    /// Whether all was.
+    pub(super) is_all: bool,
+    /// How many files and directories were taken.
+    taken: usize,
+}
+
+/// The store, and until when something may be taken from it.
+struct Carrier<'r> {
+    root: &'r Path,
+    end: Instant,
+    done: Done,
+}
+
+/// Takes what goes from its place, while the gate is held alone, until a point in time. A kill at any moment leaves boxes with all
+/// their blobs.
+pub(super) fn out(
+    root: &Path,
+    gate: &Gate,
+    plan: &Plan,
+    ended: &[PathBuf],
+    end: Instant,
+) -> Result<Done, StoreError> {
+    // Says to the next collection that blobs without anything that refers to them are no sign of a fault. The length of an empty
+    // file takes no space, which a full disk would not have.
+    gate.file.set_len(plan.empties.into()).context("mark", root)?;
+    let mut carrier = Carrier { root, end, done: Done::default() };
+    carrier.done.is_all = carrier.carry(plan)?;
+    ended.iter().try_for_each(|session| remove(session))?;
+    Ok(carrier.done)
+}
+
+impl Carrier<'_> {
+    /// Returns whether all was carried out.
+    fn carry(&mut self, plan: &Plan) -> Result<bool, StoreError> {
+        for (label, digest) in &plan.names {
+            remove_label(self.root, label, *digest)?;
+            self.done.names += 1;
+        }
+        for digest in &plan.boxes {
+            self.take("boxes", &digest.hex())?;
+            self.done.boxes += 1;
+        }
+        for name in &plan.roots {
+            remove(&self.root.join("roots").join(name))?;
+        }
+        if !plan.boxes.is_empty() {
+            // A power failure must not bring back a box whose blobs are gone.
+            let boxes = self.root.join("boxes");
+            flush_names(&boxes).context("flush", &boxes)?;
+        }
+        for key in &plan.records {
+            remove(&self.root.join("actions").join(key.hex()))?;
+            self.done.records += 1;
+            if !self.take("data", &key.hex())? {
+                return Ok(false);
+            }
+        }
+        for key in &plan.data {
+            if !self.take("data", &key.hex())? {
+                return Ok(false);
+            }
+        }
+        for blob in &plan.blobs {
+            let goes_on = self.take("blobs", &blob.hex())?;
+            self.done.blobs += 1;
+            if !goes_on {
+                return Ok(self.done.blobs == plan.blobs.len());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes a file or directory from its place; one that is gone already is no error. Returns whether there is time for more.
+    fn take(&mut self, part: &str, name: &str) -> Result<bool, StoreError> {
+        take(self.root, part, name)?;
+        self.done.taken += 1;
+        Ok(self.done.taken < LEAST || Instant::now() < self.end)
+    }
+}
+
+/// Removes a label, unless it means another box by now.
+fn remove_label(root: &Path, label: &Label, digest: Option<Digest>) -> Result<(), StoreError> {
+    let now = label.means(root)?;
+    let path = label.path(root).filter(|_| digest.is_none() || now == digest);
+    path.map_or(Ok(()), |path| remove(&path))
+}
+
+/// Takes a file or directory from its place. What is gone already is no error.
+fn take(root: &Path, part: &str, name: &str) -> Result<(), StoreError> {
+    let path = root.join(part).join(name);
+    let gone = root.join("tmp").join(format!("{GONE}{part}-{name}"));
+    match fs::rename(&path, &gone) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // Something of this name was taken before and is not freed yet, and a directory has no file in its place.
+        Err(error) if is_occupied(&error) => {
+            free_gone(root);
+            fs::rename(&path, gone).context("remove", &path)
+        }
+        taken => taken.context("remove", &path),
+    }
+}
+
+fn is_occupied(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists)
+}
+
+/// Frees the bytes of what was taken. What cannot be removed takes space, and hinders nobody; another process may free it at the
+/// same time.
+pub(crate) fn free_gone(root: &Path) {
+    let Ok(entries) = fs::read_dir(root.join("tmp")) else { return };
+    for path in entries.flatten().map(|it| it.path()) {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if !name.starts_with(GONE.as_bytes()) {
+            continue;
+        }
+        if fs::remove_file(&path).is_err() {
+            fs::remove_dir_all(&path).ok();
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! What goes: a decision about what was scanned, which touches nothing.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use box_digest::Digest;
+
+use super::scan::{BoxEntry, Label, RecordEntry, Scan};
+use super::{Report, Reported, Rules, Why};
+use crate::ActionKey;
+use crate::boxes::Label as Text;
+
+/// A time that is so much later than now says nothing: the clock was changed.
+const LATER: Duration = Duration::from_secs(60 * 60);
+
+/// What goes, in the order in which it does.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Names, each with the box that it means, if that is there.
+    pub(super) names: Vec<(Text, Option<Digest>)>,
+    pub(super) boxes: Vec<Digest>,
+    /// The names of files in `roots/`.
+    pub(super) roots: Vec<String>,
+    /// Records, with their data.
+    pub(super) records: Vec<ActionKey>,
+    /// The data of actions without a record.
+    pub(super) data: Vec<ActionKey>,
+    pub(super) blobs: Vec<Digest>,
+    /// Whether nothing is left that refers to anything.
+    pub(super) empties: bool,
+    pub(super) report: Report,
+}
+
+impl Plan {
+    /// Returns whether nothing goes.
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { names, boxes, roots, records, data, blobs, .. } = self;
+        let keys = records.is_empty() && data.is_empty();
+        keys && names.is_empty() && boxes.is_empty() && roots.is_empty() && blobs.is_empty()
+    }
+}
+
+/// What refers to blobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Id {
+    Record(ActionKey),
+    Box(Digest),
+}
+
+/// Decides what goes. Returns `None` if nothing refers to any blob, though blobs would go.
+pub(super) fn plan(scan: &Scan, rules: &Rules) -> Option<Plan> {
+    let mut work = Work::new(scan, rules);
+    work.remove_demanded();
+    work.remove_useless();
+    let has_records = scan.records.values().any(|it| it.refers.is_some());
+    // What referred to a box that is gone says that there was one.
+    let has_names = !scan.boxes.is_empty() || !scan.dangling.is_empty() || !scan.gone.is_empty();
+    if !has_records && !has_names && !scan.is_emptied && !work.blobs.is_empty() {
+        return None;
+    }
+    work.remove_old();
+    work.remove_above_cap();
+    Some(work.finish())
+}
+
+struct Work<'s> {
+    scan: &'s Scan,
+    rules: &'s Rules,
+    before: u64,
+    /// The size of what is left.
+    size: u64,
+    /// How often what is left refers to a blob.
+    counts: HashMap<Digest, usize>,
+    /// When each record was used, or one that refers to it.
+    used: HashMap<ActionKey, SystemTime>,
+    boxes: Vec<Digest>,
+    gone_boxes: HashSet<Digest>,
+    records: BTreeSet<ActionKey>,
+    names: BTreeSet<(Text, Option<Digest>)>,
+    roots: Vec<String>,
+    data: Vec<ActionKey>,
+    blobs: BTreeSet<Digest>,
+}
+
+impl<'s> Work<'s> {
+    fn new(scan: &'s Scan, rules: &'s Rules) -> Self {
+        let mut counts = HashMap::new();
+        let of_boxes = scan.boxes.values().flat_map(|it| it.blobs.iter());
+        let of_records = scan.records.values().filter_map(|it| it.refers.as_ref());
+        for blob in of_boxes.chain(of_records.flat_map(|it| &it.blobs)) {
+            *counts.entry(*blob).or_insert(0) += 1;
+        }
+        let sizes = scan.boxes.values().map(|it| it.size);
+        let sizes = sizes.chain(scan.records.values().map(|it| it.size));
+        let items = scan.blobs.values().chain(scan.data.values()).map(|it| it.size);
+        let size = sizes.chain(items).sum();
+        Self {
+            scan,
+            rules,
+            before: size,
+            size,
+            counts,
+            used: used(scan),
+            boxes: Vec::new(),
+            gone_boxes: HashSet::new(),
+            records: BTreeSet::new(),
+            names: BTreeSet::new(),
+            roots: Vec::new(),
+            data: Vec::new(),
+            blobs: BTreeSet::new(),
+        }
+    }
+
+    /// Removes what was asked for by name, and the records of the builds that made such a box: they would keep its blobs.
+    fn remove_demanded(&mut self) {
+        let Self { scan, rules, .. } = *self;
+        for (digest, entry) in &scan.boxes {
+            let labels = entry.labels.iter().filter(|it| rules.names.contains(&it.text));
+            self.names.extend(labels.map(|it| (it.text.clone(), Some(*digest))));
+        }
+        for digest in rules.boxes.iter().filter(|it| scan.boxes.contains_key(it)) {
+            self.remove_box(digest);
+        }
+        let made = |entry: &RecordEntry| {
+            entry.refers.iter().any(|it| it.blobs.iter().any(|it| rules.boxes.contains(it)))
+        };
+        let records: Vec<_> = scan.records.iter().filter(|(_, it)| made(it)).collect();
+        records.into_iter().for_each(|(key, entry)| self.remove_record(*key, entry));
+    }
+
+    /// Removes what is of no use: blobs to which nothing refers, names of boxes that are not there, and the like.
+    fn remove_useless(&mut self) {
+        let Self { scan, rules, .. } = *self;
+        let unused = scan.blobs.keys().filter(|blob| !self.counts.contains_key(blob));
+        let unused: Vec<_> = unused.copied().collect();
+        unused.iter().for_each(|blob| self.remove_blob(blob));
+        for (key, entry) in &scan.records {
+            if entry.refers.is_none() && !self.is_covered(entry.used) {
+                self.remove_record(*key, entry);
+            }
+        }
+        for (key, item) in &scan.data {
+            if !self.is_covered(item.changed) {
+                self.size -= item.size;
+                self.data.push(*key);
+            }
+        }
+        let demanded = |it: &Label| rules.names.contains(&it.text);
+        let dangling = scan.dangling.iter().filter(|it| demanded(it) || !self.is_recent(it.given));
+        let dangling: Vec<_> = dangling.map(|it| (it.text.clone(), None)).collect();
+        self.names.extend(dangling);
+        // A build notes the root before it makes the directory.
+        let gone = scan.gone.iter().filter(|(_, changed)| !self.is_recent(*changed));
+        let gone: Vec<_> = gone.map(|(name, _)| name.clone()).collect();
+        self.roots.extend(gone);
+    }
+
+    fn remove_old(&mut self) {
+        let Some(most) = self.rules.older_than else { return };
+        let old = |(used, _): &(SystemTime, Id)| self.age(*used) > most;
+        let old: Vec<_> = self.candidates().into_iter().filter(old).collect();
+        old.into_iter().for_each(|(_, id)| self.remove(id));
+    }
+
+    fn remove_above_cap(&mut self) {
+        let Some(cap) = self.rules.cap else { return };
+        for (_, id) in self.candidates() {
+            if self.size <= cap {
+                break;
+            }
+            self.remove(id);
+        }
+    }
+
+    /// Returns what may go, the least recently used first.
+    fn candidates(&self) -> Vec<(SystemTime, Id)> {
+        let boxes = self.scan.boxes.iter().filter(|(digest, entry)| {
+            !self.gone_boxes.contains(*digest) && self.why(entry).is_none()
+        });
+        let boxes = boxes.map(|(digest, entry)| (self.known(entry.used), Id::Box(*digest)));
+        let records = self
+            .used
+            .iter()
+            .filter(|(key, used)| !self.records.contains(*key) && !self.is_covered(**used));
+        let records = records.map(|(key, used)| (self.known(*used), Id::Record(*key)));
+        let mut all: Vec<_> = boxes.chain(records).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn remove(&mut self, id: Id) {
+        match id {
+            Id::Box(digest) => self.remove_box(&digest),
+            Id::Record(key) => {
+                let scan = self.scan;
+                self.remove_record(key, &scan.records[&key]);
+            }
+        }
+    }
+
+    fn remove_box(&mut self, digest: &Digest) {
+        let entry = &self.scan.boxes[digest];
+        if !self.gone_boxes.insert(*digest) {
+            return;
+        }
+        self.size -= entry.size;
+        if entry.is_there {
+            self.boxes.push(*digest);
+        }
+        self.names.extend(entry.labels.iter().map(|it| (it.text.clone(), Some(*digest))));
+        self.roots.extend(entry.directories.iter().map(|it| it.root.clone()));
+        self.release(&entry.blobs);
+    }
+
+    fn remove_record(&mut self, key: ActionKey, entry: &RecordEntry) {
+        if self.records.insert(key) {
+            self.size -= entry.size;
+            entry.refers.iter().for_each(|it| self.release(&it.blobs));
+        }
+    }
+
+    /// Removes the blobs to which nothing refers any more.
+    fn release(&mut self, blobs: &[Digest]) {
+        for blob in blobs {
+            let Some(count) = self.counts.get_mut(blob) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.remove_blob(blob);
+            }
+        }
+    }
+
+    fn remove_blob(&mut self, blob: &Digest) {
+        let Some(item) = self.scan.blobs.get(blob) else { return };
+        if !self.is_used(blob) && self.blobs.insert(*blob) {
+            self.size -= item.size;
+        }
+    }
+
+    /// Returns whether a process that has the store open made or used a blob.
+    fn is_used(&self, blob: &Digest) -> bool {
+        let changed = self.scan.blobs.get(blob).map(|it| it.changed);
+        self.scan.living.blobs.contains(blob) || changed.is_some_and(|it| self.is_covered(it))
+    }
+
+    /// Returns why a box is kept whatever the size of the store.
+    fn why(&self, entry: &BoxEntry) -> Option<Why> {
+        let reasons = [
+            (entry.is_running, Why::Running),
+            (entry.labels.iter().any(|it| it.is_tag), Why::Tagged),
+            (!entry.directories.is_empty(), Why::Thin),
+            (self.is_covered(entry.used), Why::Used),
+            (self.is_young(entry.used), Why::Young),
+            (entry.is_foreign, Why::Foreign),
+        ];
+        reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
+    }
+
+    fn is_covered(&self, time: SystemTime) -> bool {
+        self.scan.living.covers(time, self.scan.now)
+    }
+
+    fn is_young(&self, time: SystemTime) -> bool {
+        let young = self.rules.older_than.map_or(self.rules.young, |it| it.min(self.rules.young));
+        self.age(time) < young
+    }
+
+    fn is_recent(&self, time: SystemTime) -> bool {
+        self.is_covered(time) || self.is_young(time)
+    }
+
+    /// Returns a time that is not later than now.
+    fn known(&self, time: SystemTime) -> SystemTime {
+        let now = self.scan.now;
+        if time > now + LATER { SystemTime::UNIX_EPOCH } else { time.min(now) }
+    }
+
+    fn age(&self, time: SystemTime) -> Duration {
+        self.scan.now.duration_since(self.known(time)).unwrap_or_default()
+    }
+
+    fn finish(mut self) -> Plan {
+        let scan = self.scan;
+        // Of a box that goes, all names do.
+        let left = scan.boxes.iter().filter(|(digest, _)| !self.gone_boxes.contains(*digest));
+        let kept: Vec<_> = left.map(|it| self.reported(it)).collect();
+        let records = scan.records.iter().filter(|(key, _)| !self.records.contains(*key));
+        let has_records = records.clone().any(|(_, entry)| entry.refers.is_some());
+        let (kept_bytes, used_bytes) = self.kept_bytes();
+        let removed = self.boxes.iter().map(|it| self.reported((it, &scan.boxes[it])));
+        let removed: Vec<_> = removed.map(|it| Reported { why: None, ..it }).collect();
+        let report = Report {
+            before: self.before,
+            after: self.size,
+            cap: self.rules.cap,
+            removed,
+            removed_names: self.names.iter().map(|(name, _)| name.text().to_owned()).collect(),
+            removed_records: self.records.len(),
+            removed_blobs: self.blobs.len(),
+            kept_bytes,
+            used_bytes,
+            foreign: scan.foreign,
+            kept,
+        };
+        let empties = report.kept.is_empty() && !has_records;
+        self.roots.sort_unstable();
+        Plan {
+            names: self.names.into_iter().collect(),
+            boxes: self.boxes,
+            roots: self.roots,
+            records: self.records.into_iter().collect(),
+            data: self.data,
+            blobs: self.blobs.into_iter().collect(),
+            empties,
+            report,
+        }
+    }
+
+    fn reported(&self, (digest, entry): (&Digest, &BoxEntry)) -> Reported {
+        let sizes = entry.blobs.iter().filter_map(|it| self.scan.blobs.get(it));
+        Reported {
+            digest: *digest,
+            names: entry.labels.iter().map(|it| it.text.text().to_owned()).collect(),
+            directories: entry.directories.iter().map(|it| it.path.clone()).collect(),
+            why: self.why(entry),
+            bytes: sizes.map(|it| it.size).sum(),
+        }
+    }
+
+    /// Returns the size of what is kept whatever the cap, and the part of it that only processes keep that have the store open.
+    fn kept_bytes(&self) -> (u64, u64) {
+        let (mut kept, mut used) = (HashSet::new(), HashSet::new());
+        let mut bytes = (0, 0);
+        let left = self.scan.boxes.iter().filter(|(it, _)| !self.gone_boxes.contains(*it));
+        for entry in left.map(|(_, entry)| entry) {
+            match self.why(entry) {
+                None => {}
+                Some(Why::Used) => {
+                    bytes.1 += entry.size;
+                    used.extend(entry.blobs.iter().copied());
+                }
+                Some(_) => {
+                    bytes.0 += entry.size;
+                    kept.extend(entry.blobs.iter().copied());
+                }
+            }
+        }
+        let records = self.scan.records.iter().filter(|(key, _)| !self.records.contains(*key));
+        for (key, entry) in records {
+            if self.is_covered(self.used.get(key).copied().unwrap_or(entry.used)) {
+                bytes.1 += entry.size;
+                used.extend(entry.refers.iter().flat_map(|it| it.blobs.iter().copied()));
+            }
+        }
+        used.extend(self.scan.blobs.keys().filter(|it| self.is_used(it)));
+        let data = self.scan.data.values().filter(|it| self.is_covered(it.changed));
+        bytes.1 += data.map(|it| it.size).sum::<u64>();
+        let size = |blob: &Digest| self.scan.blobs.get(blob).map_or(0, |it| it.size);
+        let of_kept: u64 = kept.iter().map(size).sum();
+        let of_used: u64 = used.difference(&kept).map(size).sum();
+        (bytes.0 + of_kept + bytes.1 + of_used, bytes.1 + of_used)
+    }
+}
+
+/// Returns when each record was used: a record that refers to others was made with them, so that they count as used when it was.
+fn used(scan: &Scan) -> HashMap<ActionKey, SystemTime> {
+    let sound = scan.records.iter().filter(|(_, entry)| entry.refers.is_some());
+    let mut newest: Vec<_> = sound.map(|(key, entry)| (entry.used, *key)).collect();
+    newest.sort_unstable();
+    let mut used = HashMap::with_capacity(newest.len());
+    let mut open = Vec::new();
+    for (time, key) in newest.into_iter().rev() {
+        open.push(key);
+        while let Some(key) = open.pop() {
+            let Some(entry) = scan.records.get(&key).filter(|_| !used.contains_key(&key)) else {
+                continue;
+            };
+            let Some(refers) = &entry.refers else { continue };
+            used.insert(key, time);
+            open.extend(&refers.actions);
+        }
+    }
+    used
+}

@@ -1,0 +1,443 @@
+//! What a store has, when it was used, and what refers to what.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, Metadata};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use box_digest::Digest;
+use host_fs::read::{Links, is_private, open_regular, read_open};
+
+use super::{BoxSize, Contents};
+use crate::action::Record;
+use crate::boxes::{
+    INDEX, Label as Text, Pulled, RECORD_BYTES_MAX, is_gone, path as path_of, read, read_name,
+};
+use crate::error::IoContext;
+use crate::gate::FILES;
+use crate::session::Living;
+use crate::store::open_existing;
+use crate::{ActionKey, StoreError};
+
+/// File systems give space in units of this many bytes.
+const UNIT: u64 = 4096;
+/// The most bytes of a manifest that is read.
+const MANIFEST_MAX: u64 = 1 << 20;
+/// What the directory of a box of the store has; of `blobs/sha256` nothing but the directories.
+const OF_BOX: [&str; 3] = [INDEX, "oci-layout", "blobs"];
+
+/// A file: its size, and when it was made or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    pub(super) size: u64,
+    pub(super) changed: SystemTime,
+}
+
+/// A name of a box, or what it was pulled as.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Label {
+    pub(super) text: Text,
+    /// Whether a person gave it, or pulled the box. A name that a build gives goes by age.
+    pub(super) is_tag: bool,
+    /// When it was given.
+    pub(super) given: SystemTime,
+}
+
+/// A box.
+#[derive(Debug, Clone)]
+pub(super) struct BoxEntry {
+    /// Whether the store has its directory. If not, a thin directory elsewhere names it all the same.
+    pub(super) is_there: bool,
+    pub(super) used: SystemTime,
+    pub(super) size: u64,
+    /// The blobs that it refers to, its manifest among them.
+    pub(super) blobs: Arc<[Digest]>,
+    pub(super) labels: Vec<Label>,
+    pub(super) directories: Vec<Thin>,
+    pub(super) is_running: bool,
+    /// Whether its directory has something that is not the store's.
+    pub(super) is_foreign: bool,
+}
+
+/// A thin directory elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Thin {
+    /// The name of the file in `roots/`.
+    pub(super) root: String,
+    pub(super) path: PathBuf,
+}
+
+/// A record.
+#[derive(Debug, Clone)]
+pub(super) struct RecordEntry {
+    pub(super) used: SystemTime,
+    /// Its size with that of its data.
+    pub(super) size: u64,
+    /// What it refers to; `None` if it is damaged, or of an earlier version.
+    pub(super) refers: Option<Arc<Refers>>,
+}
+
+/// What a record refers to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Refers {
+    pub(super) blobs: Vec<Digest>,
+    pub(super) actions: Vec<ActionKey>,
+}
+
+/// All that a store has.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub(super) now: SystemTime,
+    pub(super) living: Living,
+    pub(super) blobs: BTreeMap<Digest, Item>,
+    pub(super) boxes: BTreeMap<Digest, BoxEntry>,
+    pub(super) records: BTreeMap<ActionKey, RecordEntry>,
+    /// The data of actions that have no record.
+    pub(super) data: BTreeMap<ActionKey, Item>,
+    /// The names of boxes that are not there.
+    pub(super) dangling: Vec<Label>,
+    /// The files in `roots/` of directories that are gone, or that have no box any more, with their times.
+    pub(super) gone: Vec<(String, SystemTime)>,
+    /// How many files and directories are not the store's.
+    pub(super) foreign: usize,
+    /// Whether the last collection has left nothing that refers to anything.
+    pub(super) is_emptied: bool,
+}
+
+/// What a scan has read, so that the next one reads only what has changed.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    records: HashMap<ActionKey, (Stamp, Option<Arc<Refers>>)>,
+    manifests: HashMap<Digest, Arc<[Digest]>>,
+    thin: HashMap<String, (Stamp, PathBuf, Option<ThinBox>)>,
+}
+
+/// The box of a thin directory: its digest, and the blobs that it refers to.
+type ThinBox = (Digest, Arc<[Digest]>);
+/// The inode of a file and the time of its last change.
+type Stamp = (u64, i64, i64);
+
+fn stamp(file: &Metadata) -> Stamp {
+    (file.ino(), file.ctime(), file.ctime_nsec())
+}
+
+impl Scan {
+    /// Reads what a store has.
+    pub(super) fn of(
+        root: &Path,
+        contents: &dyn Contents,
+        known: &mut Known,
+    ) -> Result<Self, StoreError> {
+        let gate = fs::symlink_metadata(root.join(FILES[0]));
+        let mut scan = Self {
+            now: SystemTime::now(),
+            living: Living::read(root)?,
+            blobs: BTreeMap::new(),
+            boxes: BTreeMap::new(),
+            records: BTreeMap::new(),
+            data: BTreeMap::new(),
+            dangling: Vec::new(),
+            gone: Vec::new(),
+            foreign: 0,
+            is_emptied: gate.is_ok_and(|it| it.len() > 0),
+        };
+        for (name, file) in scan.files(&root.join("blobs"))? {
+            let Some(blob) = Digest::from_hex(&name) else {
+                scan.foreign += 1;
+                continue;
+            };
+            scan.blobs.insert(blob, item(&file));
+        }
+        scan.read_records(root, known)?;
+        scan.read_boxes(root, contents, known)?;
+        scan.read_names(root)?;
+        scan.read_pulled(root)?;
+        scan.read_roots(root, contents, known)?;
+        Ok(scan)
+    }
+
+    fn read_records(&mut self, root: &Path, known: &mut Known) -> Result<(), StoreError> {
+        let mut data: BTreeMap<_, _> = BTreeMap::new();
+        for (name, file) in self.files(&root.join("data"))? {
+            match Digest::from_hex(&name).map(ActionKey::from_digest) {
+                Some(key) => drop(data.insert(key, item(&file))),
+                None => self.foreign += 1,
+            }
+        }
+        let directory = root.join("actions");
+        for (name, file) in self.files(&directory)? {
+            let Some(key) = Digest::from_hex(&name).map(ActionKey::from_digest) else {
+                self.foreign += 1;
+                continue;
+            };
+            let before = known.records.get(&key).filter(|(read, _)| *read == stamp(&file));
+            let refers = match before {
+                Some((_, refers)) => refers.clone(),
+                None => read_record(&directory.join(name))?.map(Arc::new),
+            };
+            known.records.insert(key, (stamp(&file), refers.clone()));
+            let Item { size, changed: used } = item(&file);
+            let size = size + data.remove(&key).map_or(0, |data| data.size);
+            self.records.insert(key, RecordEntry { used, size, refers });
+        }
+        self.data = data;
+        Ok(())
+    }
+
+    fn read_boxes(
+        &mut self,
+        root: &Path,
+        contents: &dyn Contents,
+        known: &mut Known,
+    ) -> Result<(), StoreError> {
+        let directory = root.join("boxes");
+        for (name, file) in entries(&directory)? {
+            let digest = Digest::from_hex(&name).filter(|_| file.is_dir());
+            let Some(digest) = digest else {
+                // A draft belongs to a build, and is removed by the next one if that was killed.
+                self.foreign += usize::from(!name.starts_with('.'));
+                continue;
+            };
+            let path = directory.join(&name);
+            let made = fs::symlink_metadata(path.join(INDEX)).and_then(|it| it.modified());
+            let changed = file.modified().unwrap_or(self.now);
+            let entry = BoxEntry {
+                is_there: true,
+                used: made.map_or(changed, |made| made.max(changed)),
+                size: 4 * UNIT,
+                blobs: blobs_of(&digest, root, contents, known)?,
+                labels: Vec::new(),
+                directories: Vec::new(),
+                is_running: is_held(&path.join(INDEX)),
+                is_foreign: has_foreign(&path)?,
+            };
+            self.foreign += usize::from(entry.is_foreign);
+            self.boxes.insert(digest, entry);
+        }
+        Ok(())
+    }
+
+    fn read_names(&mut self, root: &Path) -> Result<(), StoreError> {
+        let directory = root.join("names");
+        for (name, file) in self.files(&directory)? {
+            // A damaged one means nothing, and is left: a build that gives it mends it.
+            let Ok(Some(named)) = read_name(&directory.join(&name)) else {
+                self.foreign += 1;
+                continue;
+            };
+            let (text, is_tag) = (Text::Name(name), named.owner.keeps());
+            self.label(named.digest, Label { text, is_tag, given: item(&file).changed });
+        }
+        Ok(())
+    }
+
+    fn read_pulled(&mut self, root: &Path) -> Result<(), StoreError> {
+        let directory = root.join("pulled");
+        for (name, file) in self.files(&directory)? {
+            let found = read(&directory.join(&name), Pulled::decode);
+            // A damaged one means nothing, and is left: a pull mends it.
+            let Some(Pulled { reference, digest, .. }) =
+                found.ok().flatten().filter(|it| it.file_name() == name)
+            else {
+                self.foreign += 1;
+                continue;
+            };
+            let text = Text::Pulled(reference);
+            self.label(digest, Label { text, is_tag: true, given: item(&file).changed });
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, digest: Digest, label: Label) {
+        match self.boxes.get_mut(&digest) {
+            Some(entry) => entry.label(label),
+            None => self.dangling.push(label),
+        }
+    }
+
+    fn read_roots(
+        &mut self,
+        root: &Path,
+        contents: &dyn Contents,
+        known: &mut Known,
+    ) -> Result<(), StoreError> {
+        let (directory, blobs) = (root.join("roots"), root.join("blobs"));
+        for (name, file) in self.files(&directory)? {
+            if Digest::from_hex(&name).is_none() {
+                self.foreign += 1;
+                continue;
+            }
+            let changed = item(&file).changed;
+            let before = known.thin.get(&name).filter(|it| it.0 == stamp(&file)).cloned();
+            let (_, path, found) = match before {
+                Some(known) => known,
+                None => {
+                    let Some(path) = read_root(&directory.join(&name))? else {
+                        self.gone.push((name, changed));
+                        continue;
+                    };
+                    let thin = (!is_gone(&path)).then(|| contents.thin(&path, &blobs)).flatten();
+                    let thin = thin.map(|(digest, blobs)| (digest, with(&digest, blobs)));
+                    (stamp(&file), path, thin)
+                }
+            };
+            known.thin.insert(name.clone(), (stamp(&file), path.clone(), found.clone()));
+            match found {
+                None => self.gone.push((name, changed)),
+                Some((digest, blobs)) => self.add_thin(digest, &blobs, Thin { root: name, path }),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_thin(&mut self, digest: Digest, blobs: &Arc<[Digest]>, thin: Thin) {
+        let entry = self.boxes.entry(digest).or_insert_with(|| BoxEntry {
+            is_there: false,
+            used: SystemTime::UNIX_EPOCH,
+            size: 0,
+            blobs: Arc::clone(blobs),
+            labels: Vec::new(),
+            directories: Vec::new(),
+            is_running: false,
+            is_foreign: false,
+        });
+        entry.directories.push(thin);
+    }
+
+    /// Lists the files of a directory of the store. Others are not the store's, and only counted.
+    fn files(&mut self, directory: &Path) -> Result<Vec<(String, Metadata)>, StoreError> {
+        let mut all = entries(directory)?;
+        let before = all.len();
+        all.retain(|(_, file)| file.is_file());
+        self.foreign += before - all.len();
+        Ok(all)
+    }
+
+    /// Returns the size of each box.
+    pub(super) fn box_sizes(&self) -> BTreeMap<Digest, BoxSize> {
+        let mut boxes: HashMap<Digest, usize> = HashMap::new();
+        for blob in self.boxes.values().flat_map(|entry| entry.blobs.iter()) {
+            *boxes.entry(*blob).or_default() += 1;
+        }
+        let size = |entry: &BoxEntry| {
+            let mut size = BoxSize::default();
+            for blob in &*entry.blobs {
+                let bytes = self.blobs.get(blob).map_or(0, |it| it.size);
+                let part = if boxes[blob] > 1 { &mut size.shared } else { &mut size.own };
+                *part += bytes;
+            }
+            size
+        };
+        self.boxes.iter().map(|(digest, entry)| (*digest, size(entry))).collect()
+    }
+}
+
+impl BoxEntry {
+    fn label(&mut self, label: Label) {
+        self.used = self.used.max(label.given);
+        self.labels.push(label);
+        self.labels.sort();
+    }
+}
+
+fn item(file: &Metadata) -> Item {
+    let changed = file.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Item { size: in_units(file.len()), changed }
+}
+
+const fn in_units(bytes: u64) -> u64 {
+    bytes.div_ceil(UNIT).saturating_mul(UNIT)
+}
+
+/// Returns the size of the files in a directory.
+pub(super) fn size_of_directory(directory: &Path) -> Result<u64, StoreError> {
+    let files = entries(directory)?.into_iter().filter(|(_, file)| file.is_file());
+    Ok(files.map(|(_, file)| in_units(file.len())).sum())
+}
+
+/// Lists a directory; nothing if it is not there. What another process removes meanwhile is left out.
+fn entries(directory: &Path) -> Result<Vec<(String, Metadata)>, StoreError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.context("read", directory)?,
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let entry = entry.context("read", directory)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            found => all.push((name, found.context("examine", &entry.path())?)),
+        }
+    }
+    Ok(all)
+}
+
+fn read_record(path: &Path) -> Result<Option<Refers>, StoreError> {
+    let Some(file) = open_existing(path)? else { return Ok(None) };
+    let record = Record::read(&file, path)?;
+    Ok(record.map(|Record { blobs, actions, .. }| Refers { blobs, actions }))
+}
+
+/// Reads the path of a thin directory; `None` if somebody else can change it, or it is none.
+fn read_root(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let Ok(file) = open_regular(path, Links::Refuse) else { return Ok(None) };
+    if !is_private(&file).context("examine", path)? {
+        return Ok(None);
+    }
+    let bytes = read_open(&file, RECORD_BYTES_MAX).ok();
+    Ok(bytes.map(|it| path_of(&it)).filter(|it| it.is_absolute()))
+}
+
+/// Returns the blobs that a box refers to. If its manifest is missing or damaged, the others cannot be found, and nobody can start
+/// it.
+fn blobs_of(
+    digest: &Digest,
+    root: &Path,
+    contents: &dyn Contents,
+    known: &mut Known,
+) -> Result<Arc<[Digest]>, StoreError> {
+    if let Some(blobs) = known.manifests.get(digest) {
+        return Ok(Arc::clone(blobs));
+    }
+    let path = root.join("blobs").join(digest.hex());
+    let Some(file) = open_existing(&path)? else { return Ok(Arc::new([*digest])) };
+    let manifest = match read_open(&file, MANIFEST_MAX) {
+        Ok(bytes) if Digest::of(&bytes) == *digest => bytes,
+        _ => return Ok(Arc::new([*digest])),
+    };
+    let blobs = with(digest, contents.blobs(&manifest).unwrap_or_default());
+    known.manifests.insert(*digest, Arc::clone(&blobs));
+    Ok(blobs)
+}
+
+/// Returns a manifest and the blobs that it names, each once.
+fn with(digest: &Digest, mut blobs: Vec<Digest>) -> Arc<[Digest]> {
+    blobs.push(*digest);
+    blobs.sort_unstable();
+    blobs.dedup();
+    blobs.into()
+}
+
+/// Returns whether somebody says that this box runs; see [`crate::hold`].
+fn is_held(index: &Path) -> bool {
+    let file = open_existing(index).ok().flatten();
+    file.is_some_and(|file| file.try_lock().is_err())
+}
+
+/// Returns whether a box's directory has something that no build puts there.
+fn has_foreign(directory: &Path) -> Result<bool, StoreError> {
+    for (name, file) in entries(directory)? {
+        let is_own = OF_BOX.contains(&&*name) && file.is_dir() == (name == "blobs");
+        if !is_own || file.is_symlink() {
+            return Ok(true);
+        }
+    }
+    let blobs = entries(&directory.join("blobs"))?;
+    let is_own = |(name, file): &(String, Metadata)| name == "sha256" && file.is_dir();
+    let is_empty = || Ok::<_, StoreError>(entries(&directory.join("blobs/sha256"))?.is_empty());
+    Ok(!blobs.iter().all(is_own) || !is_empty()?)
+}

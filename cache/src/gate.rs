@@ -1,0 +1,189 @@
+//! The gate: who begins to use something of the store holds it shared for a moment, and who deletes holds it alone.
+//!
+//! A holder of a shared gate that comes while another one waits to delete stands behind it, so that builds without a gap between
+//! them keep nobody from deleting: it has to pass `turn` first, which the one who waits keeps.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use host_fs::read::{Links, open_regular};
+
+use crate::StoreError;
+use crate::error::IoContext;
+
+/// How long to wait before a lock is tried again.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The file that is locked, and the one that has to be passed before.
+pub(crate) const FILES: [&str; 2] = ["gate", "turn"];
+
+/// The gate of a store, held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// Its lock is what counts.
+    pub(crate) file: File,
+    /// Of who holds it alone, the turn.
+    _turn: Option<File>,
+}
+
+impl Gate {
+    /// Takes the gate shared. Waits for a process that deletes.
+    pub(crate) fn share(root: &Path) -> Result<Self, StoreError> {
+        let [file, turn] = open_both(root)?;
+        let passed = turn.lock_shared().and_then(|()| file.lock_shared());
+        passed.context("lock", &root.join(FILES[0]))?;
+        Ok(Self { file, _turn: None })
+    }
+
+    /// Takes the gate shared if that is possible within a time. In a store that nobody has deleted from, there may be none:
+    /// nothing is made.
+    pub(crate) fn share_within(root: &Path, time: Duration) -> Result<Option<Self>, StoreError> {
+        let [Some(file), Some(turn)] = existing(root)? else { return Ok(None) };
+        let started = Instant::now();
+        for lock in [&turn, &file] {
+            let left = time.saturating_sub(started.elapsed());
+            if !lock_within(|| lock.try_lock_shared(), left).context("lock", root)? {
+                return Err(StoreError::Busy(root.to_owned()));
+            }
+        }
+        drop(turn);
+        Ok(Some(Self { file, _turn: None }))
+    }
+
+    /// Takes the gate alone, within a time.
+    pub(crate) fn alone_within(root: &Path, time: Duration) -> Result<Self, StoreError> {
+        let [file, turn] = open_both(root)?;
+        let started = Instant::now();
+        for lock in [&turn, &file] {
+            let left = time.saturating_sub(started.elapsed());
+            if !lock_within(|| lock.try_lock(), left).context("lock", root)? {
+                return Err(StoreError::Busy(root.to_owned()));
+            }
+        }
+        Ok(Self { file, _turn: Some(turn) })
+    }
+}
+
+/// Makes the files, if they are not there.
+pub(crate) fn make(root: &Path) -> Result<(), StoreError> {
+    open_both(root).map(drop)
+}
+
+fn open_both(root: &Path) -> Result<[File; 2], StoreError> {
+    let [file, turn] = FILES.map(|name| open_lock(&root.join(name)));
+    Ok([file?, turn?])
+}
+
+fn existing(root: &Path) -> Result<[Option<File>; 2], StoreError> {
+    let [file, turn] = FILES.map(|name| crate::store::open_existing(&root.join(name)));
+    Ok([file?, turn?])
+}
+
+/// Opens a file that is only locked, and creates it if necessary. A link there is refused. Other users may not open it: who may
+/// read it can lock it. It is opened for writing: NFS gives an exclusive lock for no other.
+pub(crate) fn open_lock(path: &Path) -> Result<File, StoreError> {
+    let made = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let opened = match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // Refuses a link, which the second call does not.
+            let known = open_regular(path, Links::Refuse).map_err(io::Error::from);
+            known.and_then(|known| match File::options().read(true).write(true).open(path) {
+                Ok(file) if is_same(&file, &known)? => Ok(file),
+                Ok(_) | Err(_) => Ok(known),
+            })
+        }
+        made => made,
+    };
+    opened.context("open", path)
+}
+
+fn is_same(a: &File, b: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let [a, b] = [a.metadata()?, b.metadata()?];
+    Ok((a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+/// Tries to take a lock for so long; returns whether it was taken.
+pub(crate) fn lock_within(
+    take: impl Fn() -> Result<(), TryLockError>,
+    time: Duration,
+) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        match take() {
+            Err(TryLockError::WouldBlock) if start.elapsed() < time => sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            taken => return taken.map(|()| true).map_err(io::Error::from),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn nobody_holds_it_beside_one_who_deletes() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        assert!(Gate::share_within(root, LONG).unwrap().is_none(), "nothing is made");
+        let shared = (Gate::share(root).unwrap(), Gate::share(root).unwrap());
+        let busy = Gate::alone_within(root, Duration::ZERO).unwrap_err();
+        assert!(matches!(busy, StoreError::Busy(_)));
+        drop(shared);
+        let alone = Gate::alone_within(root, Duration::ZERO).unwrap();
+        let busy = Gate::share_within(root, Duration::ZERO).unwrap_err();
+        assert!(matches!(busy, StoreError::Busy(_)));
+        drop(alone);
+        assert!(Gate::share_within(root, Duration::ZERO).unwrap().is_some());
+    }
+
+    /// Four threads hold it, and each lets go of it only after another one has taken it.
+    #[test]
+    fn holders_that_follow_each_other_without_a_gap_keep_nobody_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut held = Gate::share(root).unwrap();
+                    while !is_done.load(Ordering::Relaxed) {
+                        sleep(Duration::from_millis(3));
+                        // The next one is not waited for: one who deletes would wait for this one.
+                        held = match Gate::share_within(root, Duration::ZERO) {
+                            Ok(Some(next)) => next,
+                            _ => {
+                                drop(held);
+                                Gate::share(root).unwrap()
+                            }
+                        };
+                    }
+                    drop(held);
+                });
+            }
+            sleep(Duration::from_millis(20));
+            for _ in 0..20 {
+                drop(Gate::alone_within(root, LONG).unwrap());
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, directory.path().join("gate")).unwrap();
+        assert!(matches!(Gate::share(directory.path()), Err(StoreError::File(_))));
+    }
+}

@@ -1,0 +1,148 @@
+//! How large a store may be.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use box_image::size;
+use box_image::text::shown;
+use rustix::fs::statvfs;
+
+/// The variable that says how large the store may be: `50G`, `0` or `none`.
+pub const VARIABLE: &str = "BOXBUILD_STORE_MAX";
+/// The default, on a disk that is large.
+const MOST: u64 = 20 << 30;
+/// The part of a disk that a store takes by default at most.
+const PART: u64 = 10;
+/// The short units of a size, and their bytes.
+const SHORT: [(&str, u64); 4] = [("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
+
+/// How large a store may be.
+///
+/// ```
+/// use box_prune::Cap;
+///
+/// assert_eq!(Cap::parse("50G"), Ok(Cap::Bytes(50 << 30)));
+/// assert_eq!(Cap::parse("none"), Ok(Cap::None));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cap {
+    /// 20 GiB, or a tenth of the disk that it is on if that is less.
+    #[default]
+    Default,
+    /// So many bytes.
+    Bytes(u64),
+    /// As large as it gets.
+    None,
+}
+
+impl Cap {
+    /// Reads the size that somebody wrote.
+    ///
+    /// # Errors
+    /// What is expected, for people.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let wrong = "write a size such as 50G or 512MiB, 0, or none";
+        match text {
+            "none" => return Ok(Self::None),
+            "0" => return Ok(Self::Bytes(0)),
+            _ => {}
+        }
+        let (number, unit) = size::split(text);
+        let short = SHORT.iter().find(|(name, _)| *name == unit);
+        let bytes = short.and_then(|(_, factor)| number.parse::<u64>().ok()?.checked_mul(*factor));
+        bytes.or_else(|| size::parse(text)).map(Self::Bytes).ok_or(wrong)
+    }
+
+    /// Reads the value of [`VARIABLE`].
+    ///
+    /// # Errors
+    /// What is expected, for people.
+    pub fn from_variable(value: Option<OsString>) -> Result<Self, String> {
+        let Some(value) = value.filter(|it| !it.is_empty()) else { return Ok(Self::Default) };
+        let text = value.to_string_lossy();
+        Self::parse(&text).map_err(|wrong| format!("{VARIABLE} is {:?}: {wrong}", shown(&text)))
+    }
+
+    /// Returns the bytes that the store in a directory may have; `None` if any number of them. A disk whose size is not known counts as
+    /// a large one.
+    pub fn bytes(self, root: &Path) -> Option<u64> {
+        match self {
+            Self::None => None,
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Default => {
+                let disk = statvfs(root).ok();
+                let size = disk.map_or(0, |it| it.f_blocks.saturating_mul(it.f_frsize));
+                Some(if size == 0 { MOST } else { MOST.min(size / PART) })
+            }
+        }
+    }
+}
+
+/// Reads the time since the last use that somebody wrote.
+///
+/// # Errors
+/// What is expected, for people.
+pub fn age(text: &str) -> Result<Duration, &'static str> {
+    let wrong = "write a time such as 90s, 10m, 12h or 7d";
+    let (number, unit) = size::split(text);
+    let number: u64 = number.parse().map_err(|_| wrong)?;
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong),
+    };
+    number.checked_mul(unit).map(Duration::from_secs).ok_or(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_has_a_unit_unless_it_is_nothing() {
+        for (text, cap) in [
+            ("0", Cap::Bytes(0)),
+            ("none", Cap::None),
+            ("50G", Cap::Bytes(50 << 30)),
+            ("2T", Cap::Bytes(2 << 40)),
+            ("512MiB", Cap::Bytes(512 << 20)),
+            ("1GB", Cap::Bytes(1_000_000_000)),
+        ] {
+            assert_eq!(Cap::parse(text), Ok(cap));
+        }
+        for wrong in ["", "50", "G", "-1G", "1.5G", "1 G", "50g", "None", "99999999999T"] {
+            assert!(Cap::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_default_is_a_part_of_a_disk_that_is_small() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = statvfs(directory.path()).unwrap();
+        let tenth = disk.f_blocks * disk.f_frsize / 10;
+        assert_eq!(Cap::Default.bytes(directory.path()), Some(tenth.min(20 << 30)));
+        assert_eq!(Cap::Default.bytes(Path::new("/none")), Some(20 << 30));
+        assert_eq!(Cap::None.bytes(directory.path()), None);
+    }
+
+    #[test]
+    fn the_variable_that_is_wrong_is_named() {
+        let read = |text: &str| Cap::from_variable(Some(text.into()));
+        assert_eq!((Cap::from_variable(None), read("")), (Ok(Cap::Default), Ok(Cap::Default)));
+        assert_eq!(read("0"), Ok(Cap::Bytes(0)));
+        let wrong = read("much").unwrap_err();
+        assert!(wrong.starts_with("BOXBUILD_STORE_MAX is \"much\": "), "{wrong}");
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(age("7d"), Ok(Duration::from_secs(7 * 24 * 60 * 60)));
+        assert_eq!(age("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "7", "d", "1w", "-1s", "99999999999999999999s", "9999999999999999999d"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is said of a collection.
+
+use std::path::Path;
+
+use box_cache::collect::{Report, Reported, Why};
+use box_image::text::{readable, shown};
+use serde_json::{Value, json};
+
+/// Returns what a person reads of a collection, line by line.
+pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
+    let removed = if dry_run { "would remove" } else { "removed" };
+    let mut lines: Vec<_> = report.removed.iter().map(|it| removed_line(removed, it)).collect();
+    let of_boxes: usize = report.removed.iter().map(|it| it.names.len()).sum();
+    if report.removed.is_empty() && of_boxes < report.removed_names.len() {
+        lines.push(format!("{removed} {}", names(&report.removed_names)));
+    }
+    if report.removed_records > 0 {
+        lines.push(format!(
+            "{removed} {}",
+            count(report.removed_records, "result of builds", "results of builds")
+        ));
+    }
+    for kept in &report.kept {
+        lines.extend(kept.why.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
+    }
+    if report.foreign > 0 {
+        let files = count(report.foreign, "file or directory", "files and directories");
+        lines.push(format!("left {files} that no build made"));
+    }
+    let freed = report.before.saturating_sub(report.after);
+    let freed = match (freed, dry_run) {
+        (0, _) => "nothing to remove".to_owned(),
+        (bytes, true) => format!("would free {}", readable(bytes)),
+        (bytes, false) => format!("freed {}", readable(bytes)),
+    };
+    let most = report.cap.map_or_else(String::new, |cap| format!(" of {}", readable(cap)));
+    lines.push(format!("{freed}: the store has {}{most}", readable(report.after)));
+    lines
+}
+
+/// Returns what is said of a store that is larger than it may be, as all that is left is kept.
+pub fn over(report: &Report, store: &Path) -> Option<String> {
+    let cap = report.cap.filter(|_| report.is_over())?;
+    let store = shown(&store.display().to_string());
+    let used = match report.used_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of it only while commands use the store", readable(bytes)),
+    };
+    Some(format!(
+        "the store {store} has {} and may have {}: {} of it are kept{used}; `boxlaunch prune --dry-run` says why",
+        readable(report.after),
+        readable(cap),
+        readable(report.kept_bytes),
+    ))
+}
+
+fn removed_line(removed: &str, gone: &Reported) -> String {
+    let mut line = format!("{removed} {}, {}", called(gone), readable(gone.bytes));
+    if !gone.directories.is_empty() {
+        line += &format!("; {} cannot start any more", directories(gone));
+    }
+    line
+}
+
+/// Returns what a person calls a box: its names, or its digest.
+pub fn called(of: &Reported) -> String {
+    if of.names.is_empty() { of.digest.to_string() } else { names(&of.names) }
+}
+
+fn names(names: &[String]) -> String {
+    names.join(", ")
+}
+
+fn directories(of: &Reported) -> String {
+    let paths = of.directories.iter().map(|it| shown(&it.display().to_string()));
+    paths.collect::<Vec<_>>().join(", ")
+}
+
+fn reason(why: Why, kept: &Reported) -> String {
+    match why {
+        Why::Running => "it runs".to_owned(),
+        Why::Tagged => "a person gave it a name".to_owned(),
+        Why::Thin => format!("{} needs it", directories(kept)),
+        Why::Used => "a command uses it".to_owned(),
+        Why::Young => "it was made or used within the last hour".to_owned(),
+        Why::Foreign => "something is in its directory that no build put there".to_owned(),
+    }
+}
+
+const fn word(why: Why) -> &'static str {
+    match why {
+        Why::Running => "running",
+        Why::Tagged => "tagged",
+        Why::Thin => "directory",
+        Why::Used => "used",
+        Why::Young => "young",
+        Why::Foreign => "foreign",
+    }
+}
+
+fn count(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+/// Returns a report for programs.
+pub fn json(report: &Report, dry_run: bool) -> Value {
+    json!({
+        "dry_run": dry_run,
+        "before_bytes": report.before,
+        "after_bytes": report.after,
+        "max_bytes": report.cap,
+        "removed": report.removed.iter().map(|it| reported(it, false)).collect::<Vec<_>>(),
+        "removed_names": report.removed_names,
+        "removed_records": report.removed_records,
+        "removed_blobs": report.removed_blobs,
+        "kept": report.kept.iter().map(|it| reported(it, true)).collect::<Vec<_>>(),
+        "kept_bytes": report.kept_bytes,
+        "used_bytes": report.used_bytes,
+        "foreign": report.foreign,
+    })
+}
+
+fn reported(of: &Reported, is_kept: bool) -> Value {
+    let directories: Vec<_> = of.directories.iter().map(|it| it.display().to_string()).collect();
+    let mut value = json!({
+        "box": of.digest,
+        "names": of.names,
+        "directories": directories,
+        "bytes": of.bytes,
+    });
+    if is_kept {
+        value["why"] = json!(of.why.map(word));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use box_digest::Digest;
+
+    use super::*;
+
+    fn box_of(number: u8, names: &[&str], why: Option<Why>) -> Reported {
+        Reported {
+            digest: Digest::from_bytes([number; 32]),
+            names: names.iter().map(|it| (*it).to_owned()).collect(),
+            directories: Vec::new(),
+            why,
+            bytes: u64::from(number) << 20,
+        }
+    }
+
+    fn report() -> Report {
+        let thin = |it: Reported| Reported { directories: vec!["/work/a.box".into()], ..it };
+        Report {
+            before: 90 << 20,
+            after: 20 << 20,
+            cap: Some(10 << 20),
+            removed: vec![box_of(1, &["old"], None), thin(box_of(2, &[], None))],
+            removed_names: vec!["old".to_owned()],
+            removed_records: 3,
+            removed_blobs: 7,
+            kept: vec![
+                box_of(3, &["a", "b"], Some(Why::Running)),
+                thin(box_of(4, &["c"], Some(Why::Thin))),
+                box_of(5, &["d"], None),
+            ],
+            kept_bytes: 20 << 20,
+            used_bytes: 1 << 20,
+            foreign: 1,
+        }
+    }
+
+    #[test]
+    fn a_report_says_what_went_and_why_the_rest_is_kept() {
+        insta::assert_snapshot!(lines(&report(), false).join("\n"), @"
+        removed old, 1.0 MiB
+        removed sha256:0202020202020202020202020202020202020202020202020202020202020202, 2.0 MiB; /work/a.box cannot start any more
+        removed 3 results of builds
+        kept a, b: it runs
+        kept c: /work/a.box needs it
+        left 1 file or directory that no build made
+        freed 70.0 MiB: the store has 20.0 MiB of 10.0 MiB
+        ");
+        insta::assert_snapshot!(over(&report(), Path::new("/store")).unwrap(), @"the store /store has 20.0 MiB and may have 10.0 MiB: 20.0 MiB of it are kept, 1.0 MiB of it only while commands use the store; `boxlaunch prune --dry-run` says why");
+        let fits = Report { cap: None, ..report() };
+        assert_eq!(over(&fits, Path::new("/store")), None);
+        let nothing = Report { before: fits.after, removed: vec![], removed_records: 0, ..fits };
+        assert!(lines(&nothing, true).last().unwrap().starts_with("nothing to remove: "));
+    }
+
+    #[test]
+    fn programs_get_the_same() {
+        let value = json(&report(), true);
+        assert_eq!((&value["dry_run"], &value["max_bytes"]), (&json!(true), &json!(10 << 20)));
+        assert_eq!(value["kept"][0]["why"], "running");
+        assert_eq!(value["kept"][2]["why"], Value::Null);
+        assert_eq!(value["removed"][0].get("why"), None);
+    }
+}
