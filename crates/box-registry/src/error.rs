@@ -2,6 +2,7 @@
 
 use std::io;
 
+use box_cache::StoreError;
 use box_digest::Digest;
 use box_layout::OpenError;
 use oci_registry::RegistryError;
@@ -30,7 +31,22 @@ pub enum BoxRegistryError {
     /// A blob cannot be compressed: it cannot be read, or the temporary file cannot be written.
     #[error("the blob {digest} cannot be compressed")]
     Compress { digest: Digest, source: io::Error },
+    /// The store has no room for the box.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// What was pulled cannot be kept on this machine, or what is there cannot be read.
     #[error("the blob {digest} cannot be kept")]
     Sink { digest: Digest, source: io::Error },
+    /// A file with boxes cannot be read.
+    #[error("cannot read {what}")]
+    Read { what: String, source: io::Error },
+    /// A file with boxes lacks a blob that one of them names.
+    #[error("{what} lacks the blob {digest}")]
+    Absent { what: String, digest: Digest },
+    /// A blob in a file with boxes is not the one that a box names.
+    #[error("the blob {digest} in {what} is damaged: {why}")]
+    Content { what: String, digest: Digest, why: String },
+    /// A stream has a document after what it is needed for.
+    #[error("{what} has the document {digest} too late for a reader that cannot go back")]
+    Later { what: String, digest: Digest },
 }

@@ -98,6 +98,15 @@ pub(crate) struct Layer<'a> {
 }
 
 impl Form {
+    /// Returns the word for it in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Artifact => "artifact",
+            Self::Image => "image",
+            Self::Plain => "plain",
+        }
+    }
+
     /// Tells by which form a manifest is one of a box; `None` for something else.
     pub(crate) fn of(document: &Document) -> Option<Self> {
         let is_artifact = document.artifact_type.as_deref() == Some(ARTIFACT_TYPE);

@@ -1,7 +1,9 @@
 //! From the bytes of a download to a plain blob: inflated within its size, and named by what its own bytes hash to.
 
-use std::io::Write;
+use std::fmt;
+use std::io::{self, Read, Write};
 
+use box_cache::ActionLock;
 use box_digest::{Digest, Hasher, Sha256};
 use download::{Draft, DraftError, Target};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
@@ -18,21 +20,20 @@ const WINDOW_LOG_MAX: u32 = 25;
 const PIECE: usize = 64 << 10;
 
 /// What a blob inflates to, and where that goes.
-#[derive(Clone, Copy)]
-pub(crate) struct Inflating<'s> {
+pub struct Inflating<'s> {
     pub(crate) sink: &'s dyn Sink,
     /// The digest of the plain blob.
     pub(crate) digest: Digest,
     /// The size of the plain blob.
     pub(crate) size: u64,
     pub(crate) is_zstd: bool,
+    /// Keeps others from fetching the blob at the same time.
+    pub(crate) _claim: Option<ActionLock>,
 }
 
 /// A blob that is being fetched.
-pub(crate) struct InflatingDraft<'s> {
-    /// Of the bytes in the registry.
-    hasher: Hasher<Sha256>,
-    /// `None` for a blob that travels plain.
+pub struct InflatingDraft<'s> {
+    /// `None` for a blob that travels plain, whose bytes are hashed as plain ones.
     frame: Option<Frame>,
     plain: Plain<'s>,
 }
@@ -47,10 +48,64 @@ struct Plain<'s> {
 
 /// A zstd frame that is being inflated. There is one in a blob, and nothing else.
 struct Frame {
+    /// Of its bytes, as they are in the registry.
+    hasher: Hasher<Sha256>,
     decoder: Decoder<'static>,
     /// The bytes of it so far, up to those of [`MAGIC`].
     start: Vec<u8>,
     has_ended: bool,
+}
+
+impl fmt::Debug for Inflating<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inflating").field("digest", &self.digest).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for InflatingDraft<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InflatingDraft").field("digest", &self.plain.digest).finish_non_exhaustive()
+    }
+}
+
+impl Inflating<'_> {
+    /// Takes a blob of this digest and size from a reader, which has it at its beginning, and keeps what it inflates to.
+    ///
+    /// # Errors
+    /// [`FillError`]; nothing is kept then.
+    pub fn fill(&self, from: &mut dyn Read, sent: (Digest, u64)) -> Result<(), FillError> {
+        let (digest, size) = sent;
+        let mut draft = Target::draft(self)?;
+        let (mut from, mut buffer) = (from.take(size), vec![0; PIECE]);
+        loop {
+            match from.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => draft.append(&buffer[..length])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(FillError::Read(error)),
+            }
+        }
+        if draft.size() != size {
+            return Err(FillError::Read(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let found = draft.digest();
+        if found != digest {
+            let why = format!("it has the digest {found}");
+            return Err(DraftError::Content(why).into());
+        }
+        Ok(draft.commit()?)
+    }
+}
+
+/// Why a blob is not taken from a reader.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// The reader failed, or ended too early.
+    #[error(transparent)]
+    Read(io::Error),
+    /// What it has is wrong, or cannot be kept.
+    #[error(transparent)]
+    Draft(#[from] DraftError),
 }
 
 impl<'s> Target for Inflating<'s> {
@@ -60,16 +115,15 @@ impl<'s> Target for Inflating<'s> {
         Self: 'a;
 
     fn draft(&self) -> Result<InflatingDraft<'s>, DraftError> {
-        let Self { sink, digest, size, is_zstd } = *self;
+        let Self { sink, digest, size, is_zstd, .. } = *self;
         let plain = Plain { draft: sink.draft(size)?, hasher: Hasher::default(), digest, size };
         let frame = if is_zstd { Some(Frame::new()?) } else { None };
-        Ok(InflatingDraft { hasher: Hasher::default(), frame, plain })
+        Ok(InflatingDraft { frame, plain })
     }
 }
 
 impl Draft for InflatingDraft<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
-        self.hasher.update(bytes);
         match &mut self.frame {
             Some(frame) => frame.inflate(bytes, &mut self.plain),
             None => self.plain.append(bytes),
@@ -77,11 +131,11 @@ impl Draft for InflatingDraft<'_> {
     }
 
     fn size(&self) -> u64 {
-        self.hasher.count()
+        self.sent().count()
     }
 
     fn digest(&self) -> Digest {
-        self.hasher.digest()
+        self.sent().digest()
     }
 
     fn commit(self) -> Result<(), DraftError> {
@@ -89,6 +143,13 @@ impl Draft for InflatingDraft<'_> {
             return Err(DraftError::Content("its zstd frame has no end".to_owned()));
         }
         self.plain.commit()
+    }
+}
+
+impl InflatingDraft<'_> {
+    /// Returns what has hashed the bytes as they travel.
+    fn sent(&self) -> &Hasher<Sha256> {
+        self.frame.as_ref().map_or(&self.plain.hasher, |it| &it.hasher)
     }
 }
 
@@ -121,10 +182,11 @@ impl Frame {
     fn new() -> Result<Self, DraftError> {
         let mut decoder = Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX))?;
-        Ok(Self { decoder, start: Vec::new(), has_ended: false })
+        Ok(Self { hasher: Hasher::default(), decoder, start: Vec::new(), has_ended: false })
     }
 
     fn inflate(&mut self, bytes: &[u8], plain: &mut Plain<'_>) -> Result<(), DraftError> {
+        self.hasher.update(bytes);
         self.check_start(bytes)?;
         let mut input = InBuffer::around(bytes);
         let mut buffer = vec![0; PIECE];

@@ -23,7 +23,9 @@
 //! form     the registry's manifest, written and read
 //! pack     a plain blob            → one zstd frame, the same bytes on each machine
 //! inflate  bytes of a download     → a plain blob, bounded and verified
+//! known    a plain blob            → how it was compressed before
 //! parallel several blobs at once
+//! origin   where manifests and blobs come from   a registry, or a file with boxes
 //! sink     plain blobs             → the store, or another place
 //! remote   a reference             → the box's manifest, and where each of its blobs is
 //! push     an open box             → a registry
@@ -38,6 +40,8 @@
 mod error;
 mod form;
 mod inflate;
+mod known;
+mod origin;
 mod pack;
 mod parallel;
 mod pull;
@@ -49,7 +53,10 @@ mod tests;
 
 pub use error::BoxRegistryError;
 pub use form::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
-pub use pull::{Plan, Pulled, plan};
-pub use push::{Destination, Pushed, push};
+pub use inflate::{FillError, Inflating};
+pub use origin::{Found, Origin, Targets};
+pub use parallel::each;
+pub use pull::{AT_ONCE, Fetched, Plan, Pulled, fetch, missing, plan};
+pub use push::{Destination, Pushed, push, push_from};
 pub use remote::{Remote, RemoteBlob};
 pub use sink::{Sink, SinkDraft};

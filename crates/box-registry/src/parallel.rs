@@ -9,7 +9,7 @@ use std::thread::{self, Builder};
 ///
 /// # Errors
 /// The first one. What has begun is waited for, and nothing more is begun.
-pub(crate) fn each<T: Sync, R: Send, E: Send>(
+pub fn each<T: Sync, R: Send, E: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> Result<R, E> + Sync,

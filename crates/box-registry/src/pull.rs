@@ -1,17 +1,26 @@
 //! Pulls a box: what is missing is known first, and then fetched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use box_cache::ActionLock;
 use box_digest::Digest;
 use oci_registry::{Reference, Registry, Repository};
 
 use crate::error::BoxRegistryError;
+use crate::known;
+use crate::origin::{Origin, Repo};
+use crate::parallel;
 use crate::remote::{Remote, RemoteBlob};
 use crate::sink::Sink;
 
 /// What a pull will do.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// Where the box is.
+    pub repository: Repository,
     /// The box.
     pub remote: Remote,
     /// The blobs that the sink lacks.
@@ -42,15 +51,80 @@ pub fn plan(
     sink: &dyn Sink,
 ) -> Result<Plan, BoxRegistryError> {
     let remote = Remote::read(registry, repository, reference)?;
-    let mut missing = Vec::new();
-    for blob in &remote.blobs {
+    let missing = missing([&remote], sink)?;
+    Ok(Plan { repository: repository.clone(), remote, missing })
+}
+
+/// How many blobs are hashed or read at once.
+pub const AT_ONCE: usize = 4;
+
+/// Returns the blobs of boxes that a sink lacks, each once.
+///
+/// # Errors
+/// [`BoxRegistryError::Sink`].
+pub fn missing<'r>(
+    boxes: impl IntoIterator<Item = &'r Remote>,
+    sink: &dyn Sink,
+) -> Result<Vec<RemoteBlob>, BoxRegistryError> {
+    let mut seen = HashSet::new();
+    let blobs = boxes.into_iter().flat_map(|it| &it.blobs);
+    let blobs: Vec<_> = blobs.filter(|it| seen.insert(it.plain.digest)).collect();
+    let lacks = |blob: &&RemoteBlob| {
         let (digest, size) = (blob.plain.digest, blob.plain.size);
         let has = sink.has(&digest, size);
-        if !has.map_err(|source| BoxRegistryError::Sink { digest, source })? {
-            missing.push(blob.clone());
+        let has = has.map_err(|source| BoxRegistryError::Sink { digest, source })?;
+        Ok::<_, BoxRegistryError>((!has).then(|| (*blob).clone()))
+    };
+    Ok(parallel::each(&blobs, AT_ONCE, lacks)?.into_iter().flatten().collect())
+}
+
+/// What was fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// How many blobs.
+    pub blobs: usize,
+    /// How many bytes, as they travel.
+    pub bytes: u64,
+}
+
+/// Fetches blobs of an origin into a sink, and remembers how they were compressed: a push to where they came from need not compress
+/// them.
+///
+/// A blob that another process puts into the same store at this moment is waited for, and is not fetched then. Each thread
+/// waits only while it fetches nothing, so that no two wait for each other.
+///
+/// # Errors
+/// [`BoxRegistryError`]. What is complete stays in the sink.
+pub fn fetch(
+    origin: &dyn Origin,
+    missing: &[RemoteBlob],
+    sink: &dyn Sink,
+) -> Result<Fetched, BoxRegistryError> {
+    let by_digest: BTreeMap<_, _> = missing.iter().map(|it| (it.digest(), it)).collect();
+    if by_digest.len() < missing.len() {
+        let (what, why) = ("what is fetched".to_owned(), "two blobs of it travel as one");
+        return Err(BoxRegistryError::Malformed { what, why: why.to_owned() });
+    }
+    let wanted: Vec<_> = missing.iter().map(|it| (it.digest(), it.size())).collect();
+    let (bytes, begun) = (AtomicU64::new(0), Mutex::new(HashSet::new()));
+    origin.fetch(&wanted, &|digest| {
+        let blob = by_digest[digest];
+        let claim = claim(blob, sink)?;
+        if claim.is_some() && sink.has(&blob.plain.digest, blob.plain.size)? {
+            return Ok(None);
+        }
+        bytes.fetch_add(blob.size(), Ordering::Relaxed);
+        begun.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
+        Ok(Some(blob.inflating(sink, claim)))
+    })?;
+    // These were inflated, and verified by that.
+    let begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(store) = sink.store() {
+        for RemoteBlob { plain, sent } in missing.iter().filter(|it| begun.contains(&it.digest())) {
+            known::remember(store, &plain.digest, plain.size, sent);
         }
     }
-    Ok(Plan { remote, missing })
+    Ok(Fetched { blobs: begun.len(), bytes: bytes.into_inner() })
 }
 
 impl Plan {
@@ -77,33 +151,48 @@ impl Plan {
     /// Fetches what the sink lacks, several blobs at once, and last the box's manifest: a sink that has that has the box. What a
     /// pull that was interrupted has completed is not fetched again by the next one.
     ///
+    /// A blob that another process fetches into the same store at this moment is waited for, and is not fetched then. Each thread
+    /// waits only while it fetches nothing, so that no two pulls wait for each other.
+    ///
     /// # Errors
+    /// [`BoxRegistryError::Store`] before anything is fetched if the store has no room for the box,
     /// [`BoxRegistryError::Registry`] and [`BoxRegistryError::Sink`]. What is complete stays in the sink.
     pub fn fetch(&self, registry: &Registry, sink: &dyn Sink) -> Result<Pulled, BoxRegistryError> {
-        let Remote { repository, registry_digest, digest, .. } = &self.remote;
-        let by_digest: BTreeMap<_, _> = self.missing.iter().map(|it| (it.digest(), it)).collect();
-        if by_digest.len() < self.missing.len() {
-            let (what, why) = (repository.to_string(), "two of its blobs are one in the registry");
-            return Err(BoxRegistryError::Malformed { what, why: why.to_owned() });
-        }
-        let wanted: Vec<_> = self.missing.iter().map(|it| (it.digest(), it.size())).collect();
-        registry.fetch_into(repository, &wanted, |digest| by_digest[digest].inflating(sink))?;
-        self.keep_manifest(sink)
-            .map_err(|source| BoxRegistryError::Sink { digest: *digest, source })?;
-        let (blobs, bytes) = (self.missing.len(), self.bytes());
-        Ok(Pulled { registry_digest: *registry_digest, digest: *digest, blobs, bytes })
+        let Self { repository, remote, missing } = self;
+        sink.store().map_or(Ok(()), |store| store.check_space(self.plain_bytes()))?;
+        let fetched = fetch(&Repo { registry, repository }, missing, sink)?;
+        remote.keep_manifest(sink)?;
+        let Fetched { blobs, bytes } = fetched;
+        let (registry_digest, digest) = (remote.registry_digest, remote.digest);
+        Ok(Pulled { registry_digest, digest, blobs, bytes })
     }
+}
 
-    fn keep_manifest(&self, sink: &dyn Sink) -> std::io::Result<()> {
-        let Remote { digest, manifest_bytes, .. } = &self.remote;
-        let size = manifest_bytes.len() as u64;
-        if sink.has(digest, size)? {
-            return Ok(());
-        }
-        let mut draft = sink.draft(size)?;
-        draft.write_all(manifest_bytes)?;
-        draft.commit(digest)
+impl Remote {
+    /// Keeps the box's manifest in a sink that has all its blobs: a sink that has that has the box.
+    ///
+    /// # Errors
+    /// [`BoxRegistryError::Sink`].
+    pub fn keep_manifest(&self, sink: &dyn Sink) -> Result<(), BoxRegistryError> {
+        let Self { digest, manifest_bytes, .. } = self;
+        let keep = || {
+            let size = manifest_bytes.len() as u64;
+            if sink.has(digest, size)? {
+                return Ok(());
+            }
+            let mut draft = sink.draft(size)?;
+            draft.write_all(manifest_bytes)?;
+            draft.commit(digest)
+        };
+        keep().map_err(|source| BoxRegistryError::Sink { digest: *digest, source })
     }
+}
+
+/// Keeps other processes from fetching a blob into the same store, and waits while one does.
+fn claim(blob: &RemoteBlob, sink: &dyn Sink) -> io::Result<Option<ActionLock>> {
+    let Some(store) = sink.store() else { return Ok(None) };
+    let key = known::key("pull", &blob.plain.digest);
+    store.lock_action(&key).map(Some).map_err(io::Error::other)
 }
 
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {

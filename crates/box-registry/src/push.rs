@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use box_cache::Store;
 use box_digest::Digest;
 use box_image::Descriptor;
 use box_image::manifest::OCI_MANIFEST_TYPE;
-use box_layout::OpenBox;
+use box_layout::{DOCUMENT_LIMIT, OpenBox};
 use download::http::{Content, InMemory};
 use host_fs::read::read_open;
 use oci_registry::{Manifest, Pusher, Reference, Registry, Repository, Tag, Uploaded};
@@ -16,11 +17,9 @@ use crate::error::BoxRegistryError;
 use crate::form::{
     BOX_MANIFEST_TYPE, DIGEST_LABEL, Document, Form, IMAGE_CONFIG_TYPE, ImageConfig, Layer, Sent,
 };
+use crate::known;
 use crate::pack;
 use crate::parallel;
-
-/// The greatest length of a box's manifest in bytes.
-const MANIFEST_LIMIT: u64 = 1 << 20;
 
 /// Where a box is pushed to.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +69,8 @@ struct There {
 struct Push<'a> {
     opened: &'a OpenBox,
     to: &'a Destination<'a>,
+    /// Where it is remembered how blobs were compressed.
+    store: Option<&'a Store>,
     pusher: Pusher,
     manifest: Descriptor,
     manifest_bytes: Vec<u8>,
@@ -91,13 +92,36 @@ pub fn push(
     opened: &OpenBox,
     to: &Destination<'_>,
 ) -> Result<Pushed, BoxRegistryError> {
+    push_with(registry, opened, to, None)
+}
+
+/// Pushes a box as [`push()`] does, and remembers in a store how its blobs were compressed: one that was pushed or pulled before, and
+/// that the registry has, is not compressed again.
+///
+/// # Errors
+/// Those of [`push()`].
+pub fn push_from(
+    registry: &Registry,
+    opened: &OpenBox,
+    to: &Destination<'_>,
+    store: &Store,
+) -> Result<Pushed, BoxRegistryError> {
+    push_with(registry, opened, to, Some(store))
+}
+
+fn push_with(
+    registry: &Registry,
+    opened: &OpenBox,
+    to: &Destination<'_>,
+    store: Option<&Store>,
+) -> Result<Pushed, BoxRegistryError> {
     let pusher = registry.pusher(to.repository)?;
     let there = pusher.manifest(&Reference::Tag(to.tag.clone()))?;
     let there = there.as_ref().and_then(There::of);
     if let Some(there) = there.as_ref().filter(|it| to.reuse && it.is_of(opened)) {
         return Ok(there.unchanged(opened));
     }
-    let push = Push::new(registry, opened, to, pusher)?;
+    let push = Push { store, ..Push::new(registry, opened, to, pusher)? };
     let (form, held) = match there {
         Some(there) if to.reuse => (there.form, there.layers),
         Some(there) => (there.form, BTreeMap::new()),
@@ -164,7 +188,19 @@ impl<'a> Push<'a> {
         let manifest = Descriptor::new(BOX_MANIFEST_TYPE, opened.digest, size);
         let (sent, mounted) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (parallel, bytes) = (registry.parallel(), AtomicU64::new(0));
-        Ok(Self { opened, to, pusher, manifest, manifest_bytes, parallel, bytes, sent, mounted })
+        let store = None;
+        Ok(Self {
+            opened,
+            to,
+            store,
+            pusher,
+            manifest,
+            manifest_bytes,
+            parallel,
+            bytes,
+            sent,
+            mounted,
+        })
     }
 
     /// Sends what is missing, and then the registry's manifest.
@@ -179,7 +215,10 @@ impl<'a> Push<'a> {
         let layers = parallel::each(&self.opened.manifest.blobs(), self.parallel, |plain| {
             let sent = match reusable(held, plain) {
                 Some(sent) => sent,
-                None => self.pack_and_send(plain)?,
+                None => match self.known(plain)? {
+                    Some(sent) => sent,
+                    None => self.pack_and_send(plain)?,
+                },
             };
             Ok::<_, BoxRegistryError>(Layer { plain, sent })
         })?;
@@ -194,6 +233,15 @@ impl<'a> Push<'a> {
                 self.name(Form::Image, &layers)
             }
             done => done,
+        }
+    }
+
+    /// Returns how a blob was compressed before, if the registry has that.
+    fn known(&self, plain: &Descriptor) -> Result<Option<Sent>, BoxRegistryError> {
+        let known = self.store.and_then(|store| known::recall(store, &plain.digest));
+        match known.filter(|sent| sent.check(plain).is_ok()) {
+            Some(sent) if self.pusher.has_blob(&sent.digest, sent.size)? => Ok(Some(sent)),
+            _ => Ok(None),
         }
     }
 
@@ -213,6 +261,9 @@ impl<'a> Push<'a> {
             None => {}
             Some(Uploaded::Mounted) => drop(self.mounted.fetch_add(1, Ordering::Relaxed)),
             Some(Uploaded::Sent) => drop(self.sent.fetch_add(1, Ordering::Relaxed)),
+        }
+        if let Some(store) = self.store {
+            known::remember(store, &digest, plain.size, &packed.sent);
         }
         Ok(packed.sent)
     }
@@ -273,7 +324,7 @@ fn manifest_bytes(opened: &OpenBox) -> Result<Vec<u8>, BoxRegistryError> {
     let blob = opened.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
     let damaged = |found: String| BoxRegistryError::Damaged { digest, found };
     let bytes =
-        read_open(&blob.file, MANIFEST_LIMIT).map_err(|error| damaged(error.to_string()))?;
+        read_open(&blob.file, DOCUMENT_LIMIT).map_err(|error| damaged(error.to_string()))?;
     let found = Digest::of(&bytes);
     if found != digest {
         return Err(damaged(format!("it has the digest {found}")));

@@ -1,32 +1,33 @@
-//! What a registry has under a reference: the box's manifest, verified, and where each of its blobs is.
+//! What a registry has under a reference, or a file with boxes names: the box's manifest, verified, and where each of its
+//! blobs is.
 
 use std::collections::{BTreeMap, HashMap};
 
+use box_cache::ActionLock;
+use box_cache::{Base, Publishing, Store};
 use box_digest::Digest;
 use box_image::manifest::{
     CONFIG_LIMIT, CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
-    OCI_MANIFEST_TYPE,
+    OCI_MANIFEST_TYPE, documents,
 };
 use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use box_image::text::shown;
 use box_image::{Descriptor, Manifest};
+use box_layout::{DOCUMENT_LIMIT, OpenBox, Places};
 use oci_registry::{Reference, Registry, Repository};
 
 use crate::error::BoxRegistryError;
 use crate::form::{DIGEST_LABEL, Document, Form, ImageConfig, Sent};
 use crate::inflate::Inflating;
+use crate::origin::{Found, Origin, Repo};
 use crate::sink::{Memory, Sink};
 
-/// The greatest length of a box's manifest in bytes, as in a box's directory.
-const MANIFEST_LIMIT: u64 = 1 << 20;
 /// The greatest length of the config of [`Form::Image`] in bytes.
 const IMAGE_CONFIG_LIMIT: u64 = 1 << 20;
 
-/// A box in a registry. Of its blobs nothing is fetched.
+/// A box in a registry, or in a file with boxes. Of its blobs nothing is fetched.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Where it is.
-    pub repository: Repository,
     /// The sha256 of the registry's manifest: what `@sha256:…` of a registry names.
     pub registry_digest: Digest,
     /// The box digest: the sha256 of the box's manifest.
@@ -66,16 +67,19 @@ impl RemoteBlob {
     }
 
     /// Returns what it inflates to, on its way into a sink.
-    pub(crate) fn inflating<'s>(&self, sink: &'s dyn Sink) -> Inflating<'s> {
+    pub(crate) fn inflating<'s>(
+        &self,
+        sink: &'s dyn Sink,
+        claim: Option<ActionLock>,
+    ) -> Inflating<'s> {
         let (digest, size) = (self.plain.digest, self.plain.size);
-        Inflating { sink, digest, size, is_zstd: self.sent.is_zstd }
+        Inflating { sink, digest, size, is_zstd: self.sent.is_zstd, _claim: claim }
     }
 }
 
-/// Reads one reference.
+/// Reads one manifest.
 struct Reader<'a> {
-    registry: &'a Registry,
-    repository: &'a Repository,
+    origin: &'a dyn Origin,
     /// The name of the registry's manifest, for messages.
     what: String,
 }
@@ -92,8 +96,22 @@ impl Remote {
     ) -> Result<Self, BoxRegistryError> {
         let mark = if matches!(reference, Reference::Tag(_)) { ':' } else { '@' };
         let what = format!("{repository}{mark}{reference}");
-        let reader = Reader { registry, repository, what };
-        let found = registry.manifest(repository, reference)?;
+        let manifest = registry.manifest(repository, reference)?;
+        let found = Found {
+            what,
+            media_type: manifest.media_type,
+            digest: manifest.digest,
+            bytes: manifest.bytes,
+        };
+        Self::of(&Repo { registry, repository }, found)
+    }
+
+    /// Reads what a manifest of an origin leads to: the box's manifest, and of [`Form::Image`] the image's config.
+    ///
+    /// # Errors
+    /// As [`Self::read`], and those of the origin.
+    pub fn of(origin: &dyn Origin, found: Found) -> Result<Self, BoxRegistryError> {
+        let reader = Reader { origin, what: found.what };
         if found.media_type.is_some_and(|it| it != OCI_MANIFEST_TYPE) {
             return Err(reader.other(match found.media_type {
                 Some(OCI_INDEX_TYPE | DOCKER_INDEX_TYPE) => "an index of several images",
@@ -118,9 +136,29 @@ impl Remote {
         };
         let manifest = reader.manifest(&manifest_bytes)?;
         let blobs = reader.blobs(&manifest, &sent)?;
-        let (repository, registry_digest) = (repository.clone(), found.digest);
-        let digest = Digest::of(&manifest_bytes);
-        Ok(Self { repository, registry_digest, digest, form, manifest, manifest_bytes, blobs })
+        let (registry_digest, digest) = (found.digest, Digest::of(&manifest_bytes));
+        Ok(Self { registry_digest, digest, form, manifest, manifest_bytes, blobs })
+    }
+}
+
+impl Remote {
+    /// Makes the box, whose blobs and manifest are in a store, one of the boxes of the store, if it can be opened: nobody could start
+    /// another one. Until the returned value is dropped, nobody deletes anything of it; names are given before.
+    ///
+    /// # Errors
+    /// [`BoxRegistryError::Store`] and [`BoxRegistryError::Open`].
+    pub fn publish_in<'s>(&self, store: &'s Store) -> Result<Publishing<'s>, BoxRegistryError> {
+        let (digest, size) = (self.digest, self.manifest_bytes.len() as u64);
+        let blobs = self.blobs.iter().map(|it| (it.plain.digest, it.plain.size));
+        let published = store.publish(&blobs.chain([(digest, size)]).collect::<Vec<_>>())?;
+        let is_new = store.keep_box(&published, &digest, &documents(digest, size))?;
+        let places = Places::new(store.box_directory(&digest), Some(&store.blobs()));
+        let opened = OpenBox::open(places.with_base(store.base().map(Base::blobs)));
+        if opened.is_err() && is_new {
+            store.forget_box(&digest)?;
+        }
+        opened?;
+        Ok(published)
     }
 }
 
@@ -130,7 +168,7 @@ fn plain(blob: &Descriptor) -> Option<Sent> {
 }
 
 /// The plain digests that a registry's manifest speaks of.
-type Places = BTreeMap<Digest, (u64, Sent)>;
+type Sources = BTreeMap<Digest, (u64, Sent)>;
 
 impl Reader<'_> {
     fn other(&self, found: &str) -> BoxRegistryError {
@@ -144,7 +182,7 @@ impl Reader<'_> {
     /// Fetches a document that travels as it is.
     fn document(&self, named: &Descriptor) -> Result<Vec<u8>, BoxRegistryError> {
         let sent = Sent { digest: named.digest, size: named.size, is_zstd: false };
-        self.fetch(&RemoteBlob { plain: named.clone(), sent }, MANIFEST_LIMIT)
+        self.fetch(&RemoteBlob { plain: named.clone(), sent }, DOCUMENT_LIMIT)
     }
 
     /// Fetches a document into memory.
@@ -157,13 +195,13 @@ impl Reader<'_> {
         blob.sent.check(&blob.plain).map_err(|why| self.malformed(why))?;
         let memory = Memory::default();
         let wanted = [(blob.sent.digest, blob.sent.size)];
-        self.registry.fetch_into(self.repository, &wanted, |_| blob.inflating(&memory))?;
+        self.origin.fetch(&wanted, &|_| Ok(Some(blob.inflating(&memory, None))))?;
         Ok(memory.take())
     }
 
     /// Reads the box's manifest of [`Form::Image`], and where its blobs are: the image's config names the plain layers in their order,
     /// also where the annotations were lost.
-    fn image(&self, document: &Document) -> Result<(Vec<u8>, Places), BoxRegistryError> {
+    fn image(&self, document: &Document) -> Result<(Vec<u8>, Sources), BoxRegistryError> {
         if document.config.size > IMAGE_CONFIG_LIMIT {
             return Err(self.other("an image"));
         }
@@ -176,7 +214,7 @@ impl Reader<'_> {
         if layers.len() != ids.len() {
             return Err(self.malformed("its layers are not those of its config"));
         }
-        let mut places = Places::new();
+        let mut places = Sources::new();
         let sizes = document.annotated();
         for (layer, id) in layers.iter().zip(ids) {
             let sent = Sent::of(layer).map_err(|why| self.malformed(why))?;
@@ -190,7 +228,7 @@ impl Reader<'_> {
     }
 
     /// Fetches the box's manifest, which travels as a layer.
-    fn first(&self, digest: &Digest, places: &Places) -> Result<Vec<u8>, BoxRegistryError> {
+    fn first(&self, digest: &Digest, places: &Sources) -> Result<Vec<u8>, BoxRegistryError> {
         let Some((size, sent)) = places.get(digest).copied() else {
             return Err(self.malformed("it has no layer for the box's manifest"));
         };
@@ -198,7 +236,7 @@ impl Reader<'_> {
             return Err(self.malformed("the size of the box's manifest is not known"));
         }
         let plain = Descriptor::new(OCI_MANIFEST_TYPE, *digest, size);
-        self.fetch(&RemoteBlob { plain, sent }, MANIFEST_LIMIT)
+        self.fetch(&RemoteBlob { plain, sent }, DOCUMENT_LIMIT)
     }
 
     /// Reads the box's manifest. What it means for a start, whoever opens the box checks.
@@ -216,7 +254,7 @@ impl Reader<'_> {
     fn blobs(
         &self,
         manifest: &Manifest,
-        places: &Places,
+        places: &Sources,
     ) -> Result<Vec<RemoteBlob>, BoxRegistryError> {
         let mut sizes = HashMap::new();
         let mut blobs = Vec::new();

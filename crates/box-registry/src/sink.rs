@@ -19,6 +19,12 @@ pub trait Sink: Sync {
     /// # Errors
     /// The place cannot be written to.
     fn draft(&self, size: u64) -> io::Result<Box<dyn SinkDraft + '_>>;
+
+    /// Returns the store that the blobs go to, if it is one: in a store each blob is fetched by one process at a time, its free space
+    /// is known, and it remembers how a blob was compressed.
+    fn store(&self) -> Option<&Store> {
+        None
+    }
 }
 
 /// The first bytes of a blob. Without a commit nothing of them stays.
@@ -33,11 +39,15 @@ pub trait SinkDraft: Write {
 impl Sink for Store {
     fn has(&self, blob: &Digest, size: u64) -> io::Result<bool> {
         // One that is damaged is mended.
-        Ok(self.verify(blob).is_ok_and(|found| found == size))
+        Ok(self.size(blob) == Some(size) && self.is_whole(blob))
     }
 
     fn draft(&self, _: u64) -> io::Result<Box<dyn SinkDraft + '_>> {
         Ok(Box::new(self.writer().map_err(io::Error::other)?))
+    }
+
+    fn store(&self) -> Option<&Store> {
+        Some(self)
     }
 }
 

@@ -89,8 +89,8 @@ pub enum DraftError {
 }
 
 impl DraftError {
-    /// Names the file.
-    fn of(self, what: &str) -> DownloadError {
+    /// Returns the error of the download of a file, which `what` names.
+    pub fn of(self, what: &str) -> DownloadError {
         let what = what.to_owned();
         match self {
             Self::Io(source) => DownloadError::Write { what, source },

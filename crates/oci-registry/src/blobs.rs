@@ -7,7 +7,7 @@ use std::thread::{self, Builder};
 
 use box_cache::{Store, StoreError};
 use box_digest::Digest;
-use download::{Cancel, Download, DownloadError, FinalResponse, Size, Source, Target};
+use download::{Cancel, Download, DownloadError, DraftError, FinalResponse, Size, Source, Target};
 use reqwest::header::HeaderMap;
 
 use crate::client::Registry;
@@ -64,7 +64,8 @@ impl Registry {
     }
 
     /// Fetches blobs, several at once, each into the target that `target` makes of its digest: verified as it was asked for,
-    /// also where the target keeps something else, such as what the blob inflates to.
+    /// also where the target keeps something else, such as what the blob inflates to. `target` is called right before the blob
+    /// would be fetched, and returns `None` for one that is not needed any more. The target is dropped when the blob is kept.
     ///
     /// # Errors
     /// As [`Self::fetch_blobs`].
@@ -72,17 +73,19 @@ impl Registry {
         &self,
         repository: &Repository,
         blobs: &[(Digest, u64)],
-        target: impl Fn(&Digest) -> T + Sync,
+        target: impl Fn(&Digest) -> Result<Option<T>, DraftError> + Sync,
     ) -> Result<(), RegistryError> {
         let work = Work::new(distinct(repository, blobs)?, |digest, size, cancel: &Cancel| {
-            self.fetch_blob(&Wanted { repository, digest, size, cancel }, &target(&digest))
+            let made = target(&digest).map_err(|error| error.of(&named(repository, &digest)))?;
+            let Some(target) = made else { return Ok(()) };
+            self.fetch_blob(&Wanted { repository, digest, size, cancel }, &target)
         });
         work.done_by(self.options.parallel)
     }
 
     fn fetch_blob<T: Target>(&self, blob: &Wanted<'_>, target: &T) -> Result<(), RegistryError> {
         self.each(blob.repository, |session| {
-            let what = format!("the blob {} of {}", blob.digest, session.server.repository);
+            let what = named(&session.server.repository, &blob.digest);
             let path = format!("blobs/{}", blob.digest);
             let resource = Resource { what, path, reference: None };
             let download = Download {
@@ -175,12 +178,17 @@ impl Source for Blob<'_> {
     }
 }
 
+/// Returns what a blob is called in messages.
+fn named(repository: &Repository, digest: &Digest) -> String {
+    format!("the blob {digest} of {repository}")
+}
+
 fn wrong_size(
     repository: &Repository,
     digest: &Digest,
     expected: u64,
     found: u64,
 ) -> RegistryError {
-    let what = format!("the blob {digest} of {repository}");
+    let what = named(repository, digest);
     DownloadError::WrongSize { what, expected, found }.into()
 }

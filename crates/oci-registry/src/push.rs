@@ -69,7 +69,8 @@ impl Pusher {
         }
     }
 
-    /// Returns whether the repository has a blob.
+    /// Returns whether the repository is known to have a blob. A registry that refuses such a question, or leads it to a server that
+    /// does, is not asked again: the blob is to be sent.
     ///
     /// # Errors
     /// [`RegistryError`]; of a size that is not the blob's, [`RegistryError::Response`].
@@ -82,6 +83,7 @@ impl Pusher {
             match response.response.status() {
                 StatusCode::NOT_FOUND => Ok(false),
                 StatusCode::OK => check_size(&resource.what, &response, size).map(|()| true),
+                status if refuses_question(status) => Ok(false),
                 _ => Err(refusal::of(&self.session.server, &resource, response)),
             }
         })
@@ -270,6 +272,18 @@ impl Content for Observed<'_> {
             self.report(bytes);
         }
     }
+}
+
+/// Returns whether a status says that a HEAD is not answered, whatever it asks for. Whoever may not know what is there may not send
+/// anything either, and is told so then.
+const fn refuses_question(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::FORBIDDEN
+            | StatusCode::METHOD_NOT_ALLOWED
+            | StatusCode::NOT_IMPLEMENTED
+    )
 }
 
 /// Compares the digest that a registry names for what was sent, if it names one.

@@ -88,8 +88,14 @@ pub(crate) fn of_manifest(
     size: u64,
 ) -> RegistryError {
     let (host, status) = (host(server, &response), response.response.status());
-    let known =
-        [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::UNSUPPORTED_MEDIA_TYPE];
+    // Amazon's registry says that the method is not allowed if it does not know the type.
+    let known = [
+        StatusCode::BAD_REQUEST,
+        StatusCode::NOT_FOUND,
+        StatusCode::METHOD_NOT_ALLOWED,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        StatusCode::UNPROCESSABLE_ENTITY,
+    ];
     if !response.at.same_origin() || !known.contains(&status) {
         return of_upload(server, what, response, size);
     }

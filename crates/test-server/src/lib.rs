@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test that uses it")]
 
+pub mod likes;
 pub mod registry;
 mod reply;
+mod storage;
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -245,6 +247,9 @@ fn play(stream: &mut Box<dyn Stream>, reply: Reply) -> io::Result<()> {
     for step in reply {
         match step {
             Step::Send(bytes) => stream.write_all(&bytes)?,
+            Step::Flood(bytes) => loop {
+                stream.write_all(&bytes)?;
+            },
             Step::Pause(pause) => thread::sleep(pause),
             Step::Break => return Ok(()),
             Step::Hang => while stream.read(&mut [0; 64])? > 0 {},

@@ -2,25 +2,67 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use box_digest::Digest;
 
-use crate::{Early, Identity, Reply, Request, Server, file, length, reply};
+use crate::storage::Storage;
+use crate::{Early, Identity, Reply, Request, Server, Step, file, length, redirect, reply};
 
 /// Answers in the place of the registry, or leaves a request to it. The request has no body yet; the number says how often the
 /// same method and path (without the query) were asked before.
 pub type Deed = Box<dyn Fn(&Request, usize) -> Option<Early> + Send + Sync>;
 
-/// How a registry behaves.
+/// What a registry answers to a manifest that it does not take.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal {
+    /// The status line.
+    pub status: &'static str,
+    /// The body.
+    pub body: &'static str,
+}
+
+impl Default for Refusal {
+    fn default() -> Self {
+        let body = r#"{"errors":[{"code":"MANIFEST_INVALID","message":"no"}]}"#;
+        Self { status: "400 Bad Request", body }
+    }
+}
+
+/// Where the bytes of blobs are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Blobs {
+    /// At the registry.
+    #[default]
+    Own,
+    /// At another server, to which downloads and uploads are led with a URL that is signed. That has no use for credentials, and
+    /// refuses a HEAD, as a signature is for one method.
+    Elsewhere,
+}
+
+/// How a registry behaves. The default is one that is open, takes everything and does nothing that it need not.
 #[derive(Default)]
 pub struct Rules {
     /// Whether each request needs a token. There is one for everybody, at `/token`.
     pub closed: bool,
     /// Whether blobs of other repositories are mounted; otherwise an upload begins.
     pub mounts: bool,
-    /// Which manifests are refused as invalid.
+    /// Which manifests are refused.
     pub refuses: Option<fn(&str) -> bool>,
+    /// What is answered to them.
+    pub refusal: Refusal,
+    /// Where the bytes of blobs are.
+    pub blobs: Blobs,
+    /// Whether a blob is sent whole, whatever range is asked for.
+    pub ignores_ranges: bool,
+    /// Whether a HEAD is refused.
+    pub refuses_head: bool,
+    /// How often each thing is refused with 429, and the client is asked to come back in a second.
+    pub busy: usize,
+    /// The next answer with more than so many bytes of the largest blob is cut after them, and this is [`usize::MAX`] then.
+    pub cut: Option<Arc<AtomicUsize>>,
     /// What goes wrong.
     pub deed: Option<Deed>,
 }
@@ -28,6 +70,20 @@ pub struct Rules {
 impl fmt::Debug for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rules").field("closed", &self.closed).finish_non_exhaustive()
+    }
+}
+
+impl Rules {
+    /// Cuts an answer where that is due.
+    fn cut(&self, mut answer: Reply) -> Reply {
+        let Some((cut, Step::Send(body))) = self.cut.as_ref().zip(answer.last_mut()) else {
+            return answer;
+        };
+        let at = cut.load(Ordering::SeqCst);
+        if body.len() > at && cut.swap(usize::MAX, Ordering::SeqCst) == at {
+            body.truncate(at);
+        }
+        answer
     }
 }
 
@@ -40,7 +96,15 @@ pub struct Held {
     pub manifests: BTreeMap<(String, String), (String, Vec<u8>)>,
     /// The number of the token that is taken; older ones have ended.
     pub token: usize,
-    uploads: usize,
+    /// After how many more requests it ends; never for 0.
+    pub token_left: usize,
+    /// Whether `Docker-Content-Digest` names another digest than that of the bytes.
+    pub lies: bool,
+    /// How long the second half of a blob takes.
+    pub slow: Duration,
+    /// How many bytes a blob must have for that.
+    pub slow_from: usize,
+    pub(crate) uploads: usize,
     asked: BTreeMap<String, usize>,
 }
 
@@ -48,25 +112,33 @@ pub struct Held {
 #[derive(Debug)]
 pub struct Registry {
     server: Server,
+    storage: Storage,
     held: Arc<Mutex<Held>>,
 }
 
 impl Registry {
     /// Starts an empty registry that speaks plain HTTP.
-    pub fn start(rules: Rules) -> Self {
+    pub fn start(mut rules: Rules) -> Self {
         let held = Arc::<Mutex<Held>>::default();
-        let Rules { closed, mounts, refuses, deed } = rules;
+        let storage = Storage::start(&held);
+        let (busy, deed) = (rules.busy, rules.deed.take());
         let counted = Arc::clone(&held);
         let early = move |request: &Request| {
             let path = request.path().split('?').next().unwrap_or_default();
+            // Each upload has a path of its own.
+            let (path, _) = path.split_once("/uploads/").unwrap_or((path, ""));
             let mut held = counted.lock().unwrap();
             let asked = held.asked.entry(format!("{} {path}", request.method())).or_default();
             *asked += 1;
             let before = *asked - 1;
             // The deed may look at the registry.
             drop(held);
+            if before < busy && !path.starts_with("/token") {
+                return Some(Early { after: usize::MAX, reply: come_back() });
+            }
             deed.as_ref().and_then(|deed| deed(request, before))
         };
+        let elsewhere = (rules.blobs == Blobs::Elsewhere).then(|| storage.url(""));
         let answering = Arc::clone(&held);
         let server = Server::start_hasty(Identity::None, early, |port| {
             let challenge = format!(
@@ -77,14 +149,18 @@ impl Registry {
                 if request.path().starts_with("/token") {
                     return file(format!("{{\"token\":\"token-{}\"}}", held.token).as_bytes());
                 }
-                let right = format!("Bearer token-{}", held.token);
-                if closed && request.header("authorization") != Some(&right) {
+                if rules.closed && !held.admits(request) {
                     return reply("401 Unauthorized", &[&challenge, "Content-Length: 0"], b"");
                 }
-                held.answer(request, mounts, refuses)
+                held.answer(request, &rules, elsewhere.as_deref())
             }
         });
-        Self { server, held }
+        Self { server, storage, held }
+    }
+
+    /// Returns what came to the server that has the bytes of blobs.
+    pub fn stored(&self) -> Vec<Request> {
+        self.storage.requests()
     }
 
     /// Returns the host and port.
@@ -127,34 +203,59 @@ impl Held {
         digest
     }
 
-    fn answer(
-        &mut self,
-        request: &Request,
-        mounts: bool,
-        refuses: Option<fn(&str) -> bool>,
-    ) -> Reply {
+    /// Returns whether a request has the token that is good now.
+    fn admits(&mut self, request: &Request) -> bool {
+        if request.header("authorization") != Some(&format!("Bearer token-{}", self.token)) {
+            return false;
+        }
+        self.token += usize::from(self.token_left == 1);
+        self.token_left = self.token_left.saturating_sub(1);
+        true
+    }
+
+    fn is_largest(&self, blob: &[u8]) -> bool {
+        self.blobs.values().all(|it| it.len() <= blob.len())
+    }
+
+    fn answer(&mut self, request: &Request, rules: &Rules, elsewhere: Option<&str>) -> Reply {
+        if rules.refuses_head && request.method() == "HEAD" {
+            return reply("405 Method Not Allowed", &["Content-Length: 0"], b"");
+        }
         let (path, query) = request.path().split_once('?').unwrap_or((request.path(), ""));
         let path = path.strip_prefix("/v2/").unwrap_or_default();
         if let Some((name, _)) = path.split_once("/blobs/uploads/") {
             return match request.method() {
-                "POST" => self.begin(name, query, mounts),
-                _ => self.finish(name, query, &request.bytes),
+                "POST" => self.begin(name, query, rules, elsewhere),
+                "PUT" if request.header("content-length").is_none() => {
+                    error("411 Length Required", "SIZE_INVALID")
+                }
+                "PUT" => self.finish(name, query, &request.bytes),
+                _ => error("405 Method Not Allowed", "UNSUPPORTED"),
             };
         }
         if let Some((name, digest)) = path.split_once("/blobs/") {
             let blob = self.blobs.get(&(name.to_owned(), digest.to_owned()));
-            return blob
-                .map_or_else(|| error("404 Not Found", "BLOB_UNKNOWN"), |it| read(request, it));
+            return match (blob, elsewhere) {
+                (None, _) => error("404 Not Found", "BLOB_UNKNOWN"),
+                (_, Some(url)) => redirect(&format!("{url}/{name}/blobs/{digest}?signature=7")),
+                (Some(blob), _) => {
+                    let answer = read(request, blob, rules.ignores_ranges);
+                    let answer = if self.is_largest(blob) { rules.cut(answer) } else { answer };
+                    let is_slow = blob.len() >= self.slow_from;
+                    slowed(answer, self.slow, is_slow)
+                }
+            };
         }
         match path.split_once("/manifests/") {
             Some((name, reference)) if request.method() == "PUT" => {
-                self.write(name, reference, request, refuses)
+                self.write(name, reference, request, rules)
             }
             Some((name, reference)) => {
                 match self.manifests.get(&(name.to_owned(), reference.to_owned())) {
                     Some((kind, bytes)) => {
                         let kind = format!("Content-Type: {kind}");
-                        reply("200 OK", &[&kind, &named(bytes), &length(bytes.len())], bytes)
+                        let digest = named(bytes, self.lies);
+                        reply("200 OK", &[&kind, &digest, &length(bytes.len())], bytes)
                     }
                     None => error("404 Not Found", "MANIFEST_UNKNOWN"),
                 }
@@ -163,38 +264,34 @@ impl Held {
         }
     }
 
-    fn begin(&mut self, name: &str, query: &str, mounts: bool) -> Reply {
+    fn begin(&mut self, name: &str, query: &str, rules: &Rules, elsewhere: Option<&str>) -> Reply {
         if let (Some(digest), Some(from)) = (value(query, "mount"), value(query, "from")) {
             let there = self.blobs.get(&(from, digest.clone())).cloned();
-            if let Some(bytes) = there.filter(|_| mounts) {
-                let named = named(&bytes);
+            if let Some(bytes) = there.filter(|_| rules.mounts) {
+                let named = named(&bytes, self.lies);
                 self.blobs.insert((name.to_owned(), digest), bytes);
                 return reply("201 Created", &[&named, "Content-Length: 0"], b"");
             }
         }
         self.uploads += 1;
-        let at = format!("Location: /v2/{name}/blobs/uploads/{}?state=a%2Fb", self.uploads);
+        let at = elsewhere.unwrap_or("/v2");
+        let at = format!("Location: {at}/{name}/blobs/uploads/{}?state=a%2Fb", self.uploads);
         reply("202 Accepted", &[&at, "Content-Length: 0"], b"")
     }
 
-    fn finish(&mut self, name: &str, query: &str, bytes: &[u8]) -> Reply {
+    pub(crate) fn finish(&mut self, name: &str, query: &str, bytes: &[u8]) -> Reply {
         let digest = value(query, "digest").unwrap_or_default();
         if digest != Digest::of(bytes).to_string() {
             return error("400 Bad Request", "DIGEST_INVALID");
         }
         self.blobs.insert((name.to_owned(), digest), bytes.to_vec());
-        reply("201 Created", &[&named(bytes), "Content-Length: 0"], b"")
+        reply("201 Created", &[&named(bytes, self.lies), "Content-Length: 0"], b"")
     }
 
-    fn write(
-        &mut self,
-        name: &str,
-        reference: &str,
-        request: &Request,
-        refuses: Option<fn(&str) -> bool>,
-    ) -> Reply {
-        if refuses.is_some_and(|refuses| refuses(&request.body)) {
-            return error("400 Bad Request", "MANIFEST_INVALID");
+    fn write(&mut self, name: &str, reference: &str, request: &Request, rules: &Rules) -> Reply {
+        if rules.refuses.is_some_and(|refuses| refuses(&request.body)) {
+            let Refusal { status, body } = rules.refusal;
+            return reply(status, &[&length(body.len())], body.as_bytes());
         }
         let mut digests =
             request.body.split("\"digest\":\"").skip(1).filter_map(|it| it.split('"').next());
@@ -203,7 +300,8 @@ impl Held {
         }
         let kind = request.header("content-type").unwrap_or_default();
         self.put_manifest(name, reference, kind, &request.bytes);
-        reply("201 Created", &[&named(&request.bytes), "Content-Length: 0"], b"")
+        let named = named(&request.bytes, self.lies);
+        reply("201 Created", &[&named, "Content-Length: 0"], b"")
     }
 }
 
@@ -213,15 +311,34 @@ pub fn error(status: &str, code: &str) -> Reply {
     reply(status, &[&length(body.len())], body.as_bytes())
 }
 
+/// Pauses in the middle of an answer's body.
+fn slowed(mut answer: Reply, slow: Duration, is_slow: bool) -> Reply {
+    if slow.is_zero() || !is_slow {
+        return answer;
+    }
+    if let Some(Step::Send(mut body)) = answer.pop() {
+        let second = body.split_off(body.len() / 2);
+        answer.extend([Step::Send(body), Step::Pause(slow), Step::Send(second)]);
+    }
+    answer
+}
+
+/// Answers that there is too much to do.
+fn come_back() -> Reply {
+    let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"slow down"}]}"#;
+    let headers = ["Retry-After: 1", &length(body.len())];
+    reply("429 Too Many Requests", &headers, body.as_bytes())
+}
+
 /// Answers with a blob, or the rest of it.
-fn read(request: &Request, blob: &[u8]) -> Reply {
+pub(crate) fn read(request: &Request, blob: &[u8], whole: bool) -> Reply {
     let from = request
         .header("range")
         .and_then(|it| it.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
     let is_head = request.method() == "HEAD";
     let body = |from: usize| if is_head { &[][..] } else { &blob[from..] };
     match from {
-        Some(from) if from < blob.len() => {
+        Some(from) if from < blob.len() && !whole => {
             let range = format!("Content-Range: bytes {from}-{}/{}", blob.len() - 1, blob.len());
             reply("206 Partial Content", &[&range, &length(blob.len() - from)], body(from))
         }
@@ -229,8 +346,9 @@ fn read(request: &Request, blob: &[u8]) -> Reply {
     }
 }
 
-fn named(bytes: &[u8]) -> String {
-    format!("Docker-Content-Digest: {}", Digest::of(bytes))
+fn named(bytes: &[u8], lies: bool) -> String {
+    let digest = if lies { Digest::of(b"a lie") } else { Digest::of(bytes) };
+    format!("Docker-Content-Digest: {digest}")
 }
 
 /// Returns a value of a query. Of what is escaped in it, this reads what tests send.

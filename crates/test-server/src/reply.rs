@@ -7,6 +7,8 @@ use std::time::Duration;
 pub enum Step {
     /// Sends bytes as they are.
     Send(Vec<u8>),
+    /// Sends bytes again and again until the client hangs up.
+    Flood(Vec<u8>),
     /// Sends nothing for a time.
     Pause(Duration),
     /// Sends nothing more until the client hangs up.

@@ -227,7 +227,7 @@ fn two_blobs_are_not_one_layer() {
         (layer["digest"], layer["size"]) = (other["digest"].clone(), other["size"].clone());
     });
     let error = stage.pull().unwrap_err().to_string();
-    assert!(error.ends_with("two of its blobs are one in the registry"), "{error}");
+    assert!(error.ends_with("two blobs of it travel as one"), "{error}");
     assert!(stage.store.read(&open(&files).digest).is_err());
 }
 

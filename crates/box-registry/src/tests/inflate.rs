@@ -14,7 +14,7 @@ use crate::pack::pack;
 /// Sends bytes in pieces to what takes them for a blob of this content.
 fn take(store: &Store, plain: &[u8], sent: &[u8], piece: usize) -> Result<(), DraftError> {
     let (digest, size) = (Digest::of(plain), plain.len() as u64);
-    let mut draft = Inflating { sink: store, digest, size, is_zstd: true }.draft()?;
+    let mut draft = Inflating { sink: store, digest, size, is_zstd: true, _claim: None }.draft()?;
     sent.chunks(piece.max(1)).try_for_each(|piece| draft.append(piece))?;
     assert_eq!((draft.size(), draft.digest()), (sent.len() as u64, Digest::of(sent)));
     draft.commit()

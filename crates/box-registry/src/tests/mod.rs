@@ -3,6 +3,7 @@
 mod form;
 mod hostile;
 mod inflate;
+mod known;
 mod pull;
 mod push;
 mod stage;

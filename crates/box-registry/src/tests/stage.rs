@@ -69,6 +69,14 @@ impl Stage {
         self.push_to(files, mount_from, true)
     }
 
+    /// Pushes a box, and remembers in the store how its blobs were compressed.
+    pub(super) fn push_from(&self, files: &BoxFiles) -> Result<Pushed, BoxRegistryError> {
+        let (repository, tag) = (self.repository(NAME), Tag::new(TAG).unwrap());
+        let (repository, tag, scratch) = (&repository, &tag, self.dir.path());
+        let to = Destination { repository, tag, mount_from: None, reuse: true, scratch };
+        push_from(&self.client, &open(files), &to, &self.store)
+    }
+
     /// Pushes a box, and believes the manifest that is there or not.
     pub(super) fn push_to(
         &self,

@@ -80,6 +80,7 @@ pub fn fetch(
     let held = match store.verify(&blob) {
         Ok(size) => {
             options.size.check(&what, size, true)?;
+            store.note_fetched(&blob).map_err(DownloadError::from)?;
             return Ok(Fetched { blob, size, downloaded: false });
         }
         Err(StoreError::Missing(_)) => "not in the store",
@@ -102,6 +103,7 @@ pub fn fetch(
     };
     let size = download
         .run(Attempts::new(&network.policy).observed(&url.host(), network.retry.as_ref()))?;
+    store.note_fetched(&blob).map_err(DownloadError::from)?;
     Ok(Fetched { blob, size, downloaded: true })
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use reqwest::blocking::Response;
-use reqwest::header::{ACCEPT_ENCODING, HeaderMap};
+use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap};
 use reqwest::{Method, blocking};
 use tokio::runtime::{Builder, Runtime};
 
@@ -133,6 +133,8 @@ impl Client {
         let body = reqwest::Body::wrap(Pieces { reader, state: Arc::clone(&state), left });
         let client = if led { &self.uploads.screened } else { &self.uploads.named };
         let request = client.request(method, at.to_url()).headers(headers);
+        // hyper names no length for an empty body, and a registry may want one.
+        let request = request.header(CONTENT_LENGTH, left);
         let sending = request.header(ACCEPT_ENCODING, "identity").body(body).send();
         let watch = Watch { state: &state, content, patience: self.patience, allowed, answer };
         let host = at.host();

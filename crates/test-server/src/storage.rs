@@ -1,0 +1,45 @@
+//! The server that has the bytes of a registry's blobs, such as an object store.
+
+use std::sync::{Arc, Mutex};
+
+use crate::registry::{Held, error, read};
+use crate::{Identity, Request, Server};
+
+/// A running object store. What it is asked for is in the registry.
+#[derive(Debug)]
+pub(crate) struct Storage(Server);
+
+impl Storage {
+    /// Starts it, at a port of its own: another origin than the registry's.
+    pub(crate) fn start(held: &Arc<Mutex<Held>>) -> Self {
+        let held = Arc::clone(held);
+        Self(Server::start(Identity::None, |_| {
+            move |request: &Request| {
+                let (path, query) = request.path().split_once('?').unwrap_or_default();
+                let path = path.trim_start_matches('/');
+                let mut held = held.lock().unwrap();
+                match (request.method(), path.split_once("/blobs/")) {
+                    ("GET", Some((name, digest))) => {
+                        let blob = held.blobs.get(&(name.to_owned(), digest.to_owned()));
+                        blob.map_or_else(
+                            || error("404 Not Found", "BLOB_UNKNOWN"),
+                            |it| read(request, it, false),
+                        )
+                    }
+                    ("PUT", Some((name, _))) => held.finish(name, query, &request.bytes),
+                    _ => error("403 Forbidden", "DENIED"),
+                }
+            }
+        }))
+    }
+
+    /// Returns the URL of a path.
+    pub(crate) fn url(&self, path: &str) -> String {
+        self.0.url(path)
+    }
+
+    /// Returns what came so far.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.0.requests()
+    }
+}
