@@ -1,12 +1,15 @@
 //! Writes an archive: entries, each a header and its content, and the end.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use tar::{EntryType, Header};
 
 use crate::{BLOCK, SHORT, padding};
 
-/// An archive that is written entry by entry, without times: each path in it begins with the same name.
+/// How many bytes are copied at once.
+const PIECE: usize = 128 << 10;
+
+/// An archive that is written entry by entry, without times and owners. Of those that this crate reads, each path begins with the same name.
 #[derive(Debug)]
 pub struct Archive<W: Write>(W);
 
@@ -34,6 +37,36 @@ impl<W: Write> Archive<W> {
         let head = Head { kind: EntryType::Regular, mode, size, mtime: 0 };
         put_header(&mut self.0, head, path, b"")?;
         self.0.write_all(content)?;
+        pad(&mut self.0, size)
+    }
+
+    /// Adds a file of so many bytes, which a reader has.
+    ///
+    /// # Errors
+    /// The writer's and the reader's; [`io::ErrorKind::UnexpectedEof`] if the reader has less.
+    pub fn copy(
+        &mut self,
+        path: &[u8],
+        mode: u32,
+        size: u64,
+        from: &mut dyn Read,
+    ) -> io::Result<()> {
+        let head = Head { kind: EntryType::Regular, mode, size, mtime: 0 };
+        put_header(&mut self.0, head, path, b"")?;
+        let mut buffer = vec![0; PIECE];
+        let mut rest = size;
+        while rest > 0 {
+            let most = usize::try_from(rest).unwrap_or(PIECE).min(PIECE);
+            match from.read(&mut buffer[..most]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => {
+                    self.0.write_all(&buffer[..length])?;
+                    rest -= length as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         pad(&mut self.0, size)
     }
 

@@ -104,8 +104,9 @@ impl Repo<'_> {
             let missing = blobs.iter().find(|(digest, _)| !self.holds(digest));
             return missing.map_or(Ok(()), |(digest, _)| Err(self.offline(digest)));
         }
-        let fetched = self.registries.remote.fetch(self.repository, blobs, self.registries.store);
-        fetched.map_err(failed)
+        let store = self.registries.store;
+        self.registries.remote.fetch(self.repository, blobs, store).map_err(failed)?;
+        Ok(blobs.iter().try_for_each(|(digest, _)| store.note_fetched(digest))?)
     }
 
     /// Makes sure that the store holds layers.
@@ -122,6 +123,7 @@ impl Repo<'_> {
             SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
         self.registries.store.put(&bytes)?;
+        self.registries.store.note_fetched(&digest)?;
         let blob = Blob { digest, size: bytes.len() as u64 };
         Ok(blob.named(MediaType::from(media_type.as_str())))
     }
@@ -133,6 +135,7 @@ impl Repo<'_> {
 
     fn stored(&self, digest: &Digest) -> Result<Opened, SourceError> {
         let file: File = self.registries.store.open_blob(digest)?;
+        self.registries.store.note_fetched(digest)?;
         let size = file.metadata().map_err(FileError::of("read", self.at(digest)))?.len();
         Ok(Opened { reader: Box::new(file), size })
     }

@@ -35,8 +35,9 @@ pub use decode::{Compression, LayerSource, START, decode, read_plain};
 pub use error::{Excess, LayerError, LayerErrorKind};
 pub use gzip::MAGIC as GZIP_MAGIC;
 pub use limits::Limits;
-pub use members::{Member, MemberKind, member};
+pub use members::{Member, MemberIndex, MemberKind, MembersError, member};
 pub use segment::{MAX_INLINE, MemorySegment, SEGMENT_BLOCK, SEGMENT_LEAST, SegmentSink};
+pub use stream::decompressed;
 pub use total::{ENTRIES_MAX, SMALL_UNPACKED_BYTES, Total, UNPACKED_GROWTH};
 pub use zstd::MAGIC as ZSTD_MAGIC;
 

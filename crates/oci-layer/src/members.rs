@@ -3,12 +3,16 @@
 //! The archive is read in place: only its headers are looked at, by the same reader that reads layers,
 //! so that what is refused there is refused here.
 
+mod index;
+
 use std::io::BufRead;
 
 use super::archive::Archive;
 use super::path::normalize;
 use super::{LayerErrorKind, Limits};
 use crate::error::malformed;
+
+pub use index::{MemberIndex, MembersError};
 
 /// A member of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,11 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    /// Returns room of which nothing is taken.
+    pub(crate) const fn new() -> Self {
+        Self { taken: Mutex::new(0), given_back: Condvar::new() }
+    }
+
     /// Waits until there is room for so many bytes. Nobody may wait who has some, so that all can end.
     pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
         let bytes = bytes.min(ROOM);

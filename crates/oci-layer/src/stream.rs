@@ -133,6 +133,15 @@ fn ahead<'scope>(
     (Source::Thread { pieces, spare }, Some(unpacking))
 }
 
+/// The windows of zstd in files that are no layers.
+static ROOM: Room = Room::new();
+
+/// Returns what a file decompresses to: as it is, or from gzip or zstd, as its first bytes say. Its size is not bounded: whoever reads
+/// it counts.
+pub fn decompressed<'a>(file: impl Read + Send + 'a) -> Box<dyn Read + Send + 'a> {
+    unpacked(file, &ROOM)
+}
+
 /// Returns what a blob unpacks to, which its first bytes decide.
 fn unpacked<'scope>(blob: impl Read + Send + 'scope, room: &'scope Room) -> Plain<'scope> {
     let mut blob = BufReader::with_capacity(PIECE, blob);

@@ -1,14 +1,13 @@
-//! The names in an archive, and where their data lies.
+//! The names in an archive that is a container of images or of boxes, and where their data lies.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
 
 use host_fs::read::Section;
-use oci_layer::{LayerErrorKind, Limits, Member, MemberKind, member};
 
-use super::super::error::SourceError;
+use crate::members::{Member, MemberKind, member};
+use crate::{LayerErrorKind, Limits};
 
 /// Bounds on an archive: `docker save` writes three members for each layer, a layout has one for each
 /// blob.
@@ -21,36 +20,42 @@ const HEADERS: usize = 1536;
 
 /// The names in an archive. Directories are left out: nothing here asks for one.
 #[derive(Debug, Default)]
-pub(super) struct Index {
+pub struct MemberIndex {
     members: BTreeMap<Vec<u8>, MemberKind>,
     /// Bytes of all names and targets.
     bytes: usize,
 }
 
-impl Index {
+/// Why the members of an archive cannot be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("at byte {offset}: {why}")]
+pub struct MembersError {
+    /// Where the headers of the member begin.
+    pub offset: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl MemberIndex {
     /// Reads the headers of all members of an archive of `length` bytes.
-    pub(super) fn read(path: &Path, file: &File, length: u64) -> Result<Self, SourceError> {
+    ///
+    /// # Errors
+    /// [`MembersError`]: a header that does not read, a name that two members have, or too many of them.
+    pub fn read(file: &File, length: u64) -> Result<Self, MembersError> {
         let mut index = Self::default();
         let mut offset = 0;
         let limits = Limits::default();
-        let mut read = || -> Result<(), (u64, String)> {
-            loop {
-                let here = offset;
-                let fail = |kind: LayerErrorKind| (here, kind.to_string());
-                let headers = Section::new(file, here, length.saturating_sub(here));
-                let headers = BufReader::with_capacity(HEADERS, headers);
-                let Some(member) = member(headers, here, &limits).map_err(fail)? else {
-                    return Ok(());
-                };
-                offset = member.next;
-                index.add(member, length).map_err(|why| (here, why))?;
-            }
-        };
-        read().map_err(|(offset, message)| {
-            let at = format!("{}, at byte {offset},", path.display());
-            SourceError::malformed(&at, "a tar archive", &message)
-        })?;
-        Ok(index)
+        loop {
+            let here = offset;
+            let fail = |kind: LayerErrorKind| MembersError { offset: here, why: kind.to_string() };
+            let headers = Section::new(file, here, length.saturating_sub(here));
+            let headers = BufReader::with_capacity(HEADERS, headers);
+            let Some(member) = member(headers, here, &limits).map_err(fail)? else {
+                return Ok(index);
+            };
+            offset = member.next;
+            index.add(member, length).map_err(|why| MembersError { offset: here, why })?;
+        }
     }
 
     fn add(&mut self, member: Member, length: u64) -> Result<(), String> {
@@ -79,8 +84,16 @@ impl Index {
     }
 
     /// Returns whether there is a member of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.members.contains_key(name.as_bytes())
+    }
+
+    /// Returns offset and size of the data of a member that is a file itself; nothing for a link, or if there is no such name.
+    pub fn file(&self, name: &str) -> Option<(u64, u64)> {
+        match self.members.get(name.as_bytes()) {
+            Some(MemberKind::File { offset, size }) => Some((*offset, *size)),
+            _ => None,
+        }
     }
 
     /// Returns offset and size of a file's data, also through links; nothing where there is no such
@@ -88,7 +101,7 @@ impl Index {
     ///
     /// # Errors
     /// It is a link that leads to nothing, out of the archive, or in a circle.
-    pub(super) fn find(&self, name: &str) -> Result<Option<(u64, u64)>, &'static str> {
+    pub fn find(&self, name: &str) -> Result<Option<(u64, u64)>, &'static str> {
         let mut name = name.as_bytes().to_vec();
         for links in 0..=LINKS_MAX {
             name = match self.members.get(&name) {
@@ -125,9 +138,9 @@ fn beside(link: &[u8], target: &[u8]) -> Result<Vec<u8>, &'static str> {
 mod tests {
     use super::*;
 
-    fn index(members: &[(&str, MemberKind)]) -> Index {
+    fn index(members: &[(&str, MemberKind)]) -> MemberIndex {
         let members = members.iter().map(|(name, kind)| (name.as_bytes().to_vec(), kind.clone()));
-        Index { members: members.collect(), bytes: 0 }
+        MemberIndex { members: members.collect(), bytes: 0 }
     }
 
     fn symlink(target: &str) -> MemberKind {
@@ -150,6 +163,7 @@ mod tests {
         ]);
         for name in ["a.tar", "x/layer.tar", "y/layer.tar", "z/layer.tar"] {
             assert_eq!(index.find(name), Ok(Some((512, 3))), "{name}");
+            assert_eq!(index.file(name).is_some(), name == "a.tar", "{name}");
         }
         assert_eq!(index.find("nothing"), Ok(None));
         for (name, why) in [

@@ -1,7 +1,5 @@
 //! The files of a tar archive, which is read in place: nothing is extracted.
 
-mod index;
-
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,13 +7,12 @@ use std::sync::Arc;
 
 use host_fs::FileError;
 use host_fs::read::{Links, Section, open_regular};
-use oci_layer::{GZIP_MAGIC, TAR_BLOCK as BLOCK, ZSTD_MAGIC};
+use oci_layer::{GZIP_MAGIC, MemberIndex, TAR_BLOCK as BLOCK, ZSTD_MAGIC};
 
 use super::error::SourceError;
 use super::files::Files;
 use super::form::{Form, Found};
 use super::place::Opened;
-use index::Index;
 
 /// How compressed files begin, what they are, and the programs that decompress them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [
@@ -46,7 +43,7 @@ const USTAR: std::ops::Range<usize> = 257..262;
 pub(super) struct Archive {
     path: PathBuf,
     file: Arc<File>,
-    index: Index,
+    index: MemberIndex,
 }
 
 impl Archive {
@@ -71,7 +68,10 @@ impl Archive {
         if let Some(found) = problem(&start) {
             return Err(other(found));
         }
-        let index = Index::read(path, &file, length)?;
+        let index = MemberIndex::read(&file, length).map_err(|error| {
+            let at = format!("{}, at byte {},", path.display(), error.offset);
+            SourceError::malformed(&at, "a tar archive", &error.why)
+        })?;
         Ok(Self { path: path.to_owned(), file, index })
     }
 

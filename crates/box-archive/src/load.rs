@@ -1,0 +1,113 @@
+//! From a file with boxes to the store: what is missing is known first, and then read.
+
+use std::collections::BTreeSet;
+
+use box_cache::Store;
+use box_digest::Digest;
+use box_registry::{RemoteBlob, fetch, missing};
+
+use crate::keep::{self, NameGiven};
+use crate::{Archive, ArchiveError, Boxed};
+
+/// What a load will do.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    archive: &'a Archive,
+    /// The boxes.
+    pub boxes: Vec<Boxed>,
+    /// The blobs that the store lacks.
+    pub missing: Vec<RemoteBlob>,
+}
+
+/// A box that was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loaded {
+    /// The box digest.
+    pub digest: Digest,
+    /// The names that the file gives it, and what became of each.
+    pub names: Vec<(String, NameGiven)>,
+    /// How many blobs it has.
+    pub blobs: usize,
+    /// How many bytes these have.
+    pub bytes: u64,
+    /// How many of the blobs the store lacked. Those that it shares with a box before it are counted there.
+    pub new_blobs: usize,
+    /// How many bytes these have.
+    pub new_bytes: u64,
+}
+
+impl<'a> Plan<'a> {
+    /// Finds out what a store lacks of boxes of an archive, and whether it has room for that. No blob is read.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Box`] and [`ArchiveError::Store`].
+    pub fn new(
+        archive: &'a Archive,
+        boxes: Vec<Boxed>,
+        store: &Store,
+    ) -> Result<Self, ArchiveError> {
+        let missing = missing(boxes.iter().map(|it| &it.remote), store)?;
+        let plan = Self { archive, boxes, missing };
+        store.check_space(plan.new_bytes())?;
+        Ok(plan)
+    }
+
+    /// Returns how many blobs the boxes have together.
+    pub fn blobs(&self) -> usize {
+        self.all().len()
+    }
+
+    /// Returns how many bytes all blobs have.
+    pub fn bytes(&self) -> u64 {
+        self.all().into_iter().fold(0, |all, (_, size)| all.saturating_add(size))
+    }
+
+    /// Returns how many bytes the store will have more.
+    pub fn new_bytes(&self) -> u64 {
+        self.missing.iter().fold(0, |all, it| all.saturating_add(it.plain.size))
+    }
+
+    fn all(&self) -> BTreeSet<(Digest, u64)> {
+        let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
+        blobs.map(|it| (it.plain.digest, it.plain.size)).collect()
+    }
+
+    /// Reads what the store lacks, and makes the boxes findable: by their digests, and by the names that the file gives them, if
+    /// no Boxfile has these for another box, and if `is_named`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`]. Blobs that are complete stay in the store, and need not be read again; a box is found only if it is
+    /// whole.
+    pub fn load(&self, store: &Store, is_named: bool) -> Result<Vec<Loaded>, ArchiveError> {
+        let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
+        let named: Vec<_> = blobs.map(|it| (it.digest(), it.size())).collect();
+        fetch(&self.archive.origin(&named), &self.missing, store)?;
+        for it in &self.boxes {
+            it.remote.keep_manifest(store)?;
+        }
+        let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
+        self.boxes.iter().map(|it| loaded(it, &mut new, store, is_named)).collect()
+    }
+}
+
+/// Makes a box findable, and gives it its names; `new` are the blobs that no box before it had.
+fn loaded(
+    it: &Boxed,
+    new: &mut BTreeSet<Digest>,
+    store: &Store,
+    is_named: bool,
+) -> Result<Loaded, ArchiveError> {
+    let (remote, digest) = (&it.remote, it.remote.digest);
+    // Until it has its names, nobody deletes its blobs.
+    let _published = remote.publish_in(store)?;
+    let names = it.names.iter().filter(|_| is_named);
+    let names = names
+        .map(|name| Ok::<_, ArchiveError>((name.clone(), keep::name(store, digest, name)?)))
+        .collect::<Result<_, _>>()?;
+    let sizes = |blobs: &[&RemoteBlob]| blobs.iter().map(|it| it.plain.size).sum();
+    let all: Vec<_> = remote.blobs.iter().collect();
+    let is_new = |it: &&RemoteBlob| new.remove(&it.plain.digest);
+    let new: Vec<_> = remote.blobs.iter().filter(is_new).collect();
+    let (bytes, new_bytes) = (sizes(&all), sizes(&new));
+    Ok(Loaded { digest, names, blobs: all.len(), bytes, new_blobs: new.len(), new_bytes })
+}

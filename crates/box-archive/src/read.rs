@@ -1,0 +1,365 @@
+//! Reads files with boxes: which boxes are there, and their blobs.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use box_digest::Digest;
+use box_image::manifest::{
+    DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, INDEX_FILE, LAYOUT_FILE, OCI_INDEX_TYPE,
+    OCI_MANIFEST_TYPE, blob_name,
+};
+use box_layout::{DOCUMENT_LIMIT, Listed, MOST_MANIFESTS, check_layout_file, listed};
+use box_registry::{
+    AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Remote, Targets, each,
+};
+use download::DraftError;
+use host_fs::FileError;
+use host_fs::read::{Links, Section, open_regular};
+use oci_layer::{Compression, MemberIndex, START, decompressed};
+
+use crate::ArchiveError;
+use crate::stream::Stream;
+
+/// The most bytes of all manifests of a file together. Real ones have a few thousand bytes each.
+pub(crate) const MANIFESTS_LIMIT: u64 = 16 << 20;
+/// The known media types of manifests.
+const MEDIA_TYPES: [&str; 4] =
+    [OCI_MANIFEST_TYPE, OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
+
+/// A file or directory with boxes, or a stream.
+#[derive(Debug)]
+pub struct Archive {
+    /// What it is called, for messages.
+    title: String,
+    place: Place,
+    /// What its index names.
+    listed: Vec<Listed>,
+}
+
+/// Where the files are.
+enum Place {
+    Tar(File, MemberIndex),
+    Directory(PathBuf),
+    Stream(Box<Stream>),
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tar(..) => "Tar",
+            Self::Directory(_) => "Directory",
+            Self::Stream(_) => "Stream",
+        })
+    }
+}
+
+/// A box in a file.
+#[derive(Debug, Clone)]
+pub struct Boxed {
+    /// Its manifest, and where its blobs are.
+    pub remote: Remote,
+    /// The names that the file gives it, in the order of its index.
+    pub names: Vec<String>,
+}
+
+impl Boxed {
+    /// Returns its name and its digest, for a message.
+    pub fn called(&self) -> String {
+        let digest = self.remote.digest;
+        self.names.first().map_or_else(|| digest.to_string(), |name| format!("{name} ({digest})"))
+    }
+}
+
+impl Archive {
+    /// Opens an archive or a directory. An archive that is compressed as a whole, with gzip or zstd, is read as a stream.
+    ///
+    /// # Errors
+    /// [`ArchiveError::File`], [`ArchiveError::NoBoxes`] and [`ArchiveError::Malformed`], and those of [`Self::read`].
+    pub fn open(path: &Path) -> Result<Self, ArchiveError> {
+        let title = path.display().to_string();
+        if path.is_dir() {
+            return Self::new(title, Place::Directory(path.to_owned()));
+        }
+        let file = open_regular(path, Links::Follow).map_err(FileError::of("read", path))?;
+        let failed = || FileError::of("read", path);
+        let mut start = Vec::new();
+        let first = Section::new(&file, 0, START as u64).read_to_end(&mut start);
+        first.map_err(failed())?;
+        if Compression::of_start(&start) != Compression::None {
+            return Self::read(title, file);
+        }
+        let length = file.metadata().map_err(failed())?.len();
+        let members = MemberIndex::read(&file, length);
+        let members = members.map_err(|error| not_tar(&title, error.offset, error.to_string()))?;
+        Self::new(title, Place::Tar(file, members))
+    }
+
+    /// Reads the beginning of an archive from a stream, which may be compressed with gzip or zstd: its index and the manifests.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotAStream`] if these are not at its beginning, and as [`Self::open`].
+    pub fn read(title: String, stream: impl Read + Send + 'static) -> Result<Self, ArchiveError> {
+        let (stream, listed) = Stream::open(title.clone(), decompressed(stream))?;
+        Ok(Self { title, place: Place::Stream(Box::new(stream)), listed })
+    }
+
+    fn new(title: String, place: Place) -> Result<Self, ArchiveError> {
+        let mut archive = Self { title, place, listed: Vec::new() };
+        let at = |name: &str| Path::new(&archive.title).join(name);
+        // ocipkg writes archives without it.
+        if let Some(version) = archive.document(LAYOUT_FILE)? {
+            check_layout_file(&at(LAYOUT_FILE), version)?;
+        }
+        let index = archive.document(INDEX_FILE)?.ok_or_else(|| archive.no_boxes(INDEX_FILE))?;
+        archive.listed = checked(&archive.title, listed(&at(INDEX_FILE), index)?)?;
+        Ok(archive)
+    }
+
+    /// Returns what it is called.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn no_boxes(&self, name: &str) -> ArchiveError {
+        ArchiveError::NoBoxes { what: self.title.clone(), why: format!("it has no file {name}") }
+    }
+
+    /// Reads the manifests that the index names, and returns the boxes among them, in its order. Of their blobs nothing is read.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NoBoxes`], and [`ArchiveError::Box`] if one of the boxes is not sound.
+    pub fn boxes(&self) -> Result<Vec<Boxed>, ArchiveError> {
+        let (mut boxes, mut other) = (Vec::new(), None);
+        for listed in &self.listed {
+            match Remote::of(&Early(self), self.found(listed)?) {
+                Ok(remote) => boxes.push(Boxed { remote, names: listed.names.clone() }),
+                Err(BoxRegistryError::NotABox { found, .. }) => {
+                    other.get_or_insert(found);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if boxes.is_empty() {
+            let what = self.title.clone();
+            let why = other.map_or("its index is empty".to_owned(), |it| format!("it has {it}"));
+            return Err(ArchiveError::NoBoxes { what, why });
+        }
+        Ok(boxes)
+    }
+
+    /// Returns the one box of a file, or the one of this digest.
+    ///
+    /// # Errors
+    /// As [`Self::boxes`]; [`ArchiveError::WhichBox`] and [`ArchiveError::Absent`].
+    pub fn one_box(&self, digest: Option<Digest>) -> Result<Boxed, ArchiveError> {
+        let mut boxes = self.boxes()?;
+        let what = self.title.clone();
+        if let Some(digest) = digest {
+            let is_it =
+                |it: &Boxed| [it.remote.digest, it.remote.registry_digest].contains(&digest);
+            let found = boxes.into_iter().find(is_it);
+            return found.ok_or(ArchiveError::Absent { what, digest });
+        }
+        match boxes.pop() {
+            Some(only) if boxes.is_empty() => Ok(only),
+            last => {
+                let boxes = boxes.iter().chain(&last).map(Boxed::called).collect();
+                Err(ArchiveError::WhichBox { what, boxes })
+            }
+        }
+    }
+
+    /// Reads a manifest, verified.
+    fn found(&self, listed: &Listed) -> Result<Found, ArchiveError> {
+        let &Listed { digest, size, .. } = listed;
+        let bytes = match &self.place {
+            Place::Stream(stream) => stream.document(&digest)?,
+            _ => self.manifest(digest, size)?,
+        };
+        let what = format!("the manifest {digest} in {}", self.title);
+        // Any other type is not one of a box.
+        let media_type = listed.media_type.as_deref();
+        let media_type = media_type
+            .map(|it| MEDIA_TYPES.into_iter().find(|known| *known == it).unwrap_or("another"));
+        Ok(Found { what, media_type, digest, bytes })
+    }
+
+    fn manifest(&self, digest: Digest, size: u64) -> Result<Vec<u8>, BoxRegistryError> {
+        let (mut from, found) = self.blob(&digest)?;
+        let wrong = |why: String| self.wrong(digest, why);
+        if found != size || size > MANIFESTS_LIMIT {
+            return Err(wrong(format!("it has {found} bytes, and the index says {size}")));
+        }
+        let mut bytes = Vec::new();
+        let read = from.read_to_end(&mut bytes);
+        read.map_err(|source| BoxRegistryError::Read { what: self.title.clone(), source })?;
+        match Digest::of(&bytes) {
+            found if found == digest => Ok(bytes),
+            found => Err(wrong(format!("it has the digest {found}"))),
+        }
+    }
+
+    fn wrong(&self, digest: Digest, why: String) -> BoxRegistryError {
+        BoxRegistryError::Content { what: self.title.clone(), digest, why }
+    }
+
+    /// Opens a blob, and returns how many bytes it has.
+    fn blob(&self, digest: &Digest) -> Result<(Box<dyn Read + '_>, u64), BoxRegistryError> {
+        let what = || self.title.clone();
+        let opened = self.open_file(&blob_name(digest));
+        let opened = opened.map_err(|source| BoxRegistryError::Read { what: what(), source })?;
+        opened.ok_or_else(|| BoxRegistryError::Absent { what: what(), digest: *digest })
+    }
+
+    /// Reads a file that no digest names; `None` if there is none.
+    fn document(&self, name: &str) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let at = Path::new(&self.title).join(name);
+        let failed = || FileError::of("read", &at);
+        let Some((from, size)) = self.open_file(name).map_err(failed())? else { return Ok(None) };
+        if size > DOCUMENT_LIMIT {
+            return Err(too_long(&self.title, name, size));
+        }
+        let mut bytes = Vec::new();
+        from.take(DOCUMENT_LIMIT).read_to_end(&mut bytes).map_err(failed())?;
+        Ok(Some(bytes))
+    }
+
+    /// Opens a file of the layout; `None` if there is none, or in its place something else than a file.
+    fn open_file(&self, name: &str) -> io::Result<Option<(Box<dyn Read + '_>, u64)>> {
+        match &self.place {
+            Place::Tar(file, members) => Ok(members.file(name).map(|(offset, size)| {
+                (Box::new(Section::new(file, offset, size)) as Box<dyn Read>, size)
+            })),
+            Place::Directory(directory) => {
+                match open_regular(&directory.join(name), Links::Refuse) {
+                    Ok(file) => {
+                        let size = file.metadata()?.len();
+                        Ok(Some((Box::new(file), size)))
+                    }
+                    Err(error) if error.is_absent() => Ok(None),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Place::Stream(_) => Ok(None),
+        }
+    }
+
+    /// Reads blobs, each into its target; `named` are those that any box names: a stream has no others.
+    pub(crate) fn origin<'a>(&'a self, named: &'a [(Digest, u64)]) -> impl Origin + 'a {
+        Blobs { archive: self, named }
+    }
+
+    fn read_blob(
+        &self,
+        sent: (Digest, u64),
+        target: &Inflating<'_>,
+    ) -> Result<(), BoxRegistryError> {
+        let (mut from, size) = self.blob(&sent.0)?;
+        if size != sent.1 {
+            let why = format!("it has {size} bytes, and its manifest says {}", sent.1);
+            return Err(self.wrong(sent.0, why));
+        }
+        fill(&self.title, target, &mut *from, sent)
+    }
+}
+
+/// Takes a blob from a reader.
+pub(crate) fn fill(
+    title: &str,
+    target: &Inflating<'_>,
+    from: &mut dyn Read,
+    sent: (Digest, u64),
+) -> Result<(), BoxRegistryError> {
+    let (what, digest) = (title.to_owned(), sent.0);
+    target.fill(from, sent).map_err(|error| match error {
+        FillError::Read(source) => BoxRegistryError::Read { what, source },
+        FillError::Draft(DraftError::Content(why)) => {
+            BoxRegistryError::Content { what, digest, why }
+        }
+        FillError::Draft(DraftError::Io(source)) => BoxRegistryError::Sink { digest, source },
+        FillError::Draft(DraftError::Store(error)) => {
+            BoxRegistryError::Sink { digest, source: io::Error::other(error) }
+        }
+    })
+}
+
+/// An archive before its blobs are read: of a stream, nothing is read yet.
+struct Early<'a>(&'a Archive);
+
+impl Origin for Early<'_> {
+    fn fetch<'s>(
+        &self,
+        wanted: &[(Digest, u64)],
+        target: Targets<'_, 's>,
+    ) -> Result<(), BoxRegistryError> {
+        if let (Place::Stream(_), Some((digest, _))) = (&self.0.place, wanted.first()) {
+            let (what, digest) = (self.0.title.clone(), *digest);
+            return Err(BoxRegistryError::Later { what, digest });
+        }
+        self.0.origin(&[]).fetch(wanted, target)
+    }
+}
+
+/// The blobs of an archive.
+struct Blobs<'a> {
+    archive: &'a Archive,
+    named: &'a [(Digest, u64)],
+}
+
+impl Origin for Blobs<'_> {
+    fn fetch<'s>(
+        &self,
+        wanted: &[(Digest, u64)],
+        target: Targets<'_, 's>,
+    ) -> Result<(), BoxRegistryError> {
+        if let Place::Stream(stream) = &self.archive.place {
+            return stream.fetch(self.named, wanted, target);
+        }
+        let read = |sent: &(Digest, u64)| match into(target, &sent.0)? {
+            Some(target) => self.archive.read_blob(*sent, &target),
+            None => Ok(()),
+        };
+        each(wanted, AT_ONCE, read).map(drop)
+    }
+}
+
+/// Returns what a blob goes into.
+pub(crate) fn into<'s>(
+    target: Targets<'_, 's>,
+    digest: &Digest,
+) -> Result<Option<Inflating<'s>>, BoxRegistryError> {
+    target(digest).map_err(|source| BoxRegistryError::Sink { digest: *digest, source })
+}
+
+/// Checks how much an index names.
+pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, ArchiveError> {
+    let what = || title.to_owned();
+    let bytes = listed.iter().fold(0_u64, |all, it| all.saturating_add(it.size));
+    if listed.len() > MOST_MANIFESTS {
+        return Err(ArchiveError::TooMany { what: what() });
+    }
+    if bytes > MANIFESTS_LIMIT {
+        let why = format!(
+            "its manifests have {bytes} bytes together, and at most {MANIFESTS_LIMIT} are allowed"
+        );
+        return Err(ArchiveError::Malformed { what: what(), why });
+    }
+    Ok(listed)
+}
+
+pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
+    let why = format!("its {name} has {size} bytes, and at most {DOCUMENT_LIMIT} are allowed");
+    ArchiveError::Malformed { what: title.to_owned(), why }
+}
+
+/// Returns the error of headers that do not read: at the beginning it is no archive.
+pub(crate) fn not_tar(title: &str, offset: u64, why: String) -> ArchiveError {
+    let what = title.to_owned();
+    if offset == 0 {
+        let why = format!("it is neither a directory nor a tar archive ({why})");
+        return ArchiveError::NoBoxes { what, why };
+    }
+    ArchiveError::Malformed { what, why }
+}

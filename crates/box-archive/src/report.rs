@@ -1,0 +1,87 @@
+//! What is said of files with boxes, to people and as JSON.
+
+use std::path::Path;
+
+use box_digest::Digest;
+use box_image::text::{readable, shown};
+use serde_json::{Value, json};
+
+use crate::{Loaded, NameGiven, Plan, Saved};
+
+impl Saved {
+    /// Returns what a person is told of the output.
+    pub fn line(&self, output: &Path, boxes: usize) -> String {
+        let (output, size) = (shown(&output.display().to_string()), readable(self.bytes));
+        format!("saved: {output}, {}, {} blobs, {size}", count(boxes, "box", "boxes"), self.blobs)
+    }
+
+    /// Returns the report: the digest of each box in the order of the command line, and the name that it has there.
+    pub fn json(&self, output: &Path, boxes: &[(Digest, Option<&str>)]) -> Value {
+        let boxes = boxes.iter().map(|(digest, name)| json!({ "box": digest, "name": name }));
+        json!({
+            "output": output.display().to_string(),
+            "boxes": boxes.collect::<Vec<_>>(),
+            "blobs": self.blobs,
+            "bytes": self.bytes,
+        })
+    }
+}
+
+impl Plan<'_> {
+    /// Returns what a person is told before the store gets anything.
+    pub fn line(&self) -> String {
+        let (new, all) = (self.missing.len(), self.blobs());
+        let amounts = format!("{} of {}", readable(self.new_bytes()), readable(self.bytes()));
+        format!("loading {new} of {all} blobs, {amounts}")
+    }
+}
+
+impl Loaded {
+    /// Returns what a person is told: what was new, and what became of the names. `again` is the command that loads the file.
+    pub fn lines(&self, again: &str) -> Vec<String> {
+        let Self { digest, blobs, bytes, new_blobs, new_bytes, .. } = self;
+        let given = self.names.iter().find(|(_, given)| *given == NameGiven::Given);
+        let called = given.map_or_else(|| digest.to_string(), |(name, _)| name.clone());
+        let amounts = format!("{} of {}", readable(*new_bytes), readable(*bytes));
+        let first = format!("loaded {called}: {new_blobs} of {blobs} blobs were new, {amounts}");
+        let others = self.names.iter().filter_map(|(name, given)| match given {
+            NameGiven::Given => None,
+            NameGiven::Taken(owner) => {
+                let owner = shown(&owner.to_string());
+                Some(format!(
+                    "the name {name} stays with {owner}; to give it to {digest}: \
+                     `boxlaunch rmi {name}`, and then `{again}`"
+                ))
+            }
+            NameGiven::Pulled => Some(format!(
+                "{name} stays with another box, which was pulled; to give it to {digest}: `boxlaunch rmi {name}`, and then \
+                 `{again}`"
+            )),
+            NameGiven::NotAName => Some(format!(
+                "{:?} is no name for a box: {digest} is found by its digest",
+                shown(name)
+            )),
+        });
+        std::iter::once(first).chain(others).collect()
+    }
+
+    /// Returns the report.
+    pub fn json(&self) -> Value {
+        let names = self
+            .names
+            .iter()
+            .map(|(name, given)| json!({ "name": name, "given": *given == NameGiven::Given }));
+        json!({
+            "box": self.digest,
+            "names": names.collect::<Vec<_>>(),
+            "blobs": self.blobs,
+            "bytes": self.bytes,
+            "new_blobs": self.new_blobs,
+            "new_bytes": self.new_bytes,
+        })
+    }
+}
+
+fn count(number: usize, one: &str, more: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { more })
+}

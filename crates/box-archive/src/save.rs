@@ -1,0 +1,295 @@
+//! Writes boxes to a file or a directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use box_copy::Archive;
+use box_digest::{Digest, Hasher, Sha256};
+use box_image::manifest::{
+    ARTIFACT_TYPE, BLOBS, INDEX_FILE, LAYOUT_FILE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, blob_name,
+};
+use box_image::{Descriptor, Index, OciLayout};
+use box_layout::{Blob, DOCUMENT_LIMIT, Documents, MOST_MANIFESTS, REF_NAME, layout_above};
+use host_fs::FileError;
+use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories, new_file};
+use host_fs::read::{Section, read_open};
+
+use crate::ArchiveError;
+
+/// The permissions of each file of an archive.
+const MODE: u32 = 0o444;
+/// How many bytes are written at once.
+const PIECE: usize = 1 << 20;
+
+/// Boxes that are to be one file.
+#[derive(Debug)]
+pub struct Bundle<'a> {
+    /// The digest of each box and the name that it gets, in their order.
+    entries: BTreeSet<(Digest, Option<&'a str>)>,
+    /// The manifests of the boxes.
+    manifests: BTreeMap<Digest, Vec<u8>>,
+    /// The other blobs, each once, and a box that has it.
+    blobs: BTreeMap<Digest, (&'a Descriptor, &'a Documents)>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saved {
+    /// How many blobs there are, manifests included.
+    pub blobs: usize,
+    /// How many bytes these have.
+    pub bytes: u64,
+}
+
+impl<'a> Bundle<'a> {
+    /// Takes boxes, each with the name that it gets. The order does not matter. Of their blobs nothing is read yet.
+    ///
+    /// # Errors
+    /// [`ArchiveError::TooMany`], and those of a manifest that cannot be read any more.
+    pub fn of(
+        boxes: impl IntoIterator<Item = (&'a Documents, Option<&'a str>)>,
+    ) -> Result<Self, ArchiveError> {
+        let (entries, manifests, blobs) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
+        let mut bundle = Self { entries, manifests, blobs };
+        for (documents, name) in boxes {
+            bundle.add(documents, name)?;
+        }
+        if bundle.manifests.len() > MOST_MANIFESTS {
+            return Err(ArchiveError::TooMany { what: "the command line".to_owned() });
+        }
+        Ok(bundle)
+    }
+
+    fn add(&mut self, documents: &'a Documents, name: Option<&'a str>) -> Result<(), ArchiveError> {
+        let digest = documents.digest;
+        self.entries.insert((digest, name));
+        if self.manifests.contains_key(&digest) {
+            return Ok(());
+        }
+        self.manifests.insert(digest, manifest(documents)?);
+        for blob in documents.manifest.blobs() {
+            let held = self.blobs.entry(blob.digest).or_insert((blob, documents));
+            if held.0.size != blob.size {
+                let found = format!("manifests name it with {} and {}", held.0.size, blob.size);
+                return Err(ArchiveError::Damaged { digest: blob.digest, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the digest of each box.
+    pub fn digests(&self) -> impl Iterator<Item = Digest> {
+        self.manifests.keys().copied()
+    }
+
+    /// Returns what will be written.
+    pub fn saved(&self) -> Saved {
+        let documents = self.manifests.values().map(|it| it.len() as u64);
+        let sizes = documents.chain(self.blobs.values().map(|(blob, _)| blob.size));
+        let bytes = sizes.fold(0, u64::saturating_add);
+        Saved { blobs: self.manifests.len() + self.blobs.len(), bytes }
+    }
+
+    /// Writes the boxes as an archive.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`] for a blob that is not what its manifest names, [`ArchiveError::Open`] and
+    /// [`ArchiveError::Write`]; what was written then is no archive.
+    pub fn write_archive(&self, out: &mut dyn Write) -> Result<Saved, ArchiveError> {
+        let mut archive = Archive::new(out);
+        for (name, bytes) in self.documents() {
+            archive.file(name.as_bytes(), MODE, &bytes).map_err(ArchiveError::Write)?;
+        }
+        for (digest, bytes) in &self.manifests {
+            let name = blob_name(digest);
+            archive.file(name.as_bytes(), MODE, bytes).map_err(ArchiveError::Write)?;
+        }
+        for (digest, (named, documents)) in &self.blobs {
+            let blob = open(documents, named)?;
+            let mut from = Hashing::of(&blob);
+            let name = blob_name(digest);
+            archive.copy(name.as_bytes(), MODE, named.size, &mut from).map_err(|error| {
+                from.failed.take().map_or(ArchiveError::Write(error), |error| read(&blob, error))
+            })?;
+            check(*digest, from.hasher.digest())?;
+        }
+        archive.finish().map_err(ArchiveError::Write)?;
+        Ok(self.saved())
+    }
+
+    /// Writes the boxes to a new file.
+    ///
+    /// # Errors
+    /// As [`Self::write_archive`], [`ArchiveError::Within`], [`PublishError::Exists`] and the operating system's. There is no file
+    /// then.
+    pub fn write_file(&self, to: &Path) -> Result<Saved, ArchiveError> {
+        check_place(to)?;
+        let draft = FileDraft::beside(to, 0o666).map_err(FileError::of("write", to))?;
+        let mut out = BufWriter::with_capacity(PIECE, draft.file());
+        let saved = self.write_archive(&mut out).map_err(|error| match error {
+            ArchiveError::Write(source) => FileError::of("write", to)(source).into(),
+            error => error,
+        })?;
+        out.flush().map_err(FileError::of("write", to))?;
+        drop(out);
+        match draft.finish_new(to) {
+            Ok(()) => Ok(saved),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(exists(to)),
+            Err(error) => Err(FileError::of("write", to)(error).into()),
+        }
+    }
+
+    /// Writes the boxes to a new directory. btrfs and XFS copy no bytes: the blobs have the same place on the disk as those of
+    /// the boxes.
+    ///
+    /// # Errors
+    /// As [`Self::write_file`].
+    pub fn write_directory(&self, to: &Path) -> Result<Saved, ArchiveError> {
+        // Without a slash at the end, which would follow a symbolic link.
+        let to: &Path = &to.components().collect::<PathBuf>();
+        check_place(to)?;
+        let draft = DirectoryDraft::beside(to, 0o777)?;
+        self.fill(&draft, to)?;
+        draft.finish_new()?;
+        Ok(self.saved())
+    }
+
+    fn fill(&self, draft: &DirectoryDraft, to: &Path) -> Result<(), ArchiveError> {
+        let failed = || FileError::of("write", to);
+        for (name, bytes) in self.documents() {
+            let file = new_file(draft, name, 0o666);
+            file.and_then(|mut it| it.write_all(&bytes)).map_err(failed())?;
+        }
+        let directory = new_directories(draft, BLOBS).map_err(failed())?;
+        for (digest, bytes) in &self.manifests {
+            let file = new_file(&directory, &digest.hex(), 0o666);
+            file.and_then(|mut it| it.write_all(bytes)).map_err(failed())?;
+        }
+        for (digest, (named, documents)) in &self.blobs {
+            let blob = open(documents, named)?;
+            let mut file = new_file(&directory, &digest.hex(), 0o666).map_err(failed())?;
+            // By the kernel; what came of it is hashed.
+            io::copy(&mut (&blob.file).take(named.size), &mut file).map_err(failed())?;
+            file.seek(SeekFrom::Start(0)).map_err(failed())?;
+            let (found, _) = Digest::of_reader(&file).map_err(failed())?;
+            check(*digest, found)?;
+            file.set_permissions(fs::Permissions::from_mode(MODE)).map_err(failed())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the files beside the blobs.
+    fn documents(&self) -> [(&'static str, Vec<u8>); 2] {
+        let descriptor = |(digest, name): &(Digest, Option<&str>)| {
+            let size = self.manifests.get(digest).map_or(0, |it| it.len() as u64);
+            let mut descriptor = Descriptor::new(OCI_MANIFEST_TYPE, *digest, size);
+            descriptor.artifact_type = Some(ARTIFACT_TYPE.to_owned());
+            let names = name.iter().map(|it| (REF_NAME.to_owned(), (*it).to_owned()));
+            descriptor.annotations.extend(names);
+            descriptor
+        };
+        let index = Index {
+            schema_version: 2,
+            media_type: OCI_INDEX_TYPE.to_owned(),
+            manifests: self.entries.iter().map(descriptor).collect(),
+        };
+        [(LAYOUT_FILE, json(&OciLayout::default())), (INDEX_FILE, json(&index))]
+    }
+}
+
+/// Reads a box's manifest again, as its bytes are.
+fn manifest(documents: &Documents) -> Result<Vec<u8>, ArchiveError> {
+    let digest = documents.digest;
+    let blob = documents.open_blob(&Descriptor::new(OCI_MANIFEST_TYPE, digest, 0))?;
+    let damaged = |found: String| ArchiveError::Damaged { digest, found };
+    let bytes = read_open(&blob.file, DOCUMENT_LIMIT).map_err(|it| damaged(it.to_string()))?;
+    check(digest, Digest::of(&bytes))?;
+    Ok(bytes)
+}
+
+/// Opens a blob, which has to have its size.
+fn open(documents: &Documents, named: &Descriptor) -> Result<Blob, ArchiveError> {
+    let blob = documents.open_blob(named)?;
+    blob.check_size()?;
+    Ok(blob)
+}
+
+fn check(digest: Digest, found: Digest) -> Result<(), ArchiveError> {
+    if found == digest {
+        return Ok(());
+    }
+    Err(ArchiveError::Damaged { digest, found: format!("it has the digest {found}") })
+}
+
+fn read(blob: &Blob, error: io::Error) -> ArchiveError {
+    FileError::of("read", &blob.path)(error).into()
+}
+
+/// Writes a document. What is written here has nothing that JSON lacks, so that this does not fail.
+fn json(document: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(document).unwrap_or_default()
+}
+
+/// Hashes a blob while it is read.
+struct Hashing<'b> {
+    from: Section<&'b fs::File>,
+    hasher: Hasher<Sha256>,
+    /// The error of the file, which is not that of what is written.
+    failed: Option<io::Error>,
+}
+
+impl<'b> Hashing<'b> {
+    fn of(blob: &'b Blob) -> Self {
+        let from = Section::new(&blob.file, 0, blob.descriptor.size);
+        Self { from, hasher: Hasher::default(), failed: None }
+    }
+}
+
+impl Read for Hashing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.from.read(buffer) {
+            Ok(length) => {
+                self.hasher.update(&buffer[..length]);
+                Ok(length)
+            }
+            Err(error) => {
+                let kind = error.kind();
+                self.failed = Some(error);
+                Err(kind.into())
+            }
+        }
+    }
+}
+
+/// Refuses a place at which something is, and one in a box, in another image layout or in a store.
+fn check_place(to: &Path) -> Result<(), ArchiveError> {
+    if fs::symlink_metadata(to).is_ok() {
+        return Err(exists(to));
+    }
+    let within = |within, what| ArchiveError::Within { path: to.to_owned(), within, what };
+    if let Some(layout) = layout_above(to) {
+        return Err(within(layout, "an OCI image layout"));
+    }
+    box_cache::store_above(to).map_or(Ok(()), |store| Err(within(store, "a store")))
+}
+
+fn exists(path: &Path) -> ArchiveError {
+    PublishError::Exists { path: path.to_owned(), what: None }.into()
+}
+
+/// Returns whether boxes for this path become a file, and no directory: its name ends in `.tar`, and with no slash.
+pub fn is_tar(output: &Path) -> bool {
+    let is_directory = output.as_os_str().as_encoded_bytes().ends_with(b"/");
+    !is_directory && output.extension().is_some_and(|it| it == "tar")
+}
+
+/// Returns whether a name is that of a compressed archive, which is not written.
+pub fn is_compressed(output: &Path) -> bool {
+    let extension = output.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let archive =
+        output.file_stem().is_some_and(|it| Path::new(it).extension() == Some("tar".as_ref()));
+    matches!(extension, "tgz" | "tbz" | "txz") || archive && !extension.is_empty()
+}

@@ -1,0 +1,251 @@
+//! An archive that is read once, from its beginning to its end.
+//!
+//! Its first files are `oci-layout` and `index.json`, and after them come all manifests that the index names. So all that
+//! decides which blobs are wanted is in memory, within bounds, before the first blob comes. What no box names is refused: it
+//! would have to be read, however much it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use box_digest::Digest;
+use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
+use box_image::text::shown;
+use box_layout::{DOCUMENT_LIMIT, Listed, check_layout_file, listed};
+use box_registry::{BoxRegistryError, Targets};
+use oci_layer::{Limits, Member, MemberKind, member};
+
+use crate::ArchiveError;
+use crate::read::{checked, fill, into, not_tar, too_long};
+
+/// The most bytes that are read after the end of an archive: programs fill the last record up to some kilobytes. Whoever writes to
+/// a pipe does not find it closed then.
+const REST: u64 = 1 << 20;
+/// The most bytes of all headers before a member's data.
+const HEADERS: u64 = 4 << 20;
+/// The most directories of an archive.
+const DIRECTORIES: usize = 1024;
+
+/// A stream whose manifests were read.
+pub(crate) struct Stream {
+    title: String,
+    manifests: BTreeMap<Digest, Vec<u8>>,
+    members: Mutex<Members>,
+}
+
+/// The members that are still to come.
+struct Members {
+    from: BufReader<Box<dyn Read + Send>>,
+    /// How many bytes were read.
+    offset: u64,
+    /// Where the headers of the next member begin.
+    next: u64,
+    directories: usize,
+    /// The names of the files so far. All of them are wanted, so that there are not many.
+    seen: BTreeSet<Vec<u8>>,
+}
+
+/// A file of an archive, whose data come next.
+struct File {
+    name: String,
+    size: u64,
+}
+
+impl File {
+    /// Returns the digest that is its name, if it is a blob.
+    fn digest(&self) -> Option<Digest> {
+        Digest::from_hex(self.name.strip_prefix(BLOBS)?.strip_prefix('/')?)
+    }
+}
+
+impl Stream {
+    /// Reads the index and the manifests.
+    pub(crate) fn open(
+        title: String,
+        from: Box<dyn Read + Send>,
+    ) -> Result<(Self, Vec<Listed>), ArchiveError> {
+        let mut members = Members::new(from);
+        let at = |name: &str| Path::new(&title).join(name);
+        check_layout_file(&at(LAYOUT_FILE), members.document(&title, LAYOUT_FILE)?)?;
+        let index = members.document(&title, INDEX_FILE)?;
+        let listed = checked(&title, listed(&at(INDEX_FILE), index)?)?;
+        let mut sizes: BTreeMap<_, _> = listed.iter().map(|it| (it.digest, it.size)).collect();
+        let mut manifests = BTreeMap::new();
+        while !sizes.is_empty() {
+            let Some(file) = members.file().map_err(|error| error.named(&title))? else {
+                return Err(not_a_stream(&title, "it ends before its manifests"));
+            };
+            let digest = file.digest();
+            let Some((digest, size)) = digest.and_then(|it| Some((it, sizes.remove(&it)?))) else {
+                let name = shown(&file.name);
+                return Err(not_a_stream(&title, &format!("{name} comes before its manifests")));
+            };
+            let wrong = |why| {
+                let what = title.clone();
+                BoxRegistryError::Content { what, digest, why }
+            };
+            if file.size != size {
+                let why = format!("it has {} bytes, and the index says {size}", file.size);
+                return Err(wrong(why).into());
+            }
+            let bytes = members.content(size).map_err(|error| error.named(&title))?;
+            match Digest::of(&bytes) {
+                found if found == digest => drop(manifests.insert(digest, bytes)),
+                found => return Err(wrong(format!("it has the digest {found}")).into()),
+            }
+        }
+        Ok((Self { title, manifests, members: Mutex::new(members) }, listed))
+    }
+
+    /// Returns a manifest.
+    pub(crate) fn document(&self, digest: &Digest) -> Result<Vec<u8>, ArchiveError> {
+        let absent = || BoxRegistryError::Absent { what: self.title.clone(), digest: *digest };
+        Ok(self.manifests.get(digest).cloned().ok_or_else(absent)?)
+    }
+
+    /// Reads to the end: what is wanted, into its targets, and passes over what boxes name.
+    pub(crate) fn fetch<'s>(
+        &self,
+        named: &[(Digest, u64)],
+        wanted: &[(Digest, u64)],
+        target: Targets<'_, 's>,
+    ) -> Result<(), BoxRegistryError> {
+        let named: BTreeMap<_, _> = named.iter().copied().collect();
+        let mut wanted: BTreeSet<_> = wanted.iter().map(|(digest, _)| *digest).collect();
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(file) = members.file().map_err(|error| self.failed(error))? {
+            let what = || self.title.clone();
+            let blob = file.digest().and_then(|it| Some((it, *named.get(&it)?)));
+            let Some((digest, size)) = blob else {
+                let why = format!("it has {}, which no box names", shown(&file.name));
+                return Err(BoxRegistryError::Malformed { what: what(), why });
+            };
+            if file.size != size {
+                let why = format!("it has {} bytes, and its manifest says {size}", file.size);
+                return Err(BoxRegistryError::Content { what: what(), digest, why });
+            }
+            let target = if wanted.remove(&digest) { into(target, &digest)? } else { None };
+            if let Some(target) = target {
+                fill(&self.title, &target, &mut members.from, (digest, size))?;
+                members.offset += size;
+            } else {
+                members.skip(size).map_err(|error| self.failed(error))?;
+            }
+        }
+        members.drain();
+        match wanted.pop_first() {
+            Some(digest) => Err(BoxRegistryError::Absent { what: self.title.clone(), digest }),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, error: Failed) -> BoxRegistryError {
+        let what = self.title.clone();
+        match error {
+            Failed::Unsound(_, why) => BoxRegistryError::Malformed { what, why },
+            Failed::Read(source) => BoxRegistryError::Read { what, source },
+        }
+    }
+}
+
+/// Why the next member cannot be had.
+enum Failed {
+    /// Its headers do not read, or it is one that no archive of boxes has; at this offset.
+    Unsound(u64, String),
+    Read(io::Error),
+}
+
+impl Failed {
+    fn named(self, title: &str) -> ArchiveError {
+        match self {
+            Self::Unsound(offset, why) => not_tar(title, offset, why),
+            Self::Read(source) => BoxRegistryError::Read { what: title.to_owned(), source }.into(),
+        }
+    }
+}
+
+impl Members {
+    fn new(from: Box<dyn Read + Send>) -> Self {
+        let from = BufReader::with_capacity(128 << 10, from);
+        Self { from, offset: 0, next: 0, directories: 0, seen: BTreeSet::new() }
+    }
+
+    /// Returns the next file; `None` at the end.
+    fn file(&mut self) -> Result<Option<File>, Failed> {
+        loop {
+            self.skip(self.next - self.offset)?;
+            let here = self.offset;
+            let unsound = |why: String| Failed::Unsound(here, format!("at byte {here}: {why}"));
+            let headers = self.from.by_ref().take(HEADERS);
+            let found = member(headers, here, &Limits::default());
+            let Some(member) = found.map_err(|error| unsound(error.to_string()))? else {
+                return Ok(None);
+            };
+            let Member { path, kind, next } = member;
+            let name = String::from_utf8_lossy(&path).into_owned();
+            self.next = next;
+            match kind {
+                MemberKind::File { offset, size } => {
+                    self.offset = offset;
+                    if self.seen.insert(path) {
+                        return Ok(Some(File { name, size }));
+                    }
+                    return Err(unsound(format!("it has two files named {:?}", shown(&name))));
+                }
+                MemberKind::Other if self.directories < DIRECTORIES => {
+                    (self.directories, self.offset) = (self.directories + 1, next);
+                }
+                MemberKind::Other => return Err(unsound("it has too many directories".to_owned())),
+                MemberKind::Symlink(_) | MemberKind::HardLink(_) => {
+                    return Err(unsound(format!("{:?} is a link", shown(&name))));
+                }
+            }
+        }
+    }
+
+    /// Reads a file that has to come next.
+    fn document(&mut self, title: &str, name: &str) -> Result<Vec<u8>, ArchiveError> {
+        match self.file().map_err(|error| error.named(title))? {
+            None => Err(not_a_stream(title, &format!("it ends before {name}"))),
+            Some(file) if file.name != name => {
+                let found = shown(&file.name);
+                Err(not_a_stream(title, &format!("{found} comes before {name}")))
+            }
+            Some(file) if file.size > DOCUMENT_LIMIT => Err(too_long(title, name, file.size)),
+            Some(file) => self.content(file.size).map_err(|error| error.named(title)),
+        }
+    }
+
+    /// Reads the data of a file, which are few.
+    fn content(&mut self, size: u64) -> Result<Vec<u8>, Failed> {
+        let mut bytes = Vec::new();
+        let read = self.from.by_ref().take(size).read_to_end(&mut bytes).map_err(Failed::Read)?;
+        self.passed(read as u64, size)?;
+        Ok(bytes)
+    }
+
+    /// Passes over bytes.
+    fn skip(&mut self, size: u64) -> Result<(), Failed> {
+        let skipped = io::copy(&mut self.from.by_ref().take(size), &mut io::sink());
+        let skipped = skipped.map_err(Failed::Read)?;
+        self.passed(skipped, size)
+    }
+
+    fn passed(&mut self, read: u64, wanted: u64) -> Result<(), Failed> {
+        self.offset += read;
+        if read == wanted {
+            return Ok(());
+        }
+        Err(Failed::Read(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// Reads what a program has written after the end. That it cannot be read does not matter any more.
+    fn drain(&mut self) {
+        drop(io::copy(&mut self.from.by_ref().take(REST), &mut io::sink()));
+    }
+}
+
+fn not_a_stream(title: &str, why: &str) -> ArchiveError {
+    ArchiveError::NotAStream { what: title.to_owned(), why: why.to_owned() }
+}
