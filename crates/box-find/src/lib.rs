@@ -1,12 +1,14 @@
-//! Finds the box that a user names: by a path, by a name of the store, or by its digest.
+//! Finds the box that a user names: by a path, by a name of the store, by its digest, or by what it was pulled as.
 //!
 //! | written | means |
 //! | --- | --- |
 //! | `hello.box`, `/srv/hello`, `./hello`, `../hello`, `out/hello`, `hello/`, `.` | the directory of a box |
 //! | `sha256:…` | the box of the store that has this digest |
 //! | `hello` | the box of the store that has this name |
+//! | `ghcr.io/acme/hello:v1`, `localhost/hello` | the box that was pulled from this registry: the first part has a `.` or a `:`, or is `localhost` |
 //!
-//! After each of them, `@sha256:…` says which digest the box has to have. The form of a text decides its meaning; the content of the
+//! After each of them, `@sha256:…` says which digest the box has to have; of a box that was pulled, it may be the digest of the
+//! registry's manifest, too. The form of a text decides its meaning; the content of the
 //! current directory does not. So a box that may write there cannot take the place of another box.
 #![forbid(unsafe_code)]
 
@@ -14,8 +16,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Named, StoreError, StoredBoxes};
+use box_cache::{Base, Held, StoreError, StoredBoxes, hold};
 use box_digest::Digest;
+use box_image::RemoteName;
 use box_image::rules::is_name;
 use box_image::text::shown;
 use box_layout::{Documents, OpenBox, OpenError, Places};
@@ -37,6 +40,12 @@ pub enum FindError {
     /// The text after `@` or the whole one begins like a digest, and is none.
     #[error("{0:?} is not a digest")]
     BadDigest(String),
+    /// The text begins like the name of a box in a registry, and is none.
+    #[error("{} is not the name of a box in a registry: {why}", shown(text))]
+    BadRemote { text: String, why: &'static str },
+    /// The store has no box that was pulled under this name, or another one than the digest says.
+    #[error("the store has no box that was pulled as {0}")]
+    NotPulled(Box<RemoteName>),
     /// The store knows no box of this name.
     #[error("no box has the name {name} in the store {}", shown(&store.display().to_string()))]
     NoName {
@@ -62,6 +71,28 @@ pub enum FindError {
     Open(#[from] OpenError),
 }
 
+/// The stores in which boxes are looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Stores {
+    /// The user's own, if there is a place for it.
+    pub own: Option<PathBuf>,
+    /// The directory of the store of the machine, if the user names one.
+    pub base: Option<PathBuf>,
+}
+
+impl Stores {
+    fn base(&self) -> Result<Option<Base>, StoreError> {
+        self.base.as_deref().map_or(Ok(None), Base::open)
+    }
+}
+
+/// One store alone.
+impl From<Option<&Path>> for Stores {
+    fn from(own: Option<&Path>) -> Self {
+        Self { own: own.map(Path::to_owned), base: None }
+    }
+}
+
 /// What a user wrote to name a box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoxReference {
@@ -75,6 +106,7 @@ enum Kind {
     Path(PathBuf),
     Digest(Digest),
     Name(String),
+    Remote(RemoteName),
 }
 
 /// A box that was found and is not open yet.
@@ -83,6 +115,8 @@ pub struct Found {
     places: Places,
     /// The digests that it has to have: those that the user wrote, and that of its name in the store.
     expected: Vec<Digest>,
+    /// The directory of the store, if it can be used.
+    root: Option<PathBuf>,
     /// Why the store cannot be used, if what the directory lacks is needed.
     unusable: Option<StoreError>,
     /// Keeps what the store has until the box is open.
@@ -93,9 +127,13 @@ impl BoxReference {
     /// Reads what a user wrote.
     ///
     /// # Errors
-    /// [`FindError::NotAName`] or [`FindError::BadDigest`].
+    /// [`FindError::NotAName`], [`FindError::BadRemote`] or [`FindError::BadDigest`].
     pub fn parse(text: &OsStr) -> Result<Self, FindError> {
         let bytes = text.as_bytes();
+        if !is_path(bytes) && RemoteName::begins(bytes) {
+            let kind = Kind::Remote(remote(bytes)?);
+            return Ok(Self { kind, pinned: None });
+        }
         let at = bytes.windows(PINNED.len()).rposition(|it| it == PINNED).filter(|at| *at > 0);
         let (bytes, pinned) = match at {
             Some(at) => (&bytes[..at], Some(digest(&bytes[at + 1..])?)),
@@ -106,7 +144,21 @@ impl BoxReference {
 
     /// Returns whether the text says by its digest which box it means.
     pub fn names_digest(&self) -> bool {
-        self.pinned.is_some() || matches!(self.kind, Kind::Digest(_))
+        match &self.kind {
+            Kind::Digest(_) => true,
+            Kind::Remote(name) => name.digest.is_some(),
+            Kind::Path(_) | Kind::Name(_) => self.pinned.is_some(),
+        }
+    }
+
+    /// Names a box by its digest.
+    pub const fn of_digest(digest: Digest) -> Self {
+        Self { kind: Kind::Digest(digest), pinned: None }
+    }
+
+    /// Returns the digest after its name or its path, which the box has to have.
+    pub const fn pinned(&self) -> Option<Digest> {
+        self.pinned
     }
 
     /// Returns the path of the directory that it names, if it names one.
@@ -125,44 +177,98 @@ impl BoxReference {
         }
     }
 
+    /// Returns the name in a registry that it is, if it is one.
+    pub fn remote(&self) -> Option<&RemoteName> {
+        match &self.kind {
+            Kind::Remote(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns what the box is called on another host: its name in the store, or in a registry.
+    pub fn label(&self) -> Option<String> {
+        let name = self.name().map(str::to_owned);
+        name.or_else(|| Some(self.remote()?.unpinned().to_string()))
+    }
+
     /// Finds the box. What a directory lacks is looked for in the store, too; without a store it has to be whole.
     ///
     /// # Errors
-    /// [`FindError::NoName`], [`FindError::NoBox`] and [`FindError::Store`]. Whether there is a box at a path, [`Found::open`] finds
+    /// [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`]. Whether there is a box at a path, [`Found::open`] finds
     /// out; a directory that is whole needs no store, so that one that cannot be used is no error there.
-    pub fn find(&self, store: Option<&Path>) -> Result<Found, FindError> {
-        let root = match (&self.kind, store) {
-            (Kind::Path(path), store) => return Ok(self.at(path, store)),
-            (_, store) => store.ok_or(FindError::NoStore)?,
+    pub fn find(&self, stores: impl Into<Stores>) -> Result<Found, FindError> {
+        let stores = stores.into();
+        let root = match (&self.kind, &stores.own) {
+            (Kind::Path(path), _) => return Ok(self.at(path, &stores)),
+            (_, own) => own.as_deref().ok_or(FindError::NoStore)?,
         };
-        let boxes = StoredBoxes::open(root)?;
-        let digest = match &self.kind {
-            Kind::Name(name) => boxes.named(name)?.ok_or_else(|| FindError::NoName {
-                name: name.clone(),
-                store: root.to_owned(),
-                is_here: Path::new(name).is_dir(),
-            })?,
-            Kind::Digest(digest) => Named { digest: *digest, owner: PathBuf::new() },
-            Kind::Path(_) => return Err(FindError::NoStore),
-        }
-        .digest;
+        let boxes = StoredBoxes::open(root)?.with_base(stores.base()?);
+        let digest = self.digest_of(&boxes, root)?;
         let directory = boxes.directory(&digest);
         if !directory.is_dir() {
             return Err(FindError::NoBox(digest));
         }
-        let places = Places::new(directory, Some(&boxes.blobs()));
+        let base = boxes.base().map(Base::blobs);
+        let places = Places::new(directory, Some(&boxes.blobs())).with_base(base);
         let expected = [digest].into_iter().chain(self.pinned).collect();
-        Ok(Found { places, expected, unusable: None, _boxes: Some(boxes) })
+        let root = Some(root.to_owned());
+        Ok(Found { places, expected, root, unusable: None, _boxes: Some(boxes) })
+    }
+
+    /// Returns the digest of the box of a store that it names.
+    ///
+    /// # Errors
+    /// [`FindError::NoName`], [`FindError::Store`], and [`FindError::OtherBox`] if the digest that the user wrote is another one.
+    /// [`FindError::NoStore`] of a path, which names no box of a store.
+    pub fn digest_in(&self, root: &Path) -> Result<Digest, FindError> {
+        let found = self.digest_of(&StoredBoxes::open(root)?, root)?;
+        match self.pinned.filter(|it| *it != found) {
+            Some(expected) => Err(FindError::OtherBox { expected, found }),
+            None => Ok(found),
+        }
+    }
+
+    /// Looks up which box of a store is meant.
+    fn digest_of(&self, boxes: &StoredBoxes, root: &Path) -> Result<Digest, FindError> {
+        match &self.kind {
+            Kind::Digest(digest) => Ok(*digest),
+            Kind::Name(name) => {
+                let named = boxes.named(name)?.map(|it| it.digest);
+                named.ok_or_else(|| FindError::NoName {
+                    name: name.clone(),
+                    store: root.to_owned(),
+                    is_here: Path::new(name).is_dir(),
+                })
+            }
+            // A digest is one box, wherever it came from.
+            Kind::Remote(RemoteName { digest: Some(pin), .. }) if boxes.directory(pin).is_dir() => {
+                Ok(*pin)
+            }
+            Kind::Remote(name) => {
+                let pulled = boxes.pulled(&name.unpinned().to_string())?;
+                let pulled = pulled.filter(|it| {
+                    name.digest.is_none_or(|pin| [it.digest, it.registry_digest].contains(&pin))
+                });
+                let missing = || FindError::NotPulled(Box::new(name.clone()));
+                pulled.map(|it| it.digest).ok_or_else(missing)
+            }
+            // A path needs no store: it was found before.
+            Kind::Path(_) => Err(FindError::NoStore),
+        }
     }
 
     /// Names the box in a directory.
-    fn at(&self, directory: &Path, store: Option<&Path>) -> Found {
-        let (blobs, unusable) = match store.map(StoredBoxes::blobs_of).transpose() {
-            Ok(blobs) => (blobs, None),
-            Err(error) => (None, Some(error)),
+    fn at(&self, directory: &Path, stores: &Stores) -> Found {
+        let own = stores.own.as_deref().map(StoredBoxes::blobs_of).transpose();
+        let (blobs, base, unusable) = match own.and_then(|blobs| Ok((blobs, stores.base()?))) {
+            Ok((blobs, base)) => (blobs, base, None),
+            Err(error) => (None, None, Some(error)),
         };
-        let places = Places::new(directory, blobs.as_deref());
-        Found { places, expected: self.pinned.into_iter().collect(), unusable, _boxes: None }
+        let places =
+            Places::new(directory, blobs.as_deref()).with_base(base.as_ref().map(Base::blobs));
+        let expected = self.pinned.into_iter().collect();
+        let root = stores.own.clone().filter(|_| unusable.is_none());
+        Found { places, expected, root, unusable, _boxes: None }
     }
 }
 
@@ -204,6 +310,21 @@ impl Found {
         }
     }
 
+    /// Opens the box as [`Self::open`] does, to run it. As long as the second value is there, the store keeps the box; it is `None` if
+    /// the store does not have it.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_to_run(self) -> Result<(OpenBox, Option<Held>), FindError> {
+        let opened = match OpenBox::open(self.places.clone()) {
+            Ok(opened) => self.check(opened.digest).map(|()| opened)?,
+            Err(error) => return Err(self.explain(error)),
+        };
+        // Before the store is let go of.
+        let held = self.root.as_deref().and_then(|root| hold(root, &opened.digest));
+        Ok((opened, held))
+    }
+
     /// Reads the documents of the box, and checks that it is the one that was meant.
     ///
     /// # Errors
@@ -235,10 +356,13 @@ impl Found {
 fn is_path(bytes: &[u8]) -> bool {
     let begins = [&b"/"[..], b"./", b"../"].iter().any(|it| bytes.starts_with(it));
     let ends = [&b"/"[..], b".box", b".tar"].iter().any(|it| bytes.ends_with(it));
-    let mut parts = bytes.split(|byte| *byte == b'/');
-    let first = parts.next().unwrap_or_default();
-    let is_server = first == b"localhost" || first.iter().any(|byte| b".:".contains(byte));
-    begins || ends || [&b"."[..], b".."].contains(&bytes) || (parts.next().is_some() && !is_server)
+    let has_directory = bytes.contains(&b'/') && !RemoteName::begins(bytes);
+    begins || ends || [&b"."[..], b".."].contains(&bytes) || has_directory
+}
+
+fn remote(bytes: &[u8]) -> Result<RemoteName, FindError> {
+    let text = String::from_utf8_lossy(bytes);
+    RemoteName::parse(&text).map_err(|why| FindError::BadRemote { text: text.into_owned(), why })
 }
 
 fn digest(bytes: &[u8]) -> Result<Digest, FindError> {
@@ -250,7 +374,7 @@ fn digest(bytes: &[u8]) -> Result<Digest, FindError> {
 mod tests {
     use std::fs;
 
-    use box_cache::Store;
+    use box_cache::{Named, Owner, Pulled, Store};
     use box_layout::OpenBox;
     use testkit::TestBox;
     use testkit::test_box::config;
@@ -288,6 +412,12 @@ mod tests {
             let kind = Kind::Name(name.to_owned());
             assert_eq!(parse(name).unwrap(), BoxReference { kind, pinned: None });
         }
+        for remote in ["ghcr.io/a/b:1", "localhost/a:1", "h:1/a:1"] {
+            let found = parse(remote).unwrap();
+            assert_eq!(found.remote().unwrap().to_string(), remote);
+            assert!(!found.names_digest());
+            assert!(parse(&format!("{remote}@sha256:{HEX}")).unwrap().names_digest());
+        }
         let digest: Digest = format!("sha256:{HEX}").parse().unwrap();
         let found = parse(&format!("sha256:{HEX}")).unwrap();
         assert_eq!(found.kind, Kind::Digest(digest));
@@ -301,11 +431,14 @@ mod tests {
 
     #[test]
     fn what_can_be_no_box_is_refused() {
-        let servers = ["a:1", "ghcr.io/a/b:1", "localhost/a", "h:1/a"];
-        let others = ["", "Hello", "a b", "a@b", "-a", "a.b", "\u{1b}[m"];
-        for text in servers.into_iter().chain(others) {
+        for text in ["", "Hello", "a b", "a@b", "-a", "a.b", "\u{1b}[m", "a:1", "ghcr.io"] {
             let error = parse(text).unwrap_err();
             assert!(error.ends_with("is neither a path nor the name of a box"), "{error}");
+            assert!(!error.contains('\u{1b}'));
+        }
+        for text in ["ghcr.io/A", "localhost:x/a", "ghcr.io/a:\u{1b}[m", "ghcr.io/a@sha256:7"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(" is not the name of a box in a registry: "), "{error}");
             assert!(!error.contains('\u{1b}'));
         }
         for text in ["sha256:", "sha256:77", "hello@sha256:", "a.box@sha256:zz"] {
@@ -344,7 +477,7 @@ mod tests {
         assert_eq!(open(&digest.to_string()).unwrap(), digest);
         let absent = open("hello").unwrap_err();
         assert!(matches!(absent, FindError::NoName { is_here: false, .. }), "{absent}");
-        let owner = root.path().join("version");
+        let owner = Owner::Boxfile(root.path().join("version"));
         store.name_box("hello", &Named { digest, owner }).unwrap();
         assert_eq!(open("hello").unwrap(), digest);
         assert_eq!(open(&format!("hello@{digest}")).unwrap(), digest);
@@ -355,10 +488,35 @@ mod tests {
     }
 
     #[test]
+    fn a_box_that_was_pulled_is_found_by_either_digest() {
+        let root = tempfile::tempdir().unwrap();
+        let (store, digest) = stored_box(root.path());
+        let registry_digest = Digest::of(b"the registry's manifest");
+        let open = |text: &str| {
+            BoxReference::parse(text.as_ref())?.find(Some(root.path()))?.open().map(|it| it.digest)
+        };
+        let absent = open("ghcr.io/acme/hello:v1").unwrap_err();
+        assert!(matches!(absent, FindError::NotPulled(_)), "{absent}");
+        let reference = "ghcr.io/acme/hello:v1".to_owned();
+        store.note_pulled(&Pulled { reference, digest, registry_digest }).unwrap();
+        for pin in [String::new(), format!("@{digest}"), format!("@{registry_digest}")] {
+            assert_eq!(open(&format!("ghcr.io/acme/hello:v1{pin}")).unwrap(), digest);
+        }
+        // The tag moves, and the box is still the one with this digest.
+        let reference = "ghcr.io/acme/hello:v1".to_owned();
+        let moved = Pulled { reference, digest: registry_digest, registry_digest };
+        store.note_pulled(&moved).unwrap();
+        assert_eq!(open(&format!("ghcr.io/acme/hello:v1@{digest}")).unwrap(), digest);
+        for other in [format!("ghcr.io/acme/hello:v1@sha256:{HEX}"), "ghcr.io/acme/hello".into()] {
+            assert!(matches!(open(&other), Err(FindError::NotPulled(_))), "{other}");
+        }
+    }
+
+    #[test]
     fn a_name_whose_box_was_exchanged_is_noticed() {
         let root = tempfile::tempdir().unwrap();
         let (store, digest) = stored_box(root.path());
-        let owner = root.path().join("version");
+        let owner = Owner::Boxfile(root.path().join("version"));
         let meant: Digest = format!("sha256:{HEX}").parse().unwrap();
         store.name_box("hello", &Named { digest: meant, owner }).unwrap();
         fs::rename(store.box_directory(&digest), store.box_directory(&meant)).unwrap();
@@ -402,7 +560,8 @@ mod tests {
         let kinds: Vec<_> = kinds.collect();
         assert!(matches!(kinds[0][..], [Kind::Name(_)]), "{kinds:?}");
         assert!(matches!(kinds[1][..], [Kind::Digest(_)]), "{kinds:?}");
-        assert!(kinds[2].len() > 4 && kinds[2].iter().all(|it| matches!(it, Kind::Path(_))));
+        assert!(kinds[2].iter().all(|it| matches!(it, Kind::Remote(_))), "{kinds:?}");
+        assert!(kinds[3].len() > 4 && kinds[3].iter().all(|it| matches!(it, Kind::Path(_))));
     }
 
     #[test]

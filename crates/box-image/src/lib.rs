@@ -6,7 +6,7 @@
 //! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
 //! boots.
 //!
-//! [`accounts`] resolves users by name, [`assignment`] reads variables of a command line, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`rules`] bounds what it may
+//! [`accounts`] resolves users by name, [`assignment`] reads variables of a command line, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`remote`] reads the names of boxes in registries, [`rules`] bounds what it may
 //! ask for, [`json`] names faults of documents without their values, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`permissions`] lists what a box may do on its host, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
 //! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
 //! [`wire`]'s framing over any reader or writer that it is given.
@@ -27,6 +27,7 @@ pub mod network;
 pub mod pace;
 pub mod permissions;
 pub mod plan;
+pub mod remote;
 pub mod rules;
 pub mod secrets;
 pub mod signals;
@@ -48,6 +49,7 @@ pub use plan::{
     RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery,
     SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
 };
+pub use remote::RemoteName;
 pub use task::{TaskError, TaskStatus};
 
 /// Declares an enum with a name for each variant, the list `ALL` and the method `name`, so that no

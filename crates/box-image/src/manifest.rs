@@ -138,6 +138,15 @@ impl Index {
     }
 }
 
+/// Returns the two files by which a box is found in a directory, with their names: [`LAYOUT_FILE`] and [`INDEX_FILE`]. The digest and the
+/// size in bytes are those of the box's manifest.
+pub fn documents(manifest: Digest, size: u64) -> [(&'static str, Vec<u8>); 2] {
+    // Neither has anything that JSON lacks.
+    let layout = serde_json::to_vec(&OciLayout::default()).unwrap_or_default();
+    let index = serde_json::to_vec(&Index::of_box(manifest, size)).unwrap_or_default();
+    [(LAYOUT_FILE, layout), (INDEX_FILE, index)]
+}
+
 /// The manifest of a box. The sha256 of its bytes is the box digest (OCI manifest.md, "artifacts").
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -118,7 +118,7 @@ impl OpenError {
     }
 }
 
-fn absent(Places { directory, store }: &Places) -> String {
+fn absent(Places { directory, store, .. }: &Places) -> String {
     match store {
         Some(store) => {
             format!("neither in {} nor in the store ({})", place(directory), place(store))

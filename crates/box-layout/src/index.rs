@@ -20,9 +20,9 @@ use crate::error::OpenError;
 use crate::read::{DOCUMENT_LIMIT, Document};
 
 /// The most manifests of one index that are looked at.
-const MOST_MANIFESTS: usize = 64;
+pub const MOST_MANIFESTS: usize = 64;
 /// The annotation with the tag of a manifest (OCI image-spec, annotations.md).
-const REF_NAME: &str = "org.opencontainers.image.ref.name";
+pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// The types of manifest that a descriptor may have and that are an image's all the same: Docker's manifests, and indexes of other manifests.
 const OF_IMAGES: [&str; 3] = [OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
 
@@ -124,13 +124,55 @@ pub fn names_one_box(directory: &Path) -> bool {
 /// Reads the index, and lists its manifests, each once: one of several tags is named several times.
 fn read(directory: &Path) -> Result<(Document, Vec<Named>), OpenError> {
     let document = Document::unnamed(directory, INDEX_FILE)?;
+    let mut manifests = manifests_of(&document)?;
+    let mut seen = HashSet::new();
+    manifests.retain(|it| seen.insert(it.digest));
+    Ok((document, manifests))
+}
+
+fn manifests_of(document: &Document) -> Result<Vec<Named>, OpenError> {
     let index: AnyIndex = document.parse()?;
     document.expect("schemaVersion", &index.schema_version.to_string(), "2")?;
     if let Some(media_type) = &index.media_type {
         document.expect("mediaType", media_type, OCI_INDEX_TYPE)?;
     }
-    let mut manifests = index.manifests;
-    let mut seen = HashSet::new();
-    manifests.retain(|it| seen.insert(it.digest));
-    Ok((document, manifests))
+    Ok(index.manifests)
+}
+
+/// A manifest that an index names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its media type, if the index says it.
+    pub media_type: Option<String>,
+    /// Its sha256.
+    pub digest: Digest,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The names that the index gives it, in its order.
+    pub names: Vec<String>,
+}
+
+/// Lists the manifests of an index, each once and in its order: at most one more than [`MOST_MANIFESTS`]. The path is for
+/// messages.
+///
+/// # Errors
+/// [`OpenError::Malformed`].
+pub fn listed(path: &Path, bytes: Vec<u8>) -> Result<Vec<Listed>, OpenError> {
+    let document = Document::of(path, bytes);
+    let mut all: Vec<Listed> = Vec::new();
+    for Named { media_type, digest, size, annotations, .. } in manifests_of(&document)? {
+        let name = annotations.and_then(|mut it| it.remove(REF_NAME));
+        match all.iter_mut().find(|it| it.digest == digest) {
+            Some(listed) if listed.size == size => listed.names.extend(name),
+            Some(_) => return Err(document.malformed(format!("{digest} has two sizes in it"))),
+            None => {
+                let names = name.into_iter().collect();
+                all.push(Listed { media_type, digest, size, names });
+            }
+        }
+        if all.len() > MOST_MANIFESTS {
+            break;
+        }
+    }
+    Ok(all)
 }

@@ -34,14 +34,23 @@ use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 pub use describe::may_do;
 pub use error::OpenError;
 
-pub use index::names_one_box;
-pub use open::{Blob, Documents, OpenBox};
+pub use index::{Listed, MOST_MANIFESTS, REF_NAME, listed, names_one_box};
+pub use open::{Blob, Documents, OpenBox, check_layout_file};
 pub use places::Places;
+pub use read::DOCUMENT_LIMIT;
 pub use rootfs::Rootfs;
 
 /// Returns the path of a blob of the box in `directory`.
 pub fn blob_path(directory: &Path, digest: &Digest) -> PathBuf {
     directory.join(blob_name(digest))
+}
+
+/// Returns the directory of an OCI image layout that a path is in, whether or not there is something at the path: what is written
+/// there would be something foreign in it.
+pub fn layout_above(path: &Path) -> Option<PathBuf> {
+    let mut above = path.ancestors().skip(1);
+    let nearest = above.find_map(|it| Path::new(".").join(it).canonicalize().ok())?;
+    nearest.ancestors().find(|it| is_layout(it)).map(Path::to_owned)
 }
 
 /// Returns `true` for the directory of an OCI image layout, even of an incomplete one.

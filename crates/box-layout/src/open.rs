@@ -317,6 +317,18 @@ impl Blob {
 fn check_layout(directory: &Path) -> Result<(), OpenError> {
     let document =
         Document::unnamed(directory, LAYOUT_FILE).map_err(|error| missing(directory, error))?;
+    check_version(&document)
+}
+
+/// Checks that the bytes of a file `oci-layout` are of the known version. The path is for messages.
+///
+/// # Errors
+/// [`OpenError::Malformed`].
+pub fn check_layout_file(path: &Path, bytes: Vec<u8>) -> Result<(), OpenError> {
+    check_version(&Document::of(path, bytes))
+}
+
+fn check_version(document: &Document) -> Result<(), OpenError> {
     let layout: OciLayout = document.parse()?;
     document.expect("imageLayoutVersion", &layout.image_layout_version, LAYOUT_VERSION)
 }

@@ -25,12 +25,20 @@ pub struct Places {
     pub directory: PathBuf,
     /// The directory of a store's blobs, each under its digest in hexadecimal.
     pub store: Option<PathBuf>,
+    /// The same of the store of the machine, which has what the other lacks.
+    pub base: Option<PathBuf>,
 }
 
 impl Places {
     /// Takes the directory of a box, and the directory of a store's blobs.
     pub fn new(directory: impl Into<PathBuf>, store: Option<&Path>) -> Self {
-        Self { directory: directory.into(), store: store.map(Path::to_owned) }
+        Self { directory: directory.into(), store: store.map(Path::to_owned), base: None }
+    }
+
+    /// Adds the directory of the blobs of the store of the machine.
+    #[must_use]
+    pub fn with_base(self, base: Option<PathBuf>) -> Self {
+        Self { base, ..self }
     }
 
     /// Opens the file of a blob for reading. Messages name `action` as the purpose. If the directory
@@ -39,7 +47,7 @@ impl Places {
     /// # Errors
     /// [`OpenError::Absent`], [`OpenError::File`] or [`OpenError::NotRegular`].
     pub(crate) fn open(&self, blob: &Descriptor, action: &'static str) -> Result<Blob, OpenError> {
-        for (path, is_stored) in self.candidates(&blob.digest).zip([false, true]) {
+        for (path, is_stored) in self.candidates(&blob.digest) {
             match open_regular(&path, Links::Refuse) {
                 Ok(file) => return Ok(Blob { path, descriptor: blob.clone(), file, is_stored }),
                 Err(error) if error.is_absent() => {}
@@ -60,13 +68,14 @@ impl Places {
             found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
         };
         let own = blob_path(&self.directory, digest);
-        self.candidates(digest).find(|path| !is_absent(path)).unwrap_or(own)
+        self.candidates(digest).map(|it| it.0).find(|path| !is_absent(path)).unwrap_or(own)
     }
 
-    /// Returns the paths at which a blob may be, in the order in which they are tried.
-    fn candidates(&self, digest: &Digest) -> impl Iterator<Item = PathBuf> {
-        let stored = self.store.as_ref().map(|store| store.join(digest.hex()));
-        [blob_path(&self.directory, digest)].into_iter().chain(stored)
+    /// Returns the paths at which a blob may be, in the order in which they are tried, and whether each is in a store.
+    fn candidates(&self, digest: &Digest) -> impl Iterator<Item = (PathBuf, bool)> {
+        let stores = self.store.iter().chain(&self.base);
+        let stored = stores.map(|store| (store.join(digest.hex()), true));
+        [(blob_path(&self.directory, digest), false)].into_iter().chain(stored)
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{Blob, OpenError, Places};
 
 /// The greatest length of layout, index and manifest, in bytes.
-pub(crate) const DOCUMENT_LIMIT: u64 = 1 << 20;
+pub const DOCUMENT_LIMIT: u64 = 1 << 20;
 
 /// A document's bytes, and the file that they are from.
 #[derive(Debug)]
@@ -33,6 +33,11 @@ impl Document {
             Ok((bytes, is_private)) => Ok(Self { path, bytes, is_private }),
             Err(error) => Err(OpenError::at("read", &path, error)),
         }
+    }
+
+    /// Takes bytes that are from a file.
+    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> Self {
+        Self { path: path.to_owned(), bytes, is_private: true }
     }
 
     /// Reads the blob that a descriptor names.

@@ -31,6 +31,14 @@ impl From<&FindError> for Explanation {
                 format!("`boxlaunch images` lists the names; a directory is written ./{name}"),
             )
                 .into(),
+            FindError::BadRemote { .. } => (
+                Usage,
+                "write HOST/NAME:TAG, such as ghcr.io/acme/agent:v1; a directory begins with ./",
+            )
+                .into(),
+            FindError::NotPulled(name) => {
+                (BoxNotFound, format!("fetch it: `boxlaunch pull {name}`")).into()
+            }
             FindError::NoStore => (StoreInvalid, "name one with --store, or set HOME").into(),
             FindError::NoBox(_) => {
                 (BoxNotFound, "`boxlaunch images` lists what is there; `boxbuild build` makes it").into()
@@ -52,7 +60,7 @@ impl From<&StoreError> for Explanation {
             StoreError::File(_) => {
                 (Io, "name another directory with --store, one that you can use").into()
             }
-            StoreError::Full(_) => {
+            StoreError::Full(_) | StoreError::NoRoom { .. } => {
                 (DiskFull, "free some space there, or name another directory with --store").into()
             }
             StoreError::NotAStore { .. } => {
@@ -70,6 +78,11 @@ impl From<&StoreError> for Explanation {
             StoreError::Busy(_) => {
                 (Io, "try again when it has ended; a directory that `build -o` wrote needs no store").into()
             }
+            StoreError::NoRoots(_) => (
+                StoreInvalid,
+                "nothing was removed; if it is the right directory and has nothing that you need, remove it whole",
+            )
+                .into(),
             StoreError::Missing(_) => StoreDamaged.into(),
             StoreError::Damaged { path, .. } => {
                 (StoreDamaged, format!("remove {} and build again", path.display())).into()

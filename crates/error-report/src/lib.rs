@@ -4,8 +4,11 @@
 //! the error's message.
 #![forbid(unsafe_code)]
 
+mod archived;
 mod diagnostics;
+mod file;
 mod found;
+mod network;
 mod opened;
 pub mod paint;
 mod virtual_host;

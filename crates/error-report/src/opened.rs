@@ -24,7 +24,8 @@ impl From<&OpenError> for Explanation {
             }
             OpenError::Boxes { .. } => (
                 BoxNotFound,
-                "copy the one that you mean into a directory of its own: `skopeo copy oci:DIR:TAG oci:ONE.box`",
+                "`boxlaunch load DIR` puts all of them into the store; or copy the one that you mean into a directory of its own: \
+                 `skopeo copy oci:DIR:TAG oci:ONE.box`",
             ),
             OpenError::File { error, .. } if error.kind() == ErrorKind::NotFound => (
                 BoxDamaged,

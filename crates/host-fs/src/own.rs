@@ -10,6 +10,8 @@ use crate::{absolute_path, named_path, user_directory};
 
 /// The variable that names the directory of the store.
 pub const STORE: &str = "BOXBUILD_STORE";
+/// The variable that names the directory of a store that is read and never written: that of the machine.
+pub const STORE_RO: &str = "BOXBUILD_STORE_RO";
 /// The variable that names the init.
 pub const INIT: &str = "BOXBUILD_INIT";
 /// The variable that names the guest kernel, by a path or by a word.
@@ -24,8 +26,9 @@ pub const AUTH_FILE: &str = "REGISTRY_AUTH_FILE";
 pub const DOCKER: &str = "DOCKER_CONFIG";
 
 /// All variables that decide where what this module finds is.
-pub const VARIABLES: [&str; 12] = [
+pub const VARIABLES: [&str; 13] = [
     STORE,
+    STORE_RO,
     INIT,
     KERNEL,
     REGISTRIES,
@@ -155,6 +158,12 @@ pub fn store(named: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) 
     named.or_else(|| Some(users()?.join(NAME)))
 }
 
+/// Returns the directory of the store that is read and never written, if `$BOXBUILD_STORE_RO` names one. The function returns a
+/// variable's value.
+pub fn base_store(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    named_path(variable(STORE_RO))
+}
+
 /// Returns the directory of the user's configuration, with `registries.toml`.
 pub fn configuration(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(user_directory("XDG_CONFIG_HOME", ".config", variable)?.join(NAME))
@@ -238,6 +247,7 @@ mod tests {
         };
         files(none);
         store(None, none);
+        base_store(none);
         configuration(none);
         data(none);
         let listed = VARIABLES.map(str::to_owned);

@@ -11,12 +11,12 @@ use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use super::open_directory;
 
-/// Makes a file in an open directory and opens it for writing, with these permissions as far as the umask allows.
+/// Makes a file in an open directory and opens it for reading and writing, with these permissions as far as the umask allows.
 ///
 /// # Errors
 /// The operating system's; [`io::ErrorKind::AlreadyExists`] if something has the name, be it a link to nothing.
 pub fn new_file(directory: impl AsFd, name: &str, mode: u32) -> io::Result<File> {
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
     Ok(openat(directory, name, flags, Mode::from_raw_mode(mode))?.into())
 }
 

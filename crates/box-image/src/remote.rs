@@ -1,0 +1,156 @@
+//! The names of boxes in registries: `HOST/NAME[:TAG][@sha256:…]`.
+
+use std::fmt;
+
+use box_digest::Digest;
+
+use crate::docker_name::{DEFAULT_TAG, registry_host};
+use crate::rules::{is_repository, is_tag};
+
+/// The prefix that other tools write before a name, and that may stand here, too.
+const SCHEME: &str = "docker://";
+/// The beginning of a digest.
+const SHA256: &str = "sha256:";
+
+/// A box in a registry, as a user names it. The registry is always written out: none is asked by default.
+///
+/// It is written as it is read, with the tag `latest` if it has neither a tag nor a digest.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RemoteName {
+    /// The registry's host, perhaps with a port, in its one spelling ([`registry_host`]).
+    pub host: String,
+    /// The repository: `acme/agent`.
+    pub repository: String,
+    /// The tag. If it is `None`, there is a digest.
+    pub tag: Option<String>,
+    /// The digest that the box has to have, or the registry's manifest.
+    pub digest: Option<Digest>,
+}
+
+impl RemoteName {
+    /// Returns whether the first part of a text names a server, so that the text can be no path and no name of the store.
+    pub fn begins(text: &[u8]) -> bool {
+        let first = text.split(|byte| *byte == b'/').next().unwrap_or_default();
+        let has_name = first.len() < text.len();
+        let is_server = first == b"localhost" || first.iter().any(|byte| b".:".contains(byte));
+        text.starts_with(SCHEME.as_bytes())
+            || (has_name && is_server && ![&b"."[..], b".."].contains(&first))
+    }
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let text = text.strip_prefix(SCHEME).unwrap_or(text);
+        let (name, digest) = match text.split_once('@') {
+            Some((name, digest)) => (name, Some(self::digest(digest)?)),
+            None => (text, None),
+        };
+        let (host, name) = name.split_once('/').ok_or("it names no registry")?;
+        if !Self::begins(text.as_bytes()) {
+            return Err("it names no registry, and none is asked by default");
+        }
+        let host = registry_host(host).ok_or("a registry is HOST or HOST:PORT")?;
+        let (repository, tag) = match name.split_once(':') {
+            Some((repository, tag)) => (repository, Some(tag)),
+            None => (name, Some(DEFAULT_TAG).filter(|_| digest.is_none())),
+        };
+        if !is_repository(repository) {
+            return Err(
+                "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`",
+            );
+        }
+        if !tag.is_none_or(is_tag) {
+            return Err("a tag has letters, digits, `_`, `.` and `-`, at most 128");
+        }
+        if [".box", ".tar"].iter().any(|end| name.ends_with(end)) {
+            return Err("a name that ends in .box or .tar is a path");
+        }
+        let (repository, tag) = (repository.to_owned(), tag.map(str::to_owned));
+        Ok(Self { host, repository, tag, digest })
+    }
+
+    /// Returns the name without a digest, if it has a tag: what the registry is asked for.
+    #[must_use]
+    pub fn unpinned(&self) -> Self {
+        let digest = self.digest.filter(|_| self.tag.is_none());
+        Self { digest, ..self.clone() }
+    }
+}
+
+fn digest(text: &str) -> Result<Digest, &'static str> {
+    const FORM: &str = "a digest is sha256: and 64 lower-case hexadecimal digits";
+    text.strip_prefix(SHA256).ok_or(FORM)?;
+    text.parse().map_err(|_| FORM)
+}
+
+impl fmt::Display for RemoteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.repository)?;
+        self.tag.as_ref().map_or(Ok(()), |tag| write!(f, ":{tag}"))?;
+        self.digest.map_or(Ok(()), |digest| write!(f, "@{digest}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:7777777777777777777777777777777777777777777777777777777777777777";
+
+    #[test]
+    fn a_name_is_written_as_it_is_read() {
+        for text in [
+            "ghcr.io/acme/agent:v3",
+            "localhost/agent:v3",
+            "localhost:5000/a:b",
+            "[::1]:5000/a/b:1",
+            &format!("ghcr.io/acme/agent@{DIGEST}"),
+            &format!("ghcr.io/acme/agent:v3@{DIGEST}"),
+        ] {
+            assert_eq!(RemoteName::parse(text).unwrap().to_string(), text);
+        }
+        for (text, expected) in [
+            ("docker://GHCR.io/acme/agent:v3", "ghcr.io/acme/agent:v3"),
+            ("ghcr.io/acme/agent", "ghcr.io/acme/agent:latest"),
+            ("index.docker.io/acme/agent", "docker.io/acme/agent:latest"),
+        ] {
+            assert_eq!(RemoteName::parse(text).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_the_registry_is_asked_for_is_the_tag_if_there_is_one() {
+        let name = |text: &str| RemoteName::parse(text).unwrap().unpinned().to_string();
+        assert_eq!(name(&format!("ghcr.io/a:v3@{DIGEST}")), "ghcr.io/a:v3");
+        assert_eq!(name(&format!("ghcr.io/a@{DIGEST}")), format!("ghcr.io/a@{DIGEST}"));
+        assert_eq!(name("ghcr.io/a"), "ghcr.io/a:latest");
+    }
+
+    #[test]
+    fn what_names_no_registry_is_refused() {
+        for text in ["hello", "acme/agent:v3", "./a/b", "../a", "/a/b", "docker://acme/agent", ""] {
+            assert!(RemoteName::parse(text).is_err(), "{text}");
+        }
+        for text in [
+            "a..b/c",
+            "ghcr.io/A",
+            "ghcr.io/../a",
+            "ghcr.io/a:",
+            "ghcr.io/a@sha256:7",
+            "ghcr.io/a@md5:00",
+            "ghcr.io/a b",
+            "user@ghcr.io/a",
+            "ghcr.io/",
+            "ghcr.io/a:v1.tar",
+        ] {
+            assert!(RemoteName::parse(text).is_err(), "{text}");
+        }
+        for (text, begins) in
+            [("a.b/c", true), ("a:1/c", true), ("a/b.c", false), ("./a", false), ("a.b", false)]
+        {
+            assert_eq!(RemoteName::begins(text.as_bytes()), begins, "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The client for registries: its configuration, credentials, certificates, a proxy.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use box_image::ErrorCode;
+use box_image::secrets::asterisks;
+use box_image::text::with_causes;
+use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
+use download::{NetworkOptions, Retry, RetryObserver};
+use error_report::Problem;
+use host_fs::read::{Links, read_file};
+use host_fs::{FileError, named_path, own};
+use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};
+
+use crate::progress::Progress;
+use crate::{RegistryOptions, Screen};
+
+/// The most bytes of a registry configuration.
+const CONFIG_BYTES_MAX: u64 = 1 << 20;
+
+/// The help for a configuration that says nothing better.
+const EXAMPLE: &str = "docs/images.md has an example";
+
+/// An error of the configuration of registries.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file is no text.
+    #[error(transparent)]
+    Text(FileError),
+    /// The file is not as a configuration is.
+    #[error("the configuration of registries is wrong")]
+    Content(Vec<Diagnostic>, Box<Sources>),
+}
+
+impl SetupError {
+    /// Returns what a user reads.
+    pub fn problems(&self) -> Vec<Problem> {
+        let one = |problem| vec![problem];
+        match self {
+            Self::File(error) => {
+                let code = match error.source.kind() {
+                    ErrorKind::FileTooLarge => ErrorCode::TooLarge,
+                    _ => ErrorCode::RegistryConfig,
+                };
+                let help = "name another with --registry-config; docs/images.md has an example";
+                one(Problem::new((code, help), shown(&with_causes(error))))
+            }
+            Self::Text(error) => {
+                one(Problem::new(ErrorCode::RegistryConfig, shown(&with_causes(error))))
+            }
+            Self::Content(found, sources) => {
+                Problem::of_diagnostics(ErrorCode::RegistryConfig, found, sources)
+            }
+        }
+    }
+}
+
+/// Returns the value of a variable of the environment.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Makes the client of a command. Without a screen it says nothing.
+///
+/// # Errors
+/// [`SetupError`]. No server is asked yet.
+pub fn client(
+    options: &RegistryOptions,
+    variable: Variable<'_>,
+    screen: Option<Screen>,
+) -> Result<Registry, SetupError> {
+    let search = variable("PATH").unwrap_or_default();
+    let (config, config_file) = config(options, variable)?;
+    Ok(Registry::new(Options {
+        config,
+        config_file,
+        auth_files: own::credentials(variable).into_iter().map(|it| it.0).collect(),
+        helper_path: env::split_paths(&search).filter(|it| it.is_absolute()).collect(),
+        notices: screen.map(notices),
+        network: network(variable, screen),
+        ..Options::default()
+    }))
+}
+
+/// Returns notices for a person: each once, however many images ask.
+fn notices(screen: Screen) -> Notices {
+    let told = Mutex::new(BTreeSet::new());
+    Notices::new(move |why| {
+        if told.lock().is_ok_and(|mut told| told.insert(why.to_owned())) {
+            (screen.note)(&format!("note: credentials were passed over: {}", shown(why)));
+        }
+    })
+}
+
+/// Returns how a command uses the network. Without a screen it says nothing.
+pub fn network(variable: Variable<'_>, screen: Option<Screen>) -> NetworkOptions {
+    let text = |name| variable(name)?.into_string().ok().filter(|value| !value.is_empty());
+    let progress = screen.map(Progress::new);
+    NetworkOptions {
+        proxy: text("HTTPS_PROXY").or_else(|| text("https_proxy")),
+        // Trusted certificates, instead of the system's.
+        roots: named_path(variable(own::CERTIFICATES)),
+        progress: progress.map(|it| Arc::new(move |piece| it.tell(piece)) as Arc<_>),
+        retry: screen.map(|screen| RetryObserver::new(move |it| (screen.note)(&retrying(&it)))),
+        ..NetworkOptions::default()
+    }
+}
+
+/// Says that a server is asked again.
+fn retrying(retry: &Retry) -> String {
+    let Retry { host, attempt, tries, .. } = retry;
+    format!("note: {host} gave no usable answer; retrying ({attempt} of {tries})")
+}
+
+/// Reads the configuration that is named, or the user's. Returns it with the path of its file; the
+/// user's need not exist.
+fn config(
+    options: &RegistryOptions,
+    variable: Variable<'_>,
+) -> Result<(RegistryConfig, Option<PathBuf>), SetupError> {
+    let named = options.registry_config.clone();
+    let users = own::configuration(variable).map(|it| it.join("registries.toml"));
+    match (named, users) {
+        (Some(file), _) => Ok((read_config(&file)?, Some(file))),
+        (None, Some(file)) if file.exists() => Ok((read_config(&file)?, Some(file))),
+        (None, file) => Ok((RegistryConfig::default(), file)),
+    }
+}
+
+fn read_config(file: &Path) -> Result<RegistryConfig, SetupError> {
+    let text = read_file(file, Links::Follow, CONFIG_BYTES_MAX);
+    let text = text.map_err(FileError::of("read", file))?;
+    let text = host_fs::read::text(file, text).map_err(SetupError::Text)?;
+    let content = |found, text| {
+        let sources = Sources::single(Source::new(file.display().to_string(), text));
+        SetupError::Content(found, Box::new(sources))
+    };
+    let faults = boxfile_spec::text_faults(&text);
+    if !faults.is_empty() {
+        return Err(content(faults, text));
+    }
+    RegistryConfig::parse(&text).map_err(|error| {
+        let (found, text) = shown_error(text, error);
+        content(vec![found], text)
+    })
+}
+
+/// Says what is wrong with a configuration, and where. Returns the text without the secrets that are shown.
+fn shown_error(mut text: String, error: ConfigError) -> (Diagnostic, String) {
+    let ConfigError { message, span, help, is_secret } = error;
+    if is_secret && let Some(secret) = text.get(span.clone()).map(asterisks) {
+        text.replace_range(span.clone(), &secret);
+    }
+    let place = Span::at(span.start, span.len());
+    let help = help.unwrap_or_else(|| EXAMPLE.to_owned());
+    (Diagnostic::new(message, place, "").with_help(help), text)
+}

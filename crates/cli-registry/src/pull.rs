@@ -1,0 +1,159 @@
+//! Pulls a box into the store of a command line.
+
+use box_cache::{Pulled as Note, Store, StoreError};
+use box_digest::Digest;
+use box_image::RemoteName;
+use box_image::text::readable;
+use box_registry::{BoxRegistryError, Plan};
+use error_report::Explanation;
+use oci_registry::{Reference, Registry, Repository, Tag};
+use serde::Serialize;
+
+/// What a user wants to be pulled.
+#[derive(Debug, Clone)]
+pub struct PullOptions {
+    /// The box.
+    pub name: RemoteName,
+    /// The digest that the box has to have.
+    pub expect: Option<Digest>,
+    /// Whether nothing is fetched, and only said how much would be.
+    pub is_dry_run: bool,
+}
+
+/// An error of a pull.
+#[derive(Debug, thiserror::Error)]
+pub enum PullError {
+    /// The registry has no such box, or it cannot be fetched.
+    #[error(transparent)]
+    Registry(#[from] BoxRegistryError),
+    /// The registry has another box than the digest says.
+    #[error(
+        "{name} is the box {found} (the registry's manifest {registry}), and {expected} was asked for"
+    )]
+    Other {
+        /// What was asked for.
+        name: Box<RemoteName>,
+        /// The digest that was asked for.
+        expected: Digest,
+        /// The digest of the box that is there.
+        found: Digest,
+        /// The digest of the registry's manifest that is there.
+        registry: Digest,
+    },
+    /// The store cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<&PullError> for Explanation {
+    fn from(error: &PullError) -> Self {
+        use box_image::ErrorCode::DigestMismatch;
+        match error {
+            PullError::Registry(error) => error.into(),
+            PullError::Other { .. } => (
+                DigestMismatch,
+                "the tag means another box now, or was never that box; the digest of the registry's manifest asks for one box: \
+                 HOST/NAME@sha256:...",
+            )
+                .into(),
+            PullError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// What a pull has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pulled {
+    /// What was pulled: `HOST/NAME:TAG`.
+    pub reference: String,
+    /// The digest of the box.
+    #[serde(rename = "box")]
+    pub digest: Digest,
+    /// The digest of the registry's manifest.
+    pub registry_digest: Digest,
+    /// How the registry has the box: `artifact`, `image` or `plain`.
+    pub form: &'static str,
+    /// How many blobs the box has.
+    pub blobs: usize,
+    /// How many of them were fetched, or would be.
+    pub fetched: usize,
+    /// How many bytes were fetched for them, or would be.
+    pub bytes: u64,
+    /// How many bytes would be fetched for all blobs.
+    pub total_bytes: u64,
+    /// Whether nothing was fetched.
+    pub dry_run: bool,
+}
+
+/// Fetches what the store lacks of a box, and makes it one of the store. Before anything is fetched, `tell` is called with how much
+/// it is.
+///
+/// # Errors
+/// [`PullError`]. What was fetched whole stays in the store, and the next pull does not fetch it again.
+pub fn pull(
+    options: &PullOptions,
+    store: &Store,
+    client: &Registry,
+    tell: impl FnOnce(&str),
+) -> Result<Pulled, PullError> {
+    let plan = planned(options, store, client)?;
+    let pulled = pulled(options, &plan);
+    tell(&amounts(&pulled));
+    if !options.is_dry_run {
+        plan.fetch(client, store)?;
+        // Until it has its name, nobody deletes what the plan has found in the store.
+        let _published = plan.remote.publish_in(store)?;
+        let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
+        store.note_pulled(&Note { reference, digest, registry_digest })?;
+    }
+    Ok(pulled)
+}
+
+/// Says how much is fetched.
+fn amounts(pulled: &Pulled) -> String {
+    let (some, all) = (readable(pulled.bytes), readable(pulled.total_bytes));
+    let (missing, blobs) = (pulled.fetched, pulled.blobs);
+    match missing {
+        0 => format!("all {blobs} blobs are in the store"),
+        _ => format!("fetching {missing} of {blobs} blobs, {some} of {all}"),
+    }
+}
+
+/// Looks up what the name means, and which of its blobs the store lacks.
+fn planned(options: &PullOptions, store: &Store, client: &Registry) -> Result<Plan, PullError> {
+    let PullOptions { name, expect, .. } = options;
+    let registry = |error| BoxRegistryError::from(error);
+    let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
+    let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
+    // With a tag, a digest may be that of the box, which the registry does not know.
+    let digest = name.digest.map(Reference::Digest);
+    let Some(reference) = tag.map(Reference::Tag).or(digest) else {
+        let why = "it has neither a tag nor a digest".to_owned();
+        return Err(BoxRegistryError::Malformed { what: name.to_string(), why }.into());
+    };
+    let plan = box_registry::plan(client, &repository, &reference, store)?;
+    let (found, registry) = (plan.remote.digest, plan.remote.registry_digest);
+    let other = |expected| {
+        let name = Box::new(name.clone());
+        Err(PullError::Other { name, expected, found, registry })
+    };
+    match (name.digest, *expect) {
+        (Some(pin), _) if ![found, registry].contains(&pin) => other(pin),
+        (_, Some(expected)) if expected != found => other(expected),
+        _ => Ok(plan),
+    }
+}
+
+fn pulled(options: &PullOptions, plan: &Plan) -> Pulled {
+    Pulled {
+        reference: options.name.unpinned().to_string(),
+        digest: plan.remote.digest,
+        registry_digest: plan.remote.registry_digest,
+        form: plan.remote.form.name(),
+        blobs: plan.blobs(),
+        fetched: plan.missing.len(),
+        bytes: plan.bytes(),
+        total_bytes: plan.total_bytes(),
+        dry_run: options.is_dry_run,
+    }
+}

@@ -1,0 +1,96 @@
+//! The rows of the errors from files with boxes, which both programs write and read.
+
+use std::io::ErrorKind;
+
+use box_archive::ArchiveError;
+use box_cache::StoreError;
+use box_image::ErrorCode::*;
+use box_registry::BoxRegistryError;
+use host_fs::FileError;
+use host_fs::publish::PublishError;
+
+use crate::Explanation;
+
+/// The help for a file that is not as it was written.
+const AGAIN: &str = "copy the file again, or save the boxes again: `boxlaunch save`";
+/// The help for a stream of another order.
+const NO_STREAM: &str =
+    "write it to a file that is not compressed, and load that: `boxlaunch load FILE`";
+
+impl From<&ArchiveError> for Explanation {
+    fn from(error: &ArchiveError) -> Self {
+        match error {
+            ArchiveError::File(error) => file(error),
+            ArchiveError::NoBoxes { .. } => no_boxes(),
+            ArchiveError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
+            ArchiveError::NotAStream { .. } => (BoxMalformed, NO_STREAM).into(),
+            ArchiveError::TooMany { .. } => (TooLarge, "save fewer boxes in one file").into(),
+            ArchiveError::WhichBox { what, .. } => (
+                Usage,
+                format!(
+                    "`boxlaunch run {what}@sha256:…` picks one; `boxlaunch load {what}` loads all"
+                ),
+            )
+                .into(),
+            ArchiveError::Absent { what, .. } => {
+                (DigestMismatch, format!("`boxlaunch load {what}` lists the boxes in it")).into()
+            }
+            ArchiveError::Box(error) => in_archive(error),
+            ArchiveError::Open(error) => error.into(),
+            ArchiveError::Damaged { .. } => {
+                (BoxDamaged, "build the box again, or fetch or load it again").into()
+            }
+            ArchiveError::Store(error) => error.into(),
+            ArchiveError::Publish(PublishError::Exists { .. }) => {
+                (OutputExists, "remove it, or name another place with --output").into()
+            }
+            ArchiveError::Publish(PublishError::File(error)) => file(error),
+            ArchiveError::Publish(PublishError::Busy { .. }) => Busy.into(),
+            ArchiveError::Publish(PublishError::NotRestored { .. }) => Io.into(),
+            ArchiveError::Within { .. } => {
+                (OutputExists, "name another place with --output").into()
+            }
+            ArchiveError::Write(error) if error.kind() == ErrorKind::StorageFull => DiskFull.into(),
+            ArchiveError::Write(_) => Io.into(),
+        }
+    }
+}
+
+fn no_boxes() -> Explanation {
+    (BoxNotFound, "`boxlaunch save` and `boxbuild save` write files with boxes").into()
+}
+
+/// Explains the error of a box that is read from a file.
+fn in_archive(error: &BoxRegistryError) -> Explanation {
+    match error {
+        BoxRegistryError::Absent { .. }
+        | BoxRegistryError::Content { .. }
+        | BoxRegistryError::Damaged { .. } => (BoxDamaged, AGAIN).into(),
+        BoxRegistryError::Read { source, .. } if source.kind() == ErrorKind::UnexpectedEof => {
+            (BoxDamaged, AGAIN).into()
+        }
+        BoxRegistryError::Malformed { .. } => (BoxMalformed, AGAIN).into(),
+        BoxRegistryError::NotABox { .. } => no_boxes(),
+        BoxRegistryError::Later { .. } => (BoxMalformed, NO_STREAM).into(),
+        BoxRegistryError::Open(error) => error.into(),
+        BoxRegistryError::Store(error) => error.into(),
+        BoxRegistryError::Sink { source, .. } if StoreError::full(source).is_some() => {
+            (DiskFull, "free some space there, or name another directory with --store").into()
+        }
+        // No file is a registry, and nothing is compressed.
+        BoxRegistryError::Read { .. }
+        | BoxRegistryError::Sink { .. }
+        | BoxRegistryError::Compress { .. }
+        | BoxRegistryError::Registry(_) => Io.into(),
+    }
+}
+
+fn file(error: &FileError) -> Explanation {
+    match error.source.kind() {
+        ErrorKind::NotFound if error.doing == "read" => BoxNotFound.into(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (DiskFull, "free some space there, or name another place").into()
+        }
+        _ => Io.into(),
+    }
+}
