@@ -28,7 +28,6 @@ mod pipeline;
 pub mod project;
 mod report;
 mod seal;
-mod vouched;
 
 pub use compose::merged::MergeConflicts;
 pub use error::{BuildError, Cause, Meant};

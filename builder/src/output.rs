@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use box_cache::Store;
 use box_digest::Digest;
-use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
-use box_image::{Index, OciLayout};
+use box_image::manifest::{BLOBS, documents};
 use box_layout::{EntryKind, entry_kind, names_one_box};
 use host_fs::FileError;
 use host_fs::publish::{
@@ -21,7 +20,6 @@ use host_fs::read::{Links, is_private, open_regular, read_open};
 use rayon::prelude::*;
 
 use crate::seal::Sealed;
-use crate::vouched::has_bytes_of;
 
 /// How much of a box its directory has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +28,6 @@ pub enum Form {
     Whole,
     /// Manifest and config only: a few kilobytes. The other blobs are in the store.
     Thin,
-    /// No blobs, as the store itself has its boxes.
-    Bare,
 }
 
 impl Form {
@@ -40,7 +36,6 @@ impl Form {
         let blobs = match self {
             Self::Whole => &sealed.blobs,
             Self::Thin => sealed.documents(),
-            Self::Bare => &[],
         };
         blobs.iter().copied().collect()
     }
@@ -51,19 +46,8 @@ impl Form {
         match self {
             Self::Whole => 0o666,
             Self::Thin => 0o644,
-            Self::Bare => 0o600,
         }
     }
-}
-
-/// Makes a box of the store whose blobs are there: its digest finds it then. The size is that of its manifest, in bytes.
-///
-/// # Errors
-/// As [`write()`].
-pub fn keep(store: &Store, manifest: Digest, size: u64) -> Result<(), PublishError> {
-    let output = store.box_directory(&manifest);
-    let documents = documents(manifest, size).map_err(FileError::of("write", &output))?;
-    put(store, (&documents, &BTreeSet::new(), Form::Bare), &output).map(drop)
 }
 
 /// Writes a box's directory, and returns how it took its place. A box that is there already is replaced; the same box in the same
@@ -81,25 +65,12 @@ pub fn write(
     output: &Path,
     form: Form,
 ) -> Result<Option<Swap>, PublishError> {
-    let documents = documents(sealed.manifest, sealed.manifest_size);
-    let documents = documents.map_err(FileError::of("write", output))?;
-    put(store, (&documents, &form.blobs(sealed), form), output)
-}
-
-/// Writes the documents and the blobs of a box to its directory; see [`write()`].
-fn put(
-    store: &Store,
-    (documents, blobs, form): (&Documents, &BTreeSet<(Digest, u64)>, Form),
-    output: &Path,
-) -> Result<Option<Swap>, PublishError> {
+    let documents = &documents(sealed.manifest, sealed.manifest_size);
+    let blobs = &form.blobs(sealed);
     // Without a slash at the end, which would follow a symbolic link.
     let output: &Path = &output.components().collect::<PathBuf>();
     let parent = parent_of(output);
-    let check = |found: &Path| match form {
-        // Nobody but the store writes there, so that what is damaged is replaced.
-        Form::Bare if found.is_dir() && !found.is_symlink() => Ok(()),
-        _ => check_replaceable(found, output),
-    };
+    let check = |found: &Path| check_replaceable(found, output);
     if fs::symlink_metadata(output).is_ok() {
         check(output)?;
         if is_same(store, output, documents, (blobs, form)) {
@@ -110,8 +81,7 @@ fn put(
         }
     }
     create_directories(parent, 0o777).map_err(FileError::of("make the directory", parent))?;
-    let directory_mode = if form == Form::Bare { 0o700 } else { 0o777 };
-    let draft = DirectoryDraft::beside(output, directory_mode)?;
+    let draft = DirectoryDraft::beside(output, 0o777)?;
     fill(store, documents, (blobs, form), &draft).map_err(FileError::of("write", output))?;
     draft.finish_over(check).map(Some)
 }
@@ -125,16 +95,8 @@ fn check_replaceable(found: &Path, output: &Path) -> Result<(), PublishError> {
     }
 }
 
-/// The names and bytes of the files that a box has beside its blobs.
+/// The names and bytes of the files that a box has beside its blobs, as [`documents`] makes them.
 type Documents = [(&'static str, Vec<u8>); 2];
-
-fn documents(manifest: Digest, size: u64) -> serde_json::Result<Documents> {
-    let index = Index::of_box(manifest, size);
-    Ok([
-        (LAYOUT_FILE, serde_json::to_vec(&OciLayout::default())?),
-        (INDEX_FILE, serde_json::to_vec(&index)?),
-    ])
-}
 
 /// Puts the files of a box into an open directory that is empty.
 fn fill(
@@ -215,7 +177,7 @@ fn is_blob(store: &Store, digest: &Digest, size: u64, path: &Path) -> io::Result
     let found = file.metadata()?;
     // A file of another length is not read. No launcher starts a box that another user can change.
     let may_be = found.len() == size && found.nlink() == 1 && is_private(&file)?;
-    Ok(may_be && has_bytes_of(store, digest, &file)?)
+    Ok(may_be && store.has_bytes_of(digest, &file)?)
 }
 
 #[cfg(test)]
@@ -241,7 +203,7 @@ mod tests {
             rootfs_size: 0,
             blobs: vec![(blob, 7), (blob, 7)],
         };
-        let documents = documents(sealed.manifest, sealed.manifest_size).unwrap();
+        let documents = documents(sealed.manifest, sealed.manifest_size);
         fs::write(at("precious"), "precious").unwrap();
         let filled = |planted: &str| {
             let directory = at(&format!("draft of {planted}"));

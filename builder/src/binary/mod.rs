@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use box_cache::{ActionKey, BulkWriter, KeyHasher, Store, StoreError};
+use box_cache::{ActionKey, BulkWriter, KeyHasher, Refers, Store, StoreError};
 use box_digest::{Blake3, Digest, Hasher};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use boxfile_spec::Platform;
@@ -55,7 +55,7 @@ impl Binary {
             contents.add(self.sha256, &[(self.content, 0)]);
             return Ok(());
         }
-        let key = KeyHasher::new("program", DECODER_EPOCH).part(self.sha256.as_bytes()).finish();
+        let key = self.key();
         let blob = match recall_segment(store, &key, size)? {
             Some(blob) => blob,
             None => self.write_segment(store, &key, size)?,
@@ -63,6 +63,11 @@ impl Binary {
         let pack = Pack::Segment { segment: Segment { blob, size }, layer: Some(key) };
         contents.add(pack, &[(self.content, 0)]);
         Ok(())
+    }
+
+    /// Returns the key of the action that makes its segment.
+    pub(crate) fn key(&self) -> ActionKey {
+        KeyHasher::new("program", DECODER_EPOCH).part(self.sha256.as_bytes()).finish()
     }
 
     fn write_segment(
@@ -80,7 +85,7 @@ impl Binary {
             copied.map_err(|error| store.write_error(error))?;
             writer.commit()
         })?;
-        store.record_action(key, blob.as_bytes())?;
+        store.record_action(key, blob.as_bytes(), &Refers::to(&[blob]))?;
         Ok(blob)
     }
 

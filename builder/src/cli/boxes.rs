@@ -13,8 +13,8 @@ use super::options::StoreOption;
 /// The box that a command reads, and the store that it may be in.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BoxArgument {
-    /// The box: a directory such as NAME.box or ./DIR, its name in the store, or sha256:...; with @sha256:... after it,
-    /// it must have this digest
+    /// The box: a directory such as NAME.box or ./DIR, its name in the store, HOST/NAME:TAG of a registry, or sha256:...; with
+    /// @sha256:... after it, it must have this digest
     #[arg(id = "box", value_name = "BOX")]
     pub(crate) reference: PathBuf,
     #[command(flatten)]
@@ -35,6 +35,5 @@ impl BoxArgument {
 
 /// Opens the box that a word of the command line names.
 pub(crate) fn open(word: &OsStr, store: Option<&Path>) -> Result<OpenBox, Failure> {
-    // Without a place for a store, a directory that is whole can be read all the same.
-    Ok(BoxReference::parse(word)?.find(locate::store(store).ok().as_deref())?.open()?)
+    Ok(BoxReference::parse(word)?.find(locate::stores(store))?.open()?)
 }

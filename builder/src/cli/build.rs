@@ -1,20 +1,24 @@
 //! `boxbuild build`: from a Boxfile to a box.
 
+use std::cell::Cell;
 use std::io::ErrorKind;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
-use box_cache::{Named, Store};
+use box_cache::{Base, Named, Owner, Publishing, Store, StoreError};
 use box_digest::Digest;
-use box_image::ErrorCode;
+use box_find::FindError;
+use box_image::manifest::documents;
 use box_image::rules::{NAME_FORM, is_name};
 use box_image::text::{readable, shell_path};
-use box_layout::{Documents, blob_path};
+use box_image::{ErrorCode, RemoteName};
+use box_layout::{Documents, OpenBox, Places, blob_path};
+use box_prune::Cap;
 use boxbuild::output::{self, Form};
 use boxbuild::project::LockFile;
-use boxbuild::{Build, Sealed, resolve};
+use boxbuild::{Build, BuildError, Sealed, resolve};
 use boxfile_spec::{Lock, Platform, shown};
 use host_fs::FileError;
 use host_fs::publish::{Swap, create_directories, parent_of};
@@ -27,8 +31,9 @@ use super::options::{
     InputOptions, LockedOption, ProfileOption, ProjectOptions, lock_command, platform,
 };
 use super::stages::Stages;
+use super::transfer::{destination, pushed_json, send};
 use super::warnings::Warnings;
-use super::{locate, locking, terminal};
+use super::{gc, locate, locking, registries, terminal};
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
@@ -41,6 +46,7 @@ use super::{locate, locking, terminal};
     boxbuild build                        build ./Boxfile; `boxlaunch run NAME` starts it\n  \
     boxbuild build -f ci/Boxfile -o out   build another Boxfile, and write the whole box to ./out\n  \
     boxbuild build --locked --profile ci  as the lock says, or fail with exit code 3\n  \
+    boxbuild build --push ghcr.io/acme/hello:v1  and send the box to a registry\n  \
     boxbuild build --json                 print what was built as JSON")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -54,6 +60,9 @@ pub(crate) struct Args {
     /// The name of the box in the store [default: the name in the Boxfile; with --output, none]
     #[arg(long = "name", value_name = "NAME", value_parser = box_name)]
     stored_as: Option<String>,
+    /// Send the box to a registry as well, as `boxbuild push` does
+    #[arg(long, value_name = "HOST/NAME:TAG", value_parser = destination)]
+    push: Option<RemoteName>,
     /// Build for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     platform: Option<Platform>,
@@ -66,9 +75,30 @@ pub(crate) struct Args {
     jobs: Option<u16>,
 }
 
+/// How often a build begins again whose blobs were removed from the store meanwhile.
+const ATTEMPTS: u8 = 4;
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.output.as_deref().map_or(Ok(()), check_directory)?;
+    let cap = gc::cap()?;
+    set_threads(args.jobs)?;
+    // No collection removes what a process uses that has the store open. Other programs may.
+    let is_missing = Cell::new(false);
+    let mut left = ATTEMPTS;
+    loop {
+        is_missing.set(false);
+        left -= 1;
+        let done = attempt(args, cap, &is_missing);
+        if done.is_ok() || left == 0 || !is_missing.get() {
+            return done;
+        }
+        terminal::detail("again", "the store lost a blob meanwhile");
+    }
+}
+
+/// Builds once, and notes whether it failed because the store lacks a blob that was there before.
+fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure> {
     let loaded = Loaded::read(&args.project, args.profile.name.as_deref())?;
     let platform = loaded.platform(args.platform)?;
     let locked = &args.locked;
@@ -81,12 +111,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tools = Tools::find(&args.inputs, args.project.json)?;
     let old = lock_file.lock.as_ref();
     let request = tools.request(&loaded, platform, old, &[])?;
-    let failed = |error| locked.blame_pin(Failure::of_build(&error, &loaded.sources));
+    let failed = |error: BuildError| {
+        is_missing.set(StoreError::is_missing(&error));
+        locked.blame_pin(Failure::of_build(&error, &loaded.sources))
+    };
     request.check_platform().map_err(failed)?;
     let target = Target::new(args, &loaded)?;
     locate::check_output(&target.directory)?;
     let directory = &target.directory;
-    set_threads(args.jobs)?;
     let stages = Stages::new(args.project.json);
     stages.begin("reading images and files");
     let resolved = resolve(&request, &tools.store).map_err(failed)?;
@@ -107,7 +139,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
     let before = Before::of(directory);
-    let swap = target.write(&tools.store, &built.sealed, &mut warnings)?;
+    let published = tools.store.publish(&built.sealed.blobs).inspect_err(|error| {
+        is_missing.set(StoreError::is_missing(error));
+    })?;
+    let swap = target.write((&tools.store, published), &built.sealed, &mut warnings)?;
     stages.end();
     if let Some(swap) = swap {
         let manifest = built.sealed.manifest;
@@ -117,8 +152,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     loaded.add_unused(&built.unused, &mut warnings);
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
-    report(args, &built, &target, &lock, &warnings);
+    let pushed = args.push.as_ref().map(|to| push(args, to, &built, &tools.store)).transpose()?;
+    let too_large = gc::after(&tools.store, cap, args.project.json);
+    too_large.iter().for_each(|it| warnings.add_message(it));
+    report(args, &built, &target, &lock, pushed, &warnings);
     Ok(())
+}
+
+/// Sends the box to a registry, and returns what was sent.
+fn push(args: &Args, to: &RemoteName, built: &Build, store: &Store) -> Result<Value, Failure> {
+    let as_json = args.project.json;
+    let directory = store.box_directory(&built.sealed.manifest);
+    let opened = Places::new(directory, Some(&store.blobs()));
+    let opened = OpenBox::open(opened.with_base(store.base().map(Base::blobs)));
+    let opened = opened.map_err(FindError::from)?;
+    let client = registries::client(&args.inputs.registries, as_json)?;
+    let pushed = send(&opened, to, &client, (true, Some(store)), as_json)?;
+    if !as_json {
+        let to = to.to_string();
+        terminal::note(&format!("pushed: {to}@{} (box {})", pushed.registry_digest, pushed.digest));
+    }
+    Ok(pushed_json(to, &pushed))
 }
 
 /// The directory and the name that a build gives its box. For example, `hello.box` and `hello`.
@@ -127,8 +181,8 @@ struct Target {
     declared: String,
     /// The name that it gets in the store.
     name: Option<String>,
-    /// The Boxfile that the name belongs to.
-    boxfile: PathBuf,
+    /// To whom the name belongs.
+    owner: Owner,
     directory: PathBuf,
     form: Form,
 }
@@ -142,9 +196,13 @@ impl Target {
         let default = || PathBuf::from(format!("{called}.box"));
         let boxfile = loaded.project.identity();
         let boxfile = boxfile.map_err(FileError::of("find", &loaded.project.file))?;
+        let owner = match &args.stored_as {
+            Some(_) => Owner::Tagged(boxfile),
+            None => Owner::Boxfile(boxfile),
+        };
         let form = if args.output.is_some() { Form::Whole } else { Form::Thin };
         let directory = args.output.clone().unwrap_or_else(default);
-        Ok(Self { declared, name, boxfile, directory, form })
+        Ok(Self { declared, name, owner, directory, form })
     }
 
     /// Checks that a box may get the name, before anything but the store is written.
@@ -154,29 +212,36 @@ impl Target {
     }
 
     fn named(&self, sealed: &Sealed) -> Named {
-        Named { digest: sealed.manifest, owner: self.boxfile.clone() }
+        Named { digest: sealed.manifest, owner: self.owner.clone() }
     }
 
-    /// Gives the box its name, and writes the directory.
+    /// Gives the box its name, and writes the directory. A whole one is written when the box is published.
     fn write(
         &self,
-        store: &Store,
+        (store, published): (&Store, Publishing<'_>),
         sealed: &Sealed,
         warnings: &mut Warnings,
     ) -> Result<Option<Swap>, Failure> {
-        output::keep(store, sealed.manifest, sealed.manifest_size)?;
+        let documents = documents(sealed.manifest, sealed.manifest_size);
+        store.keep_box(&published, &sealed.manifest, &documents)?;
         if let Some(name) = &self.name
             && let Some(before) = store.name_box(name, &self.named(sealed))?
         {
-            let (owner, digest) = (shown(&before.owner.display().to_string()), before.digest);
-            warnings.add_message(&format!(
-                "the name {name} belonged to {owner}, which is gone; it meant {digest}"
-            ));
+            let digest = before.digest;
+            let whose = match before.owner.boxfile() {
+                Some(file) => {
+                    format!("belonged to {}, which is gone", shown(&file.display().to_string()))
+                }
+                None => "came from a file with boxes".to_owned(),
+            };
+            warnings.add_message(&format!("the name {name} {whose}; it meant {digest}"));
         }
         if self.form == Form::Thin {
             // Before the directory is there: what it lacks has to stay in the store.
             store.add_root(&self.real_directory()?)?;
+            return Ok(output::write(store, sealed, &self.directory, self.form)?);
         }
+        drop(published);
         Ok(output::write(store, sealed, &self.directory, self.form)?)
     }
 
@@ -292,7 +357,14 @@ fn set_threads(jobs: Option<u16>) -> Result<(), Failure> {
         .map_err(|error| Failure::new(ErrorCode::Internal, error))
 }
 
-fn report(args: &Args, built: &Build, target: &Target, lock: &Value, warnings: &Warnings) {
+fn report(
+    args: &Args,
+    built: &Build,
+    target: &Target,
+    lock: &Value,
+    pushed: Option<Value>,
+    warnings: &Warnings,
+) {
     let sealed = &built.sealed;
     if args.project.json {
         let report = serde_json::json!({
@@ -305,6 +377,7 @@ fn report(args: &Args, built: &Build, target: &Target, lock: &Value, warnings: &
             "rootfs_bytes": sealed.rootfs_size,
             "cached": built.cached,
             "lock": lock,
+            "pushed": pushed,
             "warnings": warnings.json(),
         });
         return terminal::json(&report.to_string());

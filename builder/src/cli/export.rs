@@ -107,21 +107,13 @@ fn check_usage(args: &Args) -> Result<(), Failure> {
             "standard output is a terminal; name a file with --output, or write to a pipe"
         }
         _ if stream && args.json => "standard output cannot take both the data and the JSON",
-        Format::Oci if args.output.as_deref().is_some_and(is_compressed) => {
+        Format::Oci if args.output.as_deref().is_some_and(box_archive::is_compressed) => {
             "an OCI archive is not compressed here; name it .tar, or write `-o - | gzip`"
         }
         format if args.no_owner && format != Format::Dir => "--no-owner is for --format dir",
         _ => return Ok(()),
     };
     Err(Failure::usage(wrong))
-}
-
-/// Whether a name is that of a compressed archive.
-fn is_compressed(path: &Path) -> bool {
-    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
-    let archive =
-        path.file_stem().is_some_and(|it| Path::new(it).extension() == Some("tar".as_ref()));
-    matches!(extension, "tgz" | "tbz" | "txz") || archive && !extension.is_empty()
 }
 
 fn is_stream(args: &Args) -> bool {

@@ -1,9 +1,11 @@
 //! `boxbuild fetch`: everything that a build needs from the network, in advance.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use box_digest::Digest;
 use box_image::text::readable;
+use box_image::{ErrorCode, KernelName};
 use boxbuild::project::LockFile;
 use serde_json::json;
 
@@ -12,12 +14,12 @@ use super::loaded::{Loaded, Tools};
 use super::lock::{check_declared, resolve_all};
 use super::locking::Fixed;
 use super::options::{InputOptions, LockedOption, ProjectOptions, lock_command};
-use super::{locking, terminal};
+use super::{gc, installed, locking, setup, terminal};
 
 /// Fetches everything that builds need from the network into the store.
 ///
 /// Images and downloads are fetched for every profile of the Boxfile, and Boxfile.lock is written as
-/// `boxbuild lock` does. Afterwards `boxbuild build --locked --offline` needs no network.
+/// `boxbuild lock` does. If this machine has no guest kernel, it is fetched as `boxbuild setup` does. Afterwards `boxbuild build --locked --offline` needs no network.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild fetch             fetch what is missing, and write Boxfile.lock\n  \
@@ -43,7 +45,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if locked.locked {
         check_declared(&fixed, &loaded)?;
     }
+    let cap = gc::cap()?;
     let tools = Tools::find(&args.inputs, as_json)?;
+    if !args.inputs.offline {
+        get_kernel(&args.inputs, &loaded, as_json)?;
+    }
     let mut fetched = BTreeMap::new();
     let lock = resolve_all(&loaded, &tools, file.lock.as_ref(), &[], |resolved| {
         let failed = |error| Failure::of_build(&error, &loaded.sources);
@@ -56,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         fixed.check_resolved(&lock)?;
     }
     let written = file.write(&lock)?;
+    gc::after_alone(&tools.store, cap, as_json);
     if as_json {
         let mut report = locking::report(&file, &lock, written);
         let layer = |(digest, size)| json!({ "digest": digest, "size": size });
@@ -68,6 +75,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     report(&fetched);
     Ok(())
+}
+
+/// Gets the guest kernel that builds have by default if this machine has none. Another kernel is somebody's own file.
+fn get_kernel(inputs: &InputOptions, loaded: &Loaded, as_json: bool) -> Result<(), Failure> {
+    let found = installed::kernel(inputs.kernel.as_deref(), loaded.boxfile(), &loaded.project.base);
+    let Some(place) = installed::set_up_kernel(KernelName::Krunfw) else { return Ok(()) };
+    match found {
+        Err(failure) if failure.has(ErrorCode::KernelNotFound) && !is_lean(inputs, loaded) => {
+            setup::tested_kernel(&place, as_json)
+        }
+        // Whatever else is wrong, the build says.
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether builds have the lean kernel, which no server has.
+fn is_lean(inputs: &InputOptions, loaded: &Loaded) -> bool {
+    let declared = loaded.boxfile().kernel.as_ref().and_then(|it| it.path.as_ref());
+    let declared = declared.map(|it| Path::new(&it.value)).or(inputs.kernel.as_deref());
+    declared.and_then(Path::to_str).and_then(KernelName::of) == Some(KernelName::Lean)
 }
 
 /// Prints the layers that were fetched, and their size in all.

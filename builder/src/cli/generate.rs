@@ -35,6 +35,10 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 const MANUAL: Manual = Manual {
     environment: &[
         (own::STORE, "The directory of the store, unless --store names one."),
+        (
+            own::STORE_RO,
+            "The directory of a store that is read and never written: that of the machine.",
+        ),
         (own::INIT, "The init, unless --init names one."),
         (own::KERNEL, "The guest kernel, unless --kernel or the Boxfile names one."),
         (own::REGISTRIES, "The configuration of registries, unless --registry-config names one."),

@@ -3,9 +3,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use box_cache::Store;
+use box_cache::{Base, Store};
+use box_find::Stores;
 use box_image::ErrorCode;
-use host_fs::{named_path, own};
+use host_fs::own;
 
 use super::failure::Failure;
 use super::terminal;
@@ -13,13 +14,7 @@ use super::terminal;
 /// Refuses an output in the directory of a box, or of any other OCI image layout, which would hold
 /// something foreign then.
 pub(crate) fn check_output(output: &Path) -> Result<(), Failure> {
-    let mut above = output.ancestors().skip(1);
-    let Some(nearest) = above.find_map(|it| Path::new(".").join(it).canonicalize().ok()) else {
-        return Ok(());
-    };
-    let Some(layout) = nearest.ancestors().find(|it| box_layout::is_layout(it)) else {
-        return Ok(());
-    };
+    let Some(layout) = box_layout::layout_above(output) else { return Ok(()) };
     let (output, layout) = (output.display(), layout.display());
     let message = format!("{output} is in {layout}, an OCI image layout, which holds nothing else");
     Err(Failure::new((ErrorCode::OutputExists, "name another place with --output"), message))
@@ -36,8 +31,19 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
 /// Opens the store, and says so if that has to wait for another process.
 pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
     let store = directory.display();
-    let text = format!("waiting for another boxbuild that uses the store {store}");
-    Ok(Store::open_waiting(directory, || terminal::note(&text))?)
+    let text = format!("waiting for another process that uses the store {store}");
+    let base = base_store().as_deref().map_or(Ok(None), Base::open)?;
+    Ok(Store::open_waiting(directory, || terminal::note(&text))?.with_base(base))
+}
+
+/// Returns the directory of the store of the machine, if there is one.
+fn base_store() -> Option<PathBuf> {
+    own::base_store(|name| env::var_os(name))
+}
+
+/// Returns the stores in which boxes are looked for. Without a place for a store, a directory that is whole can be read all the same.
+pub(crate) fn stores(named: Option<&Path>) -> Stores {
+    Stores { own: store(named).ok(), base: base_store() }
 }
 
 /// Returns the directory of the virtual host's kernels.
@@ -46,11 +52,6 @@ pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
     let help = "set HOME or XDG_CACHE_HOME";
     cache
         .ok_or_else(|| Failure::new((ErrorCode::Usage, help), "no directory for the user's caches"))
-}
-
-/// Returns the path in an environment variable, unless it is empty.
-pub(crate) fn path(name: &str) -> Option<PathBuf> {
-    named_path(env::var_os(name))
 }
 
 /// Returns a box's name made of the current directory's.

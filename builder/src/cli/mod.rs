@@ -1,6 +1,7 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
+mod archive;
 mod boxes;
 mod budget;
 mod build;
@@ -12,6 +13,7 @@ mod export;
 mod failure;
 mod fetch;
 mod fmt;
+mod gc;
 mod generate;
 mod global;
 mod init;
@@ -25,7 +27,6 @@ mod ls;
 mod options;
 mod plan;
 mod preview;
-mod progress;
 mod registries;
 mod search;
 mod setup;
@@ -69,6 +70,9 @@ enum Command {
     Fetch(fetch::Args),
     Push(transfer::PushArgs),
     Pull(transfer::PullArgs),
+    Gc(gc::Args),
+    Save(archive::SaveArgs),
+    Load(archive::LoadArgs),
     Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
@@ -108,6 +112,9 @@ impl Command {
             Self::Fetch(args) => (fetch::run(args), args.project.json),
             Self::Push(args) => (transfer::push(args), args.json),
             Self::Pull(args) => (transfer::pull(args), args.json),
+            Self::Gc(args) => (gc::run(args), args.json),
+            Self::Save(args) => (archive::save(args), args.json),
+            Self::Load(args) => (archive::load(args), args.json),
             Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),

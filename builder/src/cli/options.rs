@@ -6,6 +6,7 @@ use box_image::text::shell_path;
 use box_image::{ComponentName, ErrorCode, exit};
 use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
 
 use super::failure::Failure;
@@ -62,15 +63,6 @@ pub(crate) struct StoreOption {
     /// [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
-}
-
-/// How registries are asked.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct RegistryOptions {
-    /// The configuration of registries: mirrors, plain http, certificates
-    /// [default: boxbuild/registries.toml in $XDG_CONFIG_HOME or ~/.config, if it is there]
-    #[arg(long, value_name = "PATH", env = own::REGISTRIES, hide_env_values = true)]
-    pub(crate) registry_config: Option<PathBuf>,
 }
 
 /// The profile that a command applies.

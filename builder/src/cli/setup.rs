@@ -67,6 +67,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Gets the kernel that this version is tested with, and puts it where every build finds it.
+pub(crate) fn tested_kernel(place: &Path, as_json: bool) -> Result<(), Failure> {
+    let package = from_package(as_json, place)?;
+    let file = LIBKRUNFW.read(&package)?;
+    Ok(publish(&file, place).map_err(FileError::of("write", place))?)
+}
+
 /// Returns the kernel that is set up, if there is one. Whatever else is there is replaced, but for a
 /// directory.
 fn present(place: &Path) -> Result<Option<Vec<u8>>, Failure> {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_cache::{ActionKey, BulkWriter, KeyHasher, Store};
+use box_cache::{ActionKey, BulkWriter, KeyHasher, Refers, Store};
 use box_digest::{Blake3Digest, Digest, Hasher, Sha256};
 use box_image::manifest::{FORMAT_EPOCH, METADATA_UNIT, SEGMENT_UNIT};
 use box_tree::erofs::image_builder;
@@ -13,7 +13,6 @@ use erofs_writer::{Behind, MAX_INLINE_FILE};
 use crate::BuildError;
 use crate::pack::{ContentMap, Segment};
 use crate::seal::Stored;
-use crate::vouched::is_whole;
 
 // Two crates state each of these rules. If they differed, metadata and segments would not fit together.
 const _: () = assert!(oci_layer::MAX_INLINE == MAX_INLINE_FILE);
@@ -91,7 +90,8 @@ pub(super) fn metadata(
         let (blob, size) = writer.commit()?;
         Ok::<_, BuildError>(Stored { blob, size })
     })?;
-    store.record_action(&key, &serde_json::to_vec(&metadata)?)?;
+    let value = serde_json::to_vec(&metadata)?;
+    store.record_action(&key, &value, &Refers::to(&[metadata.blob]))?;
     Ok(metadata)
 }
 
@@ -111,7 +111,7 @@ fn key(listing: &Digest, segments: &Segments) -> ActionKey {
 fn recall(store: &Store, key: &ActionKey) -> Result<Option<Stored>, BuildError> {
     let record = store.action(key)?;
     let known = record.and_then(|it| serde_json::from_slice::<Stored>(&it).ok());
-    Ok(known.filter(|it| is_whole(store, &it.blob)))
+    Ok(known.filter(|it| store.is_whole(&it.blob)))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_cache::{ActionKey, KeyHasher, Store, StoreError};
+use box_cache::{ActionKey, KeyHasher, Refers, Store, StoreError};
 use box_digest::Digest;
 use box_image::ComponentName;
 use boxfile_spec::Span;
@@ -45,7 +45,7 @@ impl Record {
     fn write(&self, store: &Store, key: &ActionKey) -> Result<(), StoreError> {
         let digests: Vec<_> = [self.index].into_iter().chain(self.segment).collect();
         let bytes: Vec<_> = digests.iter().flat_map(Digest::as_bytes).copied().collect();
-        store.record_action(key, &bytes)
+        store.record_action(key, &bytes, &Refers::to(&digests))
     }
 
     /// Reads the record of an action. Returns `None` if there is none, or if it has another length.
@@ -213,6 +213,11 @@ pub(super) fn remove(store: &Store, key: &ActionKey) -> Result<(), StoreError> {
 /// Returns `true` if the store has the layer decoded.
 pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, BuildError> {
     Ok(recall(store, &key(layer), &Total::default())?.is_some())
+}
+
+/// Returns the keys of the records of all decoded layers.
+pub(super) fn keys(inputs: &Inputs) -> Vec<ActionKey> {
+    inputs.images.iter().flat_map(|(_, image)| &image.layers).map(key).collect()
 }
 
 /// Returns the key under which the store has a decoded layer: what it decodes to follows from its

@@ -27,7 +27,6 @@ use crate::compose::merged::Unused;
 use crate::error::Cause;
 use crate::pack::{ContentMap, Pack, PackDamaged};
 use crate::seal::{Contents, Stored, seal};
-use crate::vouched::{is_whole, note_written};
 use crate::{BuildError, Sealed};
 use bake::{Segments, metadata};
 use inputs::Inputs;
@@ -64,7 +63,9 @@ impl Resolved<'_> {
             return Ok(build);
         }
         let (sealed, unused) = self.retry_damaged(|| self.make())?;
-        record(self.store, &key, &sealed, &unused)?;
+        let mut actions = layers::keys(&self.inputs);
+        actions.extend(self.inputs.binary.as_ref().map(|it| it.key()));
+        record(self.store, &key, &sealed, &unused, &actions)?;
         self.vouch(&sealed);
         Ok(Build { sealed, cached: false, unused })
     }
@@ -73,7 +74,7 @@ impl Resolved<'_> {
     fn vouch(&self, sealed: &Sealed) {
         for (blob, _) in &sealed.blobs {
             if let Ok(file) = self.store.open_blob(blob) {
-                note_written(self.store, blob, &file);
+                self.store.note_written(blob, &file);
             }
         }
     }
@@ -158,7 +159,7 @@ impl Resolved<'_> {
         packs.collect::<Vec<_>>().into_par_iter().try_for_each(|(segment, pack)| {
             let is_there = || self.store.size(&segment.blob) == Some(segment.size);
             let is_whole =
-                if is_new(&pack) { is_there() } else { is_whole(self.store, &segment.blob) };
+                if is_new(&pack) { is_there() } else { self.store.is_whole(&segment.blob) };
             if is_whole { Ok(()) } else { Err(BuildError::from(PackDamaged(pack))) }
         })
     }

@@ -1,12 +1,11 @@
 //! Takes a box from the store, if all of it is there and undamaged.
 
-use box_cache::{ActionKey, Store};
+use box_cache::{ActionKey, Refers, Store};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::resolved::Build;
 use crate::compose::merged::Unused;
-use crate::vouched::is_whole;
 use crate::{BuildError, Sealed};
 
 /// A box, and the warnings of its build.
@@ -16,15 +15,22 @@ struct Record {
     unused: Vec<Unused>,
 }
 
-/// Records a box whose blobs were written or verified just now.
+/// Records a box whose blobs were written or verified just now, and the records that it was made with: a build that takes the box
+/// from the store uses them, too, as the next change needs them.
 pub(super) fn record(
     store: &Store,
     key: &ActionKey,
     sealed: &Sealed,
     unused: &[Unused],
+    actions: &[ActionKey],
 ) -> Result<(), BuildError> {
     let record = Record { sealed: sealed.clone(), unused: unused.to_vec() };
-    Ok(store.record_action(key, &serde_json::to_vec(&record)?)?)
+    let blobs: Vec<_> = sealed.blobs.iter().map(|(blob, _)| *blob).collect();
+    Ok(store.record_action(
+        key,
+        &serde_json::to_vec(&record)?,
+        &Refers { blobs: &blobs, actions },
+    )?)
 }
 
 /// Returns the box that an earlier build made of the same inputs, and what that warned of. Returns
@@ -33,6 +39,6 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());
     let Some(Record { sealed, unused }) = record else { return Ok(None) };
-    let is_whole = sealed.blobs.par_iter().all(|(blob, _)| is_whole(store, blob));
+    let is_whole = sealed.blobs.par_iter().all(|(blob, _)| store.is_whole(blob));
     Ok(is_whole.then_some(Build { sealed, cached: true, unused }))
 }

@@ -21,6 +21,8 @@ const TIMEOUT: Decision = ("timeout", &["--timeout", "5"], &[]);
 const SESSION: Decision = ("session", &["--session", "s"], &[]);
 const OUTPUT: Decision = ("output", &["--output", "d"], &[]);
 
+const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+
 /// Each command with each option. One that is new has to be put here, with what it is refused with.
 const ROWS: &[Row] = &[
     (
@@ -102,7 +104,32 @@ const ROWS: &[Row] = &[
     ("volume rm", &["v"], &[]),
     ("verify", &["x.box"], &[JSON, STORE]),
     ("inspect", &["x.box"], &[JSON, STORE]),
-    ("images", &[], &[("all", &["--all"], &[]), JSON, STORE]),
+    ("images", &[], &[("all", &["--all"], &[]), ("sizes", &["--sizes"], &[]), JSON, STORE]),
+    (
+        "pull",
+        &["ghcr.io/a:1"],
+        &[
+            ("expect", &["--expect", DIGEST], &[]),
+            ("dry_run", &["--dry-run"], &[]),
+            ("registry_config", &["--registry-config", "r"], &[]),
+            JSON,
+            STORE,
+        ],
+    ),
+    ("rmi", &["hello"], &[("force", &["--force"], &[]), JSON, STORE]),
+    (
+        "prune",
+        &[],
+        &[
+            ("max_size", &["--max-size", "5G"], &[]),
+            ("older_than", &["--older-than", "7d"], &[]),
+            ("dry_run", &["--dry-run"], &[]),
+            JSON,
+            STORE,
+        ],
+    ),
+    ("save", &["x"], &[OUTPUT, JSON, STORE]),
+    ("load", &["x.tar"], &[JSON, STORE]),
     ("doctor", &[], &[JSON]),
     ("completions", &["bash"], &[]),
     ("man", &[], &[OUTPUT]),

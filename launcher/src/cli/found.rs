@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use box_cache::Held;
 use box_find::{BoxReference, FindError, Found};
 use box_image::text::{shell_word, shown, with_causes};
 use box_layout::OpenBox;
@@ -13,8 +14,8 @@ use super::paths;
 /// The box that a command is about, and the store that it may be in.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BoxArgument {
-    /// The box: a directory such as NAME.box or ./DIR, its name in the store, or sha256:...; with @sha256:... after it,
-    /// it must have this digest.
+    /// The box: a directory such as NAME.box or ./DIR, its name in the store, HOST/NAME:TAG of a registry, or sha256:...; with
+    /// @sha256:... after it, it must have this digest.
     #[arg(id = "box", value_name = "BOX")]
     pub(crate) reference: PathBuf,
     #[command(flatten)]
@@ -43,7 +44,7 @@ impl BoxArgument {
 
     /// Finds the box.
     pub(crate) fn find(&self) -> Result<Found, FindError> {
-        BoxReference::parse(self.word())?.find(paths::store(self.store.store.as_deref()).as_deref())
+        BoxReference::parse(self.word())?.find(paths::stores(self.store.store.as_deref()))
     }
 
     /// Opens the box.
@@ -62,6 +63,14 @@ pub(crate) fn open(found: Found) -> Result<OpenBox, CommandError> {
     let opened = found.open()?;
     boxlaunch::check_owners(&opened)?;
     Ok(opened)
+}
+
+/// Opens a box that was found and starts now. The store keeps it as long as the second value is there, which ends with this
+/// process.
+pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), CommandError> {
+    let (opened, held) = found.open_to_run()?;
+    boxlaunch::check_owners(&opened)?;
+    Ok((opened, held))
 }
 
 impl From<FindError> for CommandError {

@@ -4,6 +4,7 @@ use box_image::ErrorCode;
 use clap::CommandFactory;
 use cli_manual::color::VARIABLES;
 use cli_manual::{CompletionsArgs, ManArgs, Manual};
+use host_fs::own;
 
 use super::Cli;
 use super::error::CommandError;
@@ -19,17 +20,23 @@ const MANUAL: Manual = Manual {
         ("XDG_STATE_HOME, HOME", "Where that directory is, unless BOXLAUNCH_STATE is set."),
         ("XDG_RUNTIME_DIR", "Where sockets are made while a box runs."),
         (
+            own::STORE_RO,
+            "The directory of a store that is read and never written: that of the machine.",
+        ),
+        (box_prune::VARIABLE, "How large the store may be: 50G, 0 or none."),
+        (
             "BOXBUILD_STORE, XDG_CACHE_HOME, XDG_CONFIG_HOME, XDG_DATA_HOME",
             "Where boxbuild keeps what no box is given to write to. The first two say where boxes are found by name.",
         ),
         (
             "BOXBUILD_INIT, BOXBUILD_KERNEL, BOXBUILD_REGISTRIES, SSL_CERT_FILE",
-            "Which files decide what boxbuild builds: no box is given to write to them.",
+            "Which files decide what boxbuild builds: no box is given to write to them. The last two say how `pull` asks registries, too.",
         ),
         (
             "REGISTRY_AUTH_FILE, DOCKER_CONFIG",
-            "Where credentials of registries are, which no box is given at all.",
+            "Where credentials of registries are, for `pull`. No box is given them.",
         ),
+        ("HTTPS_PROXY", "The proxy for `pull`."),
         VARIABLES,
     ],
     files: &[

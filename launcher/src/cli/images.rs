@@ -2,10 +2,10 @@
 
 use std::time::UNIX_EPOCH;
 
-use box_cache::{StoredBox, StoredBoxes};
+use box_cache::collect::BoxSize;
+use box_cache::{Base, Label, Owner, StoredBox, StoredBoxes};
 use box_digest::Digest;
 use box_find::FindError;
-use box_image::ErrorCode;
 use box_image::text::{readable, shown};
 use box_layout::{Documents, Places};
 use boxlaunch::boxes::since_epoch;
@@ -14,24 +14,29 @@ use serde::Serialize;
 use super::error::CommandError;
 use super::found::StoreOption;
 use super::list::ago;
-use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, print};
+use super::{paths, prune};
 
 /// Lists the boxes of the store that have names: what `run` starts by name.
 ///
-/// `boxbuild build` puts a box there and gives it the name of its Boxfile. SIZE is the size of all its files; boxes with the same
+/// `boxbuild build` puts a box there and gives it the name of its Boxfile; `pull` and `run` fetch one from a registry. SIZE is the size of all its files; boxes with the same
 /// layers share those, so that together they take less.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch images
+  boxlaunch images --all --sizes      what each would free, and what it shares with others
   boxlaunch images --json | jq '.images[] | {name, box}'")]
 pub(crate) struct ImagesArgs {
     /// List the boxes that have no name any more, too: `run sha256:...` starts them.
     #[arg(short, long)]
     all: bool,
+    /// Say how much of each box is its own, and how much it shares with other boxes: the OWN bytes go with it.
+    #[arg(long)]
+    sizes: bool,
     #[command(flatten)]
     store: StoreOption,
-    /// Print one JSON object: images, each with name, box, boxfile, since_ms and bytes.
+    /// Print one JSON object: images, each with name, reference, box, boxfile, since_ms and bytes; with --sizes also own_bytes
+    /// and shared_bytes.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -40,6 +45,8 @@ pub(crate) struct ImagesArgs {
 #[derive(Debug, Serialize)]
 struct Image {
     name: Option<String>,
+    /// What it was pulled as.
+    reference: Option<String>,
     #[serde(rename = "box")]
     digest: Digest,
     /// The Boxfile that the name belongs to.
@@ -48,17 +55,33 @@ struct Image {
     since_ms: u64,
     /// The size of all its files; `None` if its documents cannot be read.
     bytes: Option<u64>,
+    #[serde(flatten)]
+    sizes: Option<Sizes>,
+}
+
+/// What a box has alone, and what it shares with others.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Sizes {
+    own_bytes: u64,
+    shared_bytes: u64,
 }
 
 pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
-    let root = paths::store(args.store.store.as_deref()).ok_or_else(|| {
-        let help = "name one with --store, or set HOME";
-        CommandError::new((ErrorCode::StoreInvalid, help), "no directory for the store")
-    })?;
+    let root = paths::store_of_user(args.store.store.as_deref())?;
+    let base = paths::base_store().as_deref().map_or(Ok(None), Base::open);
     let boxes = StoredBoxes::open(&root).map_err(FindError::from)?;
+    let boxes = boxes.with_base(base.map_err(FindError::from)?);
     let mut all = boxes.all().map_err(FindError::from)?;
-    all.retain(|it| args.all || it.name.is_some());
-    let images: Vec<_> = all.into_iter().map(|it| image(&boxes, it)).collect();
+    all.retain(|it| args.all || it.label.is_some());
+    let mut images: Vec<_> = all.into_iter().map(|it| image(&boxes, it)).collect();
+    drop(boxes);
+    if args.sizes {
+        let sizes = prune::sizes(&root)?;
+        for image in &mut images {
+            let BoxSize { own, shared } = sizes.get(&image.digest).copied().unwrap_or_default();
+            image.sizes = Some(Sizes { own_bytes: own, shared_bytes: shared });
+        }
+    }
     print(&if args.json {
         json_line(&serde_json::json!({ "images": images }))?
     } else if is_quiet() {
@@ -69,41 +92,72 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
     Ok(0)
 }
 
-fn image(boxes: &StoredBoxes, StoredBox { digest, since, name }: StoredBox) -> Image {
+fn image(boxes: &StoredBoxes, StoredBox { digest, since, label, owner }: StoredBox) -> Image {
     let places = Places::new(boxes.directory(&digest), Some(&boxes.blobs()));
+    let places = places.with_base(boxes.base().map(Base::blobs));
     let bytes = Documents::read(places).ok().and_then(|it| {
         let mut sizes = it.manifest.blobs().into_iter().map(|it| it.size);
         sizes.try_fold(0, u64::checked_add)
     });
     let since = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let since_ms = u64::try_from(since).unwrap_or(u64::MAX);
-    let (name, boxfile) = name.map(|(name, file)| (name, file.display().to_string())).unzip();
-    Image { name, digest, boxfile, since_ms, bytes }
+    let (name, reference) = match label {
+        Some(Label::Name(name)) => (Some(name), None),
+        Some(Label::Pulled(reference)) => (None, Some(reference)),
+        None => (None, None),
+    };
+    let boxfile = owner.as_ref().and_then(Owner::boxfile).map(|it| it.display().to_string());
+    Image { name, reference, digest, boxfile, since_ms, bytes, sizes: None }
+}
+
+/// Returns the name of a box, or what it was pulled as.
+fn label(image: &Image) -> Option<&str> {
+    image.name.as_deref().or(image.reference.as_deref())
 }
 
 /// Returns what `run` takes for a box.
 fn called(image: &Image) -> String {
-    image.name.clone().unwrap_or_else(|| image.digest.to_string())
+    label(image).map_or_else(|| image.digest.to_string(), str::to_owned)
 }
 
 /// Returns what a person reads of boxes.
 fn table(images: &[Image], now: u64) -> String {
+    if images.iter().any(|it| it.sizes.is_some()) {
+        return table_of_sizes(images, now);
+    }
     let head = ["NAME", "BOX", "BUILT", "SIZE", "BOXFILE"].map(str::to_owned);
     let row = |image: &Image| {
         let boxfile = image.boxfile.as_deref().map(shown);
         [
-            image.name.clone().unwrap_or_else(|| "-".to_owned()),
-            // The name is enough to start it; without one, the whole digest is needed.
-            image
-                .name
-                .as_ref()
-                .map_or(image.digest.to_string(), |_| image.digest.hex()[..12].to_owned()),
+            label(image).unwrap_or("-").to_owned(),
+            shortened(image),
             format!("{} ago", ago(now.saturating_sub(image.since_ms))),
             image.bytes.map_or_else(|| "damaged".to_owned(), readable),
             boxfile.unwrap_or_else(|| "-".to_owned()),
         ]
     };
     aligned(&std::iter::once(head).chain(images.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Returns what a person reads of boxes and their sizes.
+fn table_of_sizes(images: &[Image], now: u64) -> String {
+    let head = ["NAME", "BOX", "BUILT", "OWN", "SHARED"].map(str::to_owned);
+    let row = |image: &Image| {
+        let size = |of: fn(Sizes) -> u64| readable(image.sizes.map_or(0, of));
+        [
+            label(image).unwrap_or("-").to_owned(),
+            shortened(image),
+            format!("{} ago", ago(now.saturating_sub(image.since_ms))),
+            size(|it| it.own_bytes),
+            size(|it| it.shared_bytes),
+        ]
+    };
+    aligned(&std::iter::once(head).chain(images.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// Returns the beginning of a digest. The name is enough to start a box; without one, the whole digest is needed.
+fn shortened(image: &Image) -> String {
+    label(image).map_or(image.digest.to_string(), |_| image.digest.hex()[..12].to_owned())
 }
 
 #[cfg(test)]
@@ -114,17 +168,28 @@ mod tests {
     fn a_row_has_what_starts_a_box_and_where_it_is_from() {
         let image = |name: Option<&str>, bytes| Image {
             name: name.map(str::to_owned),
+            reference: None,
             digest: Digest::from_bytes([7; 32]),
             boxfile: name.map(|_| "/work/hello/Boxfile".to_owned()),
             since_ms: 1000,
             bytes,
+            sizes: None,
         };
-        let images = [image(Some("hello"), Some(5 << 20)), image(None, None)];
+        let reference = Some("ghcr.io/acme/hello:v1".to_owned());
+        let pulled = Image { reference, ..image(None, Some(1 << 20)) };
+        let images = [image(Some("hello"), Some(5 << 20)), image(None, None), pulled];
         insta::assert_snapshot!(table(&images, 121_000), @"
-        NAME    BOX                                                                       BUILT           SIZE      BOXFILE
-        hello   070707070707                                                              2 minutes ago   5.0 MiB   /work/hello/Boxfile
-        -       sha256:0707070707070707070707070707070707070707070707070707070707070707   2 minutes ago   damaged   -
+        NAME                    BOX                                                                       BUILT           SIZE      BOXFILE
+        hello                   070707070707                                                              2 minutes ago   5.0 MiB   /work/hello/Boxfile
+        -                       sha256:0707070707070707070707070707070707070707070707070707070707070707   2 minutes ago   damaged   -
+        ghcr.io/acme/hello:v1   070707070707                                                              2 minutes ago   1.0 MiB   -
         ");
         assert_eq!(called(&images[1]), images[1].digest.to_string());
+        let sizes = Some(Sizes { own_bytes: 4096, shared_bytes: 5 << 20 });
+        let sized = [Image { sizes, ..image(Some("hello"), Some(5 << 20)) }];
+        insta::assert_snapshot!(table(&sized, 121_000), @"
+        NAME    BOX            BUILT           OWN       SHARED
+        hello   070707070707   2 minutes ago   4.0 KiB   5.0 MiB
+        ");
     }
 }

@@ -39,7 +39,8 @@ fn kept(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<Kept> {
     let readable = |program| move |path| Kept { path, program, is_private: false };
-    let stores = [own::store(None, &variable), store.map(Path::to_owned)];
+    let stores =
+        [own::store(None, &variable), store.map(Path::to_owned), own::base_store(&variable)];
     let of_builder =
         stores.into_iter().chain([own::configuration(&variable), own::data(&variable)]);
     let of_builder = of_builder.flatten().map(readable("boxbuild"));
@@ -188,12 +189,17 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let at = |path: &str| home.path().join(path);
         let state = at(".local/state/boxbuild");
-        let variable = |name: &str| (name == "HOME").then(|| home.path().into());
+        let variable = |name: &str| match name {
+            "HOME" => Some(home.path().into()),
+            own::STORE_RO => Some(at("machine").into()),
+            _ => None,
+        };
         let all = kept(&state, Some(&at("own/store")), variable);
         let paths: Vec<_> = all.iter().map(|it| &it.path).collect();
         let others = [
             ".cache/boxbuild",
             "own/store",
+            "machine",
             ".config/boxbuild",
             ".local/share/boxbuild",
             ".cache/boxbuild/virtual-host",
@@ -222,6 +228,7 @@ mod tests {
             ".local/share/boxbuild",
             "own",
             "own/store/names",
+            "machine/blobs",
         ] {
             assert_eq!(may(path), (true, false), "{path}");
         }

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod agent;
+mod archive;
 mod command;
 mod copy;
 #[cfg(test)]
@@ -28,6 +29,8 @@ mod network;
 mod notify;
 mod paths;
 mod progress;
+mod prune;
+mod pull;
 mod run;
 mod screen;
 mod secrets;
@@ -79,8 +82,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    Pull(pull::PullArgs),
     Ps(list::PsArgs),
     Images(images::ImagesArgs),
+    Rmi(prune::RmiArgs),
+    Prune(prune::PruneArgs),
+    Save(archive::SaveArgs),
+    Load(archive::LoadArgs),
     Exec(exec::ExecArgs),
     Shell(exec::ShellArgs),
     Attach(lifecycle::AttachArgs),
@@ -121,8 +129,13 @@ impl Command {
     fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
+            Self::Pull(args) => (pull::pull(args), args.json),
             Self::Ps(args) => (list::ps(args), args.json),
             Self::Images(args) => (images::images(args), args.json),
+            Self::Rmi(args) => (prune::rmi(args), args.json),
+            Self::Prune(args) => (prune::prune(args), args.json),
+            Self::Save(args) => (archive::save(args), args.json),
+            Self::Load(args) => (archive::load(args), args.json),
             Self::Exec(args) => (exec::exec(args), args.json),
             Self::Shell(args) => (exec::shell(args), false),
             Self::Attach(args) => (lifecycle::attach(args), false),

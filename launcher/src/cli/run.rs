@@ -41,7 +41,7 @@ use super::progress::Shown;
 use super::screen::Screen;
 use super::terminal::{self, is_quiet};
 use super::variables::{self, Assigned};
-use super::{detach, emulated, given_file, kept, memory, secrets, shares, task};
+use super::{detach, emulated, given_file, kept, memory, pull, secrets, shares, task};
 use serve::Run;
 
 pub(crate) use options::RunArgs;
@@ -55,8 +55,16 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         // Before anything is opened: of its caller it keeps nothing else.
         boxlaunch::vmm::close_all_but(handed_over.as_slice())?;
     }
+    let fetching = Instant::now();
+    // What started this process has fetched the box.
+    let is_first = !args.detached && handed_over.is_none() && !args.nested;
+    if is_first && let Some(code) = pull::before(args)? {
+        return Ok(code);
+    }
+    args.load()?;
+    let started = started + fetching.elapsed();
     if args.emulated {
-        let opened = args.open()?;
+        let (opened, _held) = args.open()?;
         emulated::refuse_secrets(opened.plan())?;
         emulated::refuse_shares(args, opened.plan())?;
         emulated::refuse_network(args, opened.plan())?;
@@ -64,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
         return emulated::run(args, &opened, &checked.env);
     }
     if !args.secrets.is_empty() && handed_over.is_none() {
-        let opened = args.open()?;
+        let (opened, _) = args.open()?;
         checked(args, &opened)?;
         return Err(secrets::restart(&secrets::checked(args, opened.plan())?));
     }
@@ -85,7 +93,8 @@ fn boot(
     signals: &StopSignals,
     screen: &Screen,
 ) -> Result<u8, CommandError> {
-    let opened = args.open()?;
+    // To the end of this process: of a box that is detached, too.
+    let (opened, _held) = args.open()?;
     let Checked { component, env, given: variables } = checked(args, &opened)?;
     let task = task::given(args)?;
     let result = task::result_place(args, opened.plan())?;

@@ -17,7 +17,8 @@ use super::terminal::{self, GlobalOptions};
 use super::{Cli, Command};
 
 /// Commands of boxbuild that somebody may look for here.
-const BUILDERS: [&str; 8] = ["build", "cat", "check", "diff", "export", "init", "ls", "plan"];
+const BUILDERS: [&str; 10] =
+    ["build", "cat", "check", "diff", "export", "fetch", "init", "ls", "plan", "push"];
 
 /// The command line of a start alone. To make the parsers of all other commands takes as long as a hundredth of a
 /// start.
@@ -36,10 +37,8 @@ enum StartCommand {
 }
 
 /// Commands of docker that are none here, and what there is.
-const OTHERS: [(&str, &str); 6] = [
-    ("images", "boxes are directories: `boxlaunch inspect BOX` shows one"),
+const OTHERS: [(&str, &str); 4] = [
     ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
-    ("pull", "boxbuild gets images when it builds a box: `boxbuild fetch`, `boxbuild build`"),
     ("restart", STARTED_AGAIN),
     ("start", STARTED_AGAIN),
     ("top", "`boxlaunch stats NAME`, or `boxlaunch exec NAME ps`"),
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
         assert_eq!(other, "boxbuild builds boxes and looks into them: `boxbuild build`");
-        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[5].1);
+        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[3].1);
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");
         }

@@ -14,6 +14,7 @@ mod links;
 mod mistakes;
 mod output;
 mod parts;
+mod prune;
 mod refusal;
 mod shares;
 mod skills;

@@ -63,7 +63,7 @@ impl Operand {
         component: Option<ComponentName>,
         store: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let found = subject.find(locate::store(store).ok().as_deref())?;
+        let found = subject.find(locate::stores(store))?;
         let opened = found.open().map_err(|error| match (&error, subject.path()) {
             (FindError::Open(of), Some(path)) if is_of_another(of) => {
                 let path = path.display();

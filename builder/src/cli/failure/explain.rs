@@ -24,7 +24,6 @@ use guest_kernel::KernelError;
 use host_fs::FileError;
 use host_fs::checkout::{InHome, LeadsOut};
 use host_fs::publish::PublishError;
-use host_fs::read::ReadError;
 use oci_image::Form;
 use oci_layer::{LayerError, LayerErrorKind};
 
@@ -397,31 +396,15 @@ impl Explain for FileError {
 
 impl Explain for io::Error {
     fn explain(&self) -> Explanation {
-        match self.kind() {
-            io::ErrorKind::FileTooLarge => TooLarge.into(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                help(DiskFull, "free some space, or write to another file system")
-            }
-            io::ErrorKind::NotFound => {
-                help(Io, "correct the path, or create what is missing there")
-            }
-            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
-                help(Io, "correct the path: a part of it is a file and not a directory")
-            }
-            io::ErrorKind::PermissionDenied => {
-                help(Io, "change its owner or permissions, or those of a directory above it")
-            }
-            _ if self.get_ref().is_some_and(|it| it.is::<ReadError>()) => {
-                help(Io, "put a regular file there, or correct the path")
-            }
-            _ if self.get_ref().is_some_and(|it| it.is::<LeadsOut>()) => help(
+        match self.get_ref() {
+            Some(inner) if inner.is::<LeadsOut>() => help(
                 Io,
                 "copy what the box needs into the checkout: a link may lead to what is in it alone",
             ),
-            _ if self.get_ref().is_some_and(|it| it.is::<InHome>()) => {
+            Some(inner) if inner.is::<InHome>() => {
                 help(Io, "copy what the box needs out of the home, into the rest of the checkout")
             }
-            _ => Io.into(),
+            _ => self.into(),
         }
     }
 }
@@ -452,7 +435,9 @@ mod tests {
         }
         let full = StoreError::File(failed(StorageFull)).explain();
         assert_eq!(full.code, DiskFull);
-        assert!(helped(&io::Error::from(ReadError::NotRegular)).contains("regular file"));
+        assert!(
+            helped(&io::Error::from(host_fs::read::ReadError::NotRegular)).contains("regular file")
+        );
         helped(&SkillError::Unusable(PathBuf::from("skills/greet"), "is not a directory"));
         helped(&io::Error::new(InvalidInput, LeadsOut));
         helped(&Cause::Kernel(guest_kernel::KernelError::NotAKernel));

@@ -71,6 +71,12 @@ impl Failure {
         Self { exit, errors: Vec::new(), truncated: None }
     }
 
+    /// Returns the failure of a command with these errors, of which there is at least one.
+    pub(crate) fn of(errors: Vec<Problem>) -> Self {
+        let exit = errors.first().map_or(exit::FAILED, |it| it.code.exit());
+        Self { exit, errors, truncated: None }
+    }
+
     /// Returns the failure of a text with these diagnostics.
     pub(crate) fn diagnostics(code: ErrorCode, found: &[Diagnostic], sources: &Sources) -> Self {
         let errors = Problem::of_diagnostics(code, found, sources);

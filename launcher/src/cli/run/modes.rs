@@ -114,6 +114,8 @@ mod tests {
         outside("expect", &["--expect", DIGEST]),
         // The emulated machine has the whole box.
         outside("store", &["--store", "s"]),
+        outside("pull", &["--pull", "never"]),
+        outside("registry_config", &["--registry-config", "r"]),
         decision("budget", &["--budget", "off"], &[NONE]),
         decision("component", &["--in", "agent"], &[NO_COMMAND]),
         // Without receipts of earlier runs it is always so.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use box_cache::Held;
 use box_digest::Digest;
 use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
 use box_image::{ComponentName, Phase, RunPlan, Vm, size};
@@ -15,14 +16,17 @@ use boxlaunch::network::{Given, Published};
 use boxlaunch::volumes::VolumePlace;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use cli_registry::RegistryOptions;
 use egress_proxy::is_own;
 use egress_rules::Local;
 
 use nix::unistd::geteuid;
 
+use crate::cli::archive;
 use crate::cli::command::CommandOptions;
 use crate::cli::error::CommandError;
 use crate::cli::found::{self, BoxArgument};
+use crate::cli::pull::PullPolicy;
 use crate::cli::shares::GivenShare;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
@@ -77,6 +81,11 @@ pub(crate) struct RunArgs {
     /// Start the box only if this is its digest.
     #[arg(long, value_name = "DIGEST")]
     expect: Option<Digest>,
+    /// When a box of a registry is pulled [default: missing].
+    #[arg(long, value_enum, value_name = "POLICY")]
+    pub(in crate::cli) pull: Option<PullPolicy>,
+    #[command(flatten)]
+    pub(in crate::cli) registries: RegistryOptions,
     /// How to treat a start that takes longer than the budget.
     #[arg(long, value_enum, default_value_t = BudgetPolicy::Enforce)]
     pub(in crate::cli) budget: BudgetPolicy,
@@ -217,6 +226,8 @@ impl RunArgs {
             max_memory: _,
             max_scratch: _,
             expect: _,
+            pull: _,
+            registries: _,
             network,
             network_local: _,
             detach: _,
@@ -273,13 +284,30 @@ impl RunArgs {
     }
 
     /// Opens the box, which must be the one that is expected, and no larger than boxes may be.
-    pub(in crate::cli) fn open(&self) -> Result<OpenBox, CommandError> {
-        let opened = found::open(self.subject.find()?.expect(self.expect))?;
+    /// The store keeps it as long as the second value is there.
+    pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), CommandError> {
+        let found = archive::find(&self.subject, self.is_told())?;
+        let (opened, held) = found::open_to_run(found.expect(self.expect))?;
         // What may be started in the emulated machine was checked outside of it.
         if !self.nested {
             self.most().check(self.size(opened.plan()))?;
         }
-        Ok(opened)
+        Ok((opened, held))
+    }
+
+    /// Returns the digest that the box has to have, if an option says so.
+    pub(in crate::cli) const fn expected(&self) -> Option<Digest> {
+        self.expect
+    }
+
+    /// Puts the box into the store, if it is one of a file and is not there; returns whether it was loaded.
+    pub(in crate::cli) fn load(&self) -> Result<bool, CommandError> {
+        archive::load_missing(&self.subject, self.is_told())
+    }
+
+    /// Returns whether a person is told what is done.
+    fn is_told(&self) -> bool {
+        !self.json && !is_quiet()
     }
 
     /// Returns whether the command line says which box it means.

@@ -1,0 +1,168 @@
+//! `boxlaunch pull`, and what `run` does if the store lacks the box of a registry.
+
+use std::env;
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use box_digest::Digest;
+use box_find::{BoxReference, FindError, Found};
+use box_image::text::{shown, with_causes};
+use box_image::{RemoteName, exit};
+use boxlaunch::LaunchError;
+use clap::ValueEnum;
+use cli_manual::color::{CLEAR_LINE, is_dumb};
+use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError};
+use nix::sys::signal::Signal;
+
+use super::error::{CommandError, signal_code, usage};
+use super::found::StoreOption;
+use super::paths::{self, SELF};
+use super::prune;
+use super::run::RunArgs;
+use super::terminal::{is_quiet, json_line, notice, print};
+
+/// Fetches a box from a registry into the store, and prints its digest.
+///
+/// Only what the store lacks is fetched, and every byte is verified before it counts. Credentials are those of `docker login` and
+/// `podman login`. A box that skopeo or oras copied is pulled as well. `run HOST/NAME:TAG` does this by itself.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  boxlaunch pull ghcr.io/acme/hello:v1
+  boxlaunch pull ghcr.io/acme/hello:v1@sha256:...   the box digest, or the digest of the registry's manifest
+  boxlaunch pull ghcr.io/acme/hello:v1 --dry-run    say how much would be fetched")]
+pub(crate) struct PullArgs {
+    /// The registry, the repository and the tag; with @sha256:... after it, the box or the registry's manifest must have
+    /// this digest.
+    #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
+    remote: RemoteName,
+    /// Fetch the box only if this is its digest.
+    #[arg(long, value_name = "DIGEST")]
+    expect: Option<Digest>,
+    /// Say how much would be fetched, and fetch nothing.
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    store: StoreOption,
+    #[command(flatten)]
+    registries: RegistryOptions,
+    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes and dry_run.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// When the box of a registry is pulled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PullPolicy {
+    /// If the store lacks it.
+    Missing,
+    /// At each run: the registry may have another box under the tag.
+    Always,
+    /// Never: the box is in the store, or the run fails.
+    Never,
+}
+
+pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
+    let cap = prune::cap()?;
+    let store = paths::open_store(args.store.store.as_deref())?;
+    let screen = (!args.json && !is_quiet()).then(screen);
+    let client = cli_registry::client(&args.registries, &|name| env::var_os(name), screen)?;
+    let options =
+        PullOptions { name: args.remote.clone(), expect: args.expect, is_dry_run: args.dry_run };
+    let pulled = cli_registry::pull(&options, &store, &client, |amounts| {
+        if let Some(screen) = screen {
+            (screen.note)(amounts);
+        }
+    })?;
+    prune::after_adding(&store, cap, screen.is_none());
+    print(&if args.json { json_line(&pulled)? } else { format!("{}\n", pulled.digest) })?;
+    Ok(exit::DONE)
+}
+
+/// Returns how this program tells its user of a download.
+fn screen() -> Screen {
+    Screen { note, status, is_watched: is_watched() }
+}
+
+/// Prints a line, in the place of a status.
+fn note(text: &str) {
+    let clear = if is_watched() { CLEAR_LINE } else { "" };
+    notice(&format!("{clear}{}\n", shown(text)));
+}
+
+fn status(text: &str) {
+    notice(&format!("{CLEAR_LINE}{}", shown(text)));
+}
+
+/// Returns whether a person watches a line that changes.
+fn is_watched() -> bool {
+    io::stderr().is_terminal() && !is_dumb(env::var_os("TERM"))
+}
+
+/// Fetches the box of a run if that is wanted, and returns an exit code if it could not be fetched: what was wrong was printed.
+///
+/// A process of its own does this. So the one that runs the box has neither its threads, nor its memory, nor the credentials in it.
+pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
+    let word = args.subject.word();
+    let is_remote = BoxReference::parse(word)?.remote().is_some();
+    match args.pull {
+        Some(PullPolicy::Missing | PullPolicy::Always) | None if is_remote => {}
+        Some(policy @ PullPolicy::Always) if !is_remote => {
+            let policy = policy.to_possible_value();
+            let policy = policy.as_ref().map_or("", |it| it.get_name());
+            let help = "leave it out, or name the box as HOST/NAME:TAG";
+            let message = format!("--pull {policy} is for boxes of a registry, and this is none");
+            return Err(usage(&message, help));
+        }
+        _ => return Ok(None),
+    }
+    if args.pull != Some(PullPolicy::Always) && !is_missing(args)? {
+        return Ok(None);
+    }
+    let mut pull = Command::new(SELF);
+    pull.arg("pull").arg(word);
+    pull.args(args.expected().map(|it| format!("--expect={it}")));
+    pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
+    let named = |option: &str, path: &Option<PathBuf>| {
+        path.clone().map(|path| [option.into(), path.into_os_string()]).into_iter().flatten()
+    };
+    pull.args(named("--store", &args.subject.store.store));
+    pull.args(named("--registry-config", &args.registries.registry_config));
+    let output = pull.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let output = output.map_err(LaunchError::system("start the process that pulls the box"))?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    // With --json, it is what went wrong.
+    print(&String::from_utf8_lossy(&output.stdout))?;
+    let code = output.status.code().and_then(|code| u8::try_from(code).ok());
+    let signal = output.status.signal().unwrap_or(Signal::SIGKILL as i32);
+    if code.is_none() {
+        notice(&format!("boxlaunch: signal {signal} ended the pull\n"));
+    }
+    Ok(Some(code.unwrap_or_else(|| signal_code(signal))))
+}
+
+/// Returns whether the store has no such box, or not all of it.
+fn is_missing(args: &RunArgs) -> Result<bool, CommandError> {
+    match args.subject.find().and_then(Found::open) {
+        Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
+        // The box was pulled once, and somebody has removed it, or a part of it.
+        Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),
+        Err(FindError::Open(error)) if error.is_missing() => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<PullError> for CommandError {
+    fn from(error: PullError) -> Self {
+        Self::new(&error, shown(&with_causes(&error)))
+    }
+}
+
+impl From<SetupError> for CommandError {
+    fn from(error: SetupError) -> Self {
+        Self::of(error.problems().into_iter())
+    }
+}
