@@ -35,6 +35,7 @@ mod network;
 mod page;
 mod plans;
 mod ports;
+mod pulled;
 mod running;
 mod scenario;
 #[path = "../show/schema.rs"]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::LazyLock;
 
 use crate::scenario::{Scenario, Step, hello_checkout, tools};
@@ -30,6 +31,13 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
     let store = dir.path().join("store");
     fs::write(project.path().join("Boxfile"), hello_checkout(project.path())).unwrap();
     let [digest, _] = BOXES.map(|name| build(project.path(), &store, name));
+    save(&store, &BOXES[..1], &project.path().join("hello.tar"));
+    save(&store, &BOXES, &project.path().join("both.tar"));
+    let size = |name: &str| fs::metadata(project.path().join(name)).unwrap().len();
+    let (one, both) = (size("hello.tar"), size("both.tar"));
+    println!("hello.tar has {one} bytes, and with a second box on its base {both}");
+    // So three boxes of this base, whose metadata are large beside its few files, are at most 1.1 times one.
+    assert!((both - one) * 20 <= one, "{one} {both}");
     let within = |script: &str| {
         format!(
             "export BOXBUILD_STORE=/store; cd /tmp/project; {}",
@@ -53,13 +61,39 @@ static STEPS: LazyLock<BTreeMap<String, Step>> = LazyLock::new(|| {
         ("absent", "boxlaunch run project -- echo; cd /tmp; boxlaunch run project -- echo"),
         ("no store", "BOXBUILD_STORE=/tmp/none boxlaunch run hello.box"),
         ("alone", ALONE),
+        ("file", FILE),
+        ("one of two", ONE_OF_TWO),
+        ("extracted", EXTRACTED),
+        ("piped", PIPED),
         ("both", BOTH),
+        ("collected", COLLECTED),
     ] {
         scenario = scenario.script(30, &name.replace(' ', "-"), &within(script));
     }
     let host = tools().host.clone().disk(&store, "/store").disk(project.path(), "/project");
     scenario.start(&host)
 });
+
+/// Writes boxes of the store to a file.
+fn save(store: &Path, names: &[&str], to: &Path) {
+    let mut save = Command::new(&tools().programs.boxbuild);
+    save.args(["save", "--quiet", "--store"]).arg(store).args(names).arg("--output").arg(to);
+    let saved = save.output().unwrap();
+    assert!(saved.status.success(), "{}", String::from_utf8_lossy(&saved.stderr));
+}
+
+/// Starts the box of a file on a host whose store is empty, twice; what was loaded has no name.
+const FILE: &str = "export BOXBUILD_STORE=/tmp/a; for time in 1 2; do boxlaunch run /project/hello.tar -- echo ran; done; \
+    boxlaunch images --all -q";
+/// Starts one box of a file of two, which has to be named.
+const ONE_OF_TWO: &str = "export BOXBUILD_STORE=/tmp/b; boxlaunch run /project/both.tar -- echo ran; \
+    boxlaunch run -q /project/both.tar@DIGEST -- echo ran; boxlaunch images --all -q";
+/// Starts what tar extracts, without any store.
+const EXTRACTED: &str = "unset BOXBUILD_STORE HOME; mkdir /tmp/c; tar x -C /tmp/c -f /project/hello.tar; \
+    export BOXLAUNCH_STATE=/tmp/state; cd /tmp; boxlaunch run -q ./c -- echo ran";
+/// Loads boxes through a pipe, and starts one by its name.
+const PIPED: &str = "boxlaunch save hello other -o - | boxlaunch load -q --store /tmp/d -; \
+    export BOXBUILD_STORE=/tmp/d; boxlaunch images -q; boxlaunch run -q other -- echo ran";
 
 /// The first start of the second box, whose layers the first one has read; then how many KiB the host had read from disks before
 /// it, and after.
@@ -71,6 +105,32 @@ const BOTH: &str = "boxlaunch run -q --detach --name a hello; boxlaunch run -q -
     for process in /proc/[0-9]*; do ls -Li $process/fd/* 2>/dev/null | awk -v p=$process '{ print $1 }' | sort -u; done \
     | sort | uniq -c >/tmp/open; ls -i /store/blobs | while read inode blob; do \
     grep -q \"^ *[2-9] $inode$\" /tmp/open && wc -c </store/blobs/$blob; done; boxlaunch stop a b";
+
+/// Collections in a store that can be written to, beside a box that runs and when it has ended. What is not kept goes, however young.
+const COLLECTED: &str = "cp -a /store /tmp/store; export BOXBUILD_STORE=/tmp/store; \
+    all() { boxlaunch prune --max-size 0 --older-than 0s; }; \
+    boxlaunch run -q --detach --name c hello; boxlaunch rmi hello; all; boxlaunch images -aq; \
+    boxlaunch exec c -- echo ran; boxlaunch run -q hello -- echo again; boxlaunch stop c; \
+    ls /tmp/store/blobs | wc -l; all; boxlaunch images -aq; ls /tmp/store/blobs | wc -l";
+
+#[test]
+fn a_box_that_runs_survives_every_collection_and_goes_with_the_next_one() {
+    let collected = &STEPS["collected"];
+    assert!(collected.stderr.contains("hello runs as c"), "{collected:?}");
+    let lines: Vec<_> = collected.stdout.lines().collect();
+    let at = |line: &str| {
+        lines.iter().position(|it| *it == line).unwrap_or_else(|| panic!("{line}: {collected:?}"))
+    };
+    let count = |line: usize| lines[line].trim().parse::<u32>().unwrap();
+    let runs = at("kept hello: it runs");
+    assert!(lines[..runs].iter().any(|it| it.starts_with("removed other, ")), "{collected:?}");
+    assert!(at("hello") > runs && at("ran") > at("hello") && at("again") > at("ran"));
+    // Its blobs were there for the second start, and go when nothing needs them.
+    let stopped = at("again") + 2;
+    assert!(lines[stopped - 1] == "c" && count(stopped) > 4, "{collected:?}");
+    assert!(lines[stopped + 1].starts_with("removed hello, "), "{collected:?}");
+    assert_eq!(count(lines.len() - 1), 0, "{collected:?}");
+}
 
 #[test]
 fn a_box_is_started_by_its_name_its_digest_and_its_directory() {
@@ -91,6 +151,21 @@ fn a_project_can_be_written_to_by_the_box_that_was_built_in_it() {
     assert!(refused.stderr.contains("start the box by its name in the store"), "{refused:?}");
     let store = &STEPS["to-the-store"];
     assert!(store.stderr.contains("what boxbuild itself keeps"), "{store:?}");
+}
+
+#[test]
+fn a_box_in_a_file_starts_on_a_host_that_has_nothing_of_it() {
+    let file = &STEPS["file"];
+    let lines: Vec<_> = file.stdout.lines().collect();
+    assert!(lines.len() == 3 && lines[..2] == ["ran", "ran"], "{file:?}");
+    assert!(lines[2].starts_with("sha256:"), "{file:?}");
+    assert_eq!(file.stderr.matches("boxlaunch: loading ").count(), 1, "{file:?}");
+    let one = &STEPS["one-of-two"];
+    assert_eq!(one.stdout, format!("ran\n{}\n", lines[2]), "{one:?}");
+    assert!(one.stderr.contains("/project/both.tar has 2 boxes: "), "{one:?}");
+    assert_eq!(STEPS["extracted"].stdout, "ran\n", "{:?}", STEPS["extracted"]);
+    let piped = &STEPS["piped"];
+    assert!(piped.stdout.ends_with("hello\nother\nran\n"), "{piped:?}");
 }
 
 #[test]

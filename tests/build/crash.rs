@@ -38,7 +38,7 @@ fn a_killed_build_leaves_whole_segments_or_none() {
 }
 
 /// How many builds are killed before their end: 50, or as many as `BOXBUILD_KILLS` says, for a soak.
-fn kills() -> u32 {
+pub(crate) fn kills() -> u32 {
     std::env::var("BOXBUILD_KILLS").map_or(50, |it| it.parse().unwrap())
 }
 
@@ -69,7 +69,7 @@ fn killed_at_many_moments([whole, checkout]: [Checkout; 2], removed: &[&str], le
 }
 
 /// Every object that has a name is what its name says, and every box of the store can be read.
-fn check_store(checkout: &Checkout) {
+pub(crate) fn check_store(checkout: &Checkout) {
     let blobs = checkout.path("store/blobs");
     if !blobs.exists() {
         return;

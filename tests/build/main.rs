@@ -5,6 +5,7 @@
 mod agents;
 mod bad_input;
 mod checkout;
+mod collected;
 mod command_line;
 mod crash;
 mod declarations;

@@ -84,7 +84,7 @@ pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
     let mut child = command.spawn().unwrap();
     let mut peak = 0;
     let status = loop {
-        peak = peak.max(peak_of(child.id()));
+        peak = peak.max(testbed::program::peak_of(child.id()));
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
@@ -95,13 +95,6 @@ pub(crate) fn run(command: &mut Command, work: &Path) -> (u64, Built) {
     let stored = if store.exists() { size(&store) } else { 0 };
     let said = fs::read_to_string(log).unwrap();
     (peak, Built { code: status.code().unwrap(), said, stored })
-}
-
-/// Returns the most memory that a process has had, in KiB (proc_pid_status(5)); 0 once it has ended.
-fn peak_of(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.map_or(0, |line| line.trim().trim_end_matches(" kB").trim().parse().unwrap())
 }
 
 /// Returns the bytes of all files below a directory.

@@ -3,12 +3,20 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a panic is how a test fails")]
 
+mod archives;
 mod boxes;
 mod broken;
+mod clients;
 mod closed;
+mod disk;
+mod host;
+mod hostile;
+mod killed;
+mod kinds;
 mod open;
 mod pushed;
 #[path = "../show/schema.rs"]
 mod schema;
+mod together;
 #[path = "../../boxfile-spec/src/schema/json/validator.rs"]
 mod validator;

@@ -32,8 +32,8 @@ const C_COMPILER: (&str, &str) = ("CC_x86_64_unknown_linux_musl", "cc");
 /// read less of themselves, and box-init is smaller.
 const PACKED: &str = "-Clink-arg=-Wl,-z,pack-relative-relocs";
 
-/// The static programs decompress nothing with zstd but the virtual host's kernel, once; to optimize its C code takes an
-/// eighth of the time of compiling boxlaunch. `boxbuild`, which decompresses layers, is not a static program.
+/// The static programs decompress with zstd the virtual host's kernel, once, and what comes from a network, which is slower; to
+/// optimize its C code takes an eighth of the time of compiling boxlaunch. `boxbuild`, which decompresses layers, is not a static program.
 const LESS_ZSTD: &str = "profile.release.package.zstd-sys.opt-level=1";
 
 /// How `boxbuild` is compiled. The other programs are always optimized: they run on emulated CPUs.

@@ -52,6 +52,13 @@ pub fn not_started(command: &Command, source: std::io::Error) -> KitError {
     KitError::Start { program, source }
 }
 
+/// Returns the most memory that a process has had, in KiB (proc_pid_status(5)); 0 once it has ended.
+pub fn peak_of(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

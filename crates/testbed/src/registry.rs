@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -24,7 +24,7 @@ pub struct DockerRegistry {
     port: u16,
     /// The credentials that skopeo needs: `NAME:PASSWORD`.
     login: Option<String>,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 impl DockerRegistry {
@@ -62,7 +62,7 @@ impl DockerRegistry {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|source| program::not_started(&command, source))?;
         // From here on it is stopped whatever happens.
-        let mut registry = Self { child, port: 0, login, _data: data };
+        let mut registry = Self { child, port: 0, login, data };
         let stderr = registry.child.stderr.take();
         registry.port = stderr.and_then(port).ok_or_else(|| {
             KitError::malformed("the log of docker-registry", "it does not say where it listens")
@@ -73,6 +73,11 @@ impl DockerRegistry {
     /// Returns the registry's host and port.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Returns the directory with what was pushed: the server's `rootdirectory`.
+    pub fn data(&self) -> PathBuf {
+        self.data.path().join("data")
     }
 
     /// Copies an image of an OCI layout directory, or all images of its tag's index, into the
@@ -100,7 +105,7 @@ impl Drop for DockerRegistry {
 }
 
 /// Writes the server's configuration, and returns its file.
-fn configure(data: &Path, closed: bool) -> Result<std::path::PathBuf> {
+fn configure(data: &Path, closed: bool) -> Result<PathBuf> {
     let write = |name: &str, text: &str| {
         let path = data.join(name);
         fs::write(&path, text).map_err(KitError::file("write", &path)).map(|()| path)

@@ -1,4 +1,4 @@
-//! The benchmarks: builds, starts, files and connections of boxes, beside other programs or the host.
+//! The benchmarks: builds, starts, files, connections and transfers of boxes, beside other programs or the host.
 //!
 //! `cargo run -p boxbuild-bench -- --help` has the options. This program is compiled like the tests, but boxbuild and all
 //! that it measures as they are installed. All output goes through [`say`].
@@ -12,6 +12,7 @@ mod peers;
 mod places;
 mod promised;
 mod report;
+mod ship;
 mod start;
 
 use std::process::ExitCode;
@@ -30,8 +31,9 @@ Examples:
 /// The result of a comparison: the exit code, or why it could not be made.
 type Outcome = Result<ExitCode>;
 
-/// Build a box of two images of full size, and let other programs do the like; or compare starts, files or connections.
-/// Prints the medians and leaves target/bench/report.json, start.json, files.json or network.json.
+/// Build a box of two images of full size, and let other programs do the like; or compare starts, files or connections, or
+/// count what pushes and pulls take.
+/// Prints the medians and leaves target/bench/report.json, start.json, files.json, network.json or ship.json.
 #[derive(Debug, Parser)]
 #[command(name = "boxbuild-bench", bin_name = "cargo run -p boxbuild-bench --", after_help = HELP)]
 struct Options {
@@ -49,6 +51,9 @@ struct Options {
     /// host.
     #[arg(long, conflicts_with_all = ["start", "files"])]
     network: bool,
+    /// Count the bytes that pushes and pulls of boxes take, through a registry on this machine. Each is done once.
+    #[arg(long, conflicts_with_all = ["start", "files", "network"])]
+    ship: bool,
     /// How many small files there are.
     #[arg(long, default_value_t = 10_000, value_name = "N", requires = "files",
           value_parser = clap::value_parser!(u32).range(1..=500_000))]
@@ -60,6 +65,7 @@ fn main() -> ExitCode {
         Options { start: true, runs, .. } => start::run(runs),
         Options { files: true, runs, count, .. } => files::run(runs, count),
         Options { network: true, runs, .. } => network::run(runs),
+        Options { ship: true, .. } => ship::run(),
         Options { runs, .. } => builds::run(runs),
     })
 }

@@ -151,7 +151,7 @@ impl Contest {
 }
 
 /// Returns the blobs of a layout that are gzip streams.
-fn gzip_blobs(layout: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn gzip_blobs(layout: &Path) -> Result<Vec<PathBuf>> {
     let folder = layout.join("blobs/sha256");
     let entries = fs::read_dir(&folder).map_err(KitError::file("list", &folder))?;
     let mut found = Vec::new();

@@ -6,6 +6,9 @@ use serde_json::Value;
 use testbed::Promise;
 use testbed::promises::{BOXBUILD_SIZE, BUILD_MEMORY, BUILD_OVER_FLOOR, BUILD_OVER_MICROSANDBOX};
 use testbed::promises::{RUN_OVER_FLOOR, RUN_OVER_MICROSANDBOX};
+use testbed::promises::{
+    SHIP_AGAIN, SHIP_FIRST, SHIP_SECOND_FETCHED, SHIP_SECOND_STORED, SHIP_SKILL, SHIP_VARIABLE,
+};
 use tool_output::say;
 
 use super::peers::Peer;
@@ -51,6 +54,22 @@ pub(super) fn of_starts(report: &Value) -> Vec<Measured> {
     vec![
         (RUN_OVER_FLOOR, ours / taken(Starter::Floor)),
         (RUN_OVER_MICROSANDBOX, ours / taken(Starter::Microsandbox)),
+    ]
+}
+
+/// Returns what the report of the transfers says of the promises.
+pub(super) fn of_ships(report: &Value) -> Vec<Measured> {
+    let figure =
+        |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).unwrap_or(f64::NAN);
+    let megabytes = |pointer: &str| figure(pointer) / 1e6;
+    let requests = report["again"]["requests"].as_array().map_or(f64::NAN, |it| it.len() as f64);
+    vec![
+        (SHIP_FIRST, 100.0 * (1.0 - figure("/first_over_gzip"))),
+        (SHIP_SECOND_FETCHED, megabytes("/second/pull/down")),
+        (SHIP_SECOND_STORED, megabytes("/second/stored")),
+        (SHIP_VARIABLE, figure("/variable/pull/down") / 1e3),
+        (SHIP_SKILL, megabytes("/skill/pull/down")),
+        (SHIP_AGAIN, requests),
     ]
 }
 

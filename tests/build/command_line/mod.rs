@@ -12,7 +12,7 @@ mod init;
 mod setup;
 
 /// Every subcommand.
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 24] = [
     "budget",
     "init",
     "check",
@@ -23,6 +23,9 @@ const COMMANDS: [&str; 21] = [
     "fetch",
     "push",
     "pull",
+    "gc",
+    "save",
+    "load",
     "verify",
     "ls",
     "cat",

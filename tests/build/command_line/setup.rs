@@ -68,6 +68,28 @@ fn without_pip_the_error_names_the_other_ways() {
     assert_eq!(run(&checkout, &["setup", "--sha256", &"0".repeat(64)]).code, 2);
 }
 
+/// A machine that has neither run `boxbuild setup` nor built anything, such as one of a CI.
+#[test]
+fn fetch_gets_the_kernel_too() {
+    let checkout = Checkout::new();
+    let run = |args: &[&str]| {
+        let mut command = checkout.boxbuild(args);
+        command.env_remove("BOXBUILD_KERNEL").env("XDG_DATA_HOME", checkout.path("data"));
+        let of_pip = |(name, _): &(std::ffi::OsString, _)| {
+            name.to_str().is_some_and(|name| name.starts_with("PIP_") || name == "PATH")
+        };
+        Ran::of(command.envs(env::vars_os().filter(of_pip)))
+    };
+    let missing = run(&["fetch", "--offline", "--json"]).json();
+    assert_eq!(missing["errors"][0]["code"], "kernel-not-found");
+    let fetched = run(&["fetch"]);
+    assert_eq!(fetched.code, 0, "{}", fetched.notes);
+    let kernel = fs::read(checkout.path("data/boxbuild/guest-kernel")).unwrap();
+    assert!(kernel == fs::read(krunfw()).unwrap());
+    let built = run(&["build", "--locked", "--offline"]);
+    assert_eq!(built.code, 0, "{}", built.notes);
+}
+
 /// Python looks for modules in the current directory first, and a checkout may be a stranger's.
 #[test]
 fn no_python_code_of_the_current_directory_is_run() {

@@ -7,8 +7,8 @@ use box_image::KernelName;
 use virtual_host::HostKernel;
 
 use super::{
-    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, musl_target, packages,
-    rust_components, spdx_validator,
+    Package, Say, bare_target, docker_registry, host_kernel, kernel_bundle, musl_target, oras,
+    packages, rust_components, spdx_validator,
 };
 use crate::{Result, Workspace, lean_kernel};
 
@@ -65,6 +65,7 @@ pub fn for_tests(workspace: &Workspace, say: Say<'_>) -> Result<()> {
     packages(&[Package::Bsdtar, Package::Go, Package::Python, Package::Faketime], say)?;
     docker_registry(workspace, say)?;
     spdx_validator(workspace, say)?;
+    oras(workspace, say)?;
     packages(&[Package::Mmdebstrap, Package::Curl], say)?;
     // The tests of host-fs do not install them: this crate depends on host-fs.
     packages(&[Package::Strace, Package::Bindfs], say)?;

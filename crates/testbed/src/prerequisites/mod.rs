@@ -10,6 +10,8 @@ mod docker_registry;
 mod download;
 mod groups;
 mod host_kernel;
+mod oras;
+mod pypi;
 mod rust_target;
 mod spdx;
 
@@ -23,6 +25,7 @@ pub use docker_registry::docker_registry;
 pub(crate) use download::download;
 pub use groups::{for_all_tests, for_demo, for_tests, for_virtual_host, guest_kernel};
 pub use host_kernel::{host_kernel, with_busybox, with_program};
+pub use oras::{Oras, oras};
 pub use rust_target::{BARE, MUSL, bare_target, musl_target, rust_components};
 pub use spdx::{SpdxValidator, spdx_validator};
 

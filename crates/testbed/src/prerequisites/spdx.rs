@@ -1,13 +1,11 @@
 //! The SPDX project's own validator, from the Python index.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use box_digest::Digest;
-
-use super::{Say, lock, pip};
-use crate::{KitError, Result, Workspace, program};
+use super::Say;
+use super::pypi::python_packages;
+use crate::{Result, Workspace, program};
 
 /// The validator, and of what it needs that which it needs for JSON: 2 MB of plain Python.
 const REQUIREMENTS: &str = "\
@@ -44,26 +42,5 @@ impl SpdxValidator {
 /// # Errors
 /// It cannot be downloaded, or what came is another.
 pub fn spdx_validator(workspace: &Workspace, say: Say<'_>) -> Result<SpdxValidator> {
-    let folder = workspace.target(&format!("spdx/{}", Digest::of(REQUIREMENTS.as_bytes()).hex()));
-    if !folder.is_dir() {
-        let _lock = lock(&workspace.target("spdx"))?;
-        if !folder.is_dir() {
-            fetch(&folder, say)?;
-        }
-    }
-    Ok(SpdxValidator { folder })
-}
-
-fn fetch(folder: &Path, say: Say<'_>) -> Result<()> {
-    pip(say)?;
-    say("fetching the SPDX validator with pip: spdx-tools, in the build output");
-    let parent = folder.parent().unwrap_or(folder);
-    let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
-    let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
-    fs::write(&list, REQUIREMENTS).map_err(KitError::file("write", &list))?;
-    let mut python = Command::new("python3");
-    python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
-    python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
-    program::run(python.arg("--requirement").arg(&list))?;
-    fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))
+    python_packages(workspace, "spdx", REQUIREMENTS, say).map(|folder| SpdxValidator { folder })
 }

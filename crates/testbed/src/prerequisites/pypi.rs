@@ -1,0 +1,44 @@
+//! Packages of the Python index, in the build output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use box_digest::Digest;
+
+use super::{Say, lock, pip};
+use crate::{KitError, Result, Workspace, program};
+
+/// Returns the directory with packages, after they were downloaded where they were missing. `requirements` has the digest of each, and
+/// all that they need: nothing else is fetched. They are plain Python, so that one list is for each version of it. They are not
+/// installed but kept in the build output; `PYTHONPATH` leads to them.
+pub(super) fn python_packages(
+    workspace: &Workspace,
+    name: &str,
+    requirements: &str,
+    say: Say<'_>,
+) -> Result<PathBuf> {
+    let folder = workspace.target(&format!("{name}/{}", Digest::of(requirements.as_bytes()).hex()));
+    if !folder.is_dir() {
+        let _lock = lock(&workspace.target(name))?;
+        if !folder.is_dir() {
+            pip(say)?;
+            say(&format!("fetching {name} with pip, in the build output"));
+            fetch(&folder, requirements)?;
+        }
+    }
+    Ok(folder)
+}
+
+fn fetch(folder: &Path, requirements: &str) -> Result<()> {
+    let parent = folder.parent().unwrap_or(folder);
+    let scratch = tempfile::tempdir_in(parent).map_err(KitError::file("make", parent))?;
+    let (list, draft) = (scratch.path().join("requirements.txt"), scratch.path().join("ready"));
+    fs::write(&list, requirements).map_err(KitError::file("write", &list))?;
+    let mut python = Command::new("python3");
+    python.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:"]);
+    python.args(["--platform", "any", "--implementation", "py", "--abi", "none"]);
+    python.args(["--require-hashes", "--no-warn-script-location", "--target"]).arg(&draft);
+    program::run(python.arg("--requirement").arg(&list))?;
+    fs::rename(&draft, folder).map_err(KitError::file("rename", &draft))
+}

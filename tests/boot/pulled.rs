@@ -1,0 +1,177 @@
+//! Boxes of a registry, on a host that has no store yet: what `run` fetches, what it does not, and that they start.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::LazyLock;
+
+use testbed::prerequisites::{docker_registry, with_program};
+use testbed::{DockerRegistry, Workspace};
+
+use crate::page;
+use crate::scenario::{Scenario, Step, hello_checkout, tools};
+
+/// Serves what was pushed, and changes nothing of it.
+const CONFIG: &str = "version: 0.1\nlog:\n  level: error\nstorage:\n  filesystem:\n    rootdirectory: /registry\n  maintenance:\n    \
+    readonly:\n      enabled: true\nhttp:\n  addr: 127.0.0.1:5000\n";
+
+/// Starts the registry, and says that it speaks plain http.
+const SERVE: &str = r#"ifconfig lo 127.0.0.1 up; mkdir -p /tmp/config/boxbuild
+printf '[registry."localhost:5000"]\nplain-http = true\n' >/tmp/config/boxbuild/registries.toml
+docker-registry serve /registry.yml >/tmp/served 2>&1 </dev/null &
+until wget -qO- http://localhost:5000/v2/ >/tmp/version; do sleep 0.2; done; echo serving"#;
+
+/// A store of root's, from which another user starts a box: no registry is there any more. Prints what changed in it.
+const BASE: &str = "mkdir -m 755 /tmp/base; boxlaunch save localhost:5000/acme/hello:v1 -o - | BOXBUILD_STORE=/tmp/base boxlaunch load -q -
+state() { find /tmp/base ! -path '*/sessions*' | sort | xargs stat -c '%n %a %Y %s'; }; state >/tmp/before
+echo 'me:x:1000:1000::/tmp/home:/bin/sh' >>/etc/passwd; echo 'me:x:1000:' >>/etc/group; echo 'kvm:x:104:me' >>/etc/group
+mkdir -m 755 /tmp/home; chown 1000:1000 /tmp/home
+su me -c 'export HOME=/tmp/home XDG_RUNTIME_DIR=/tmp/home BOXBUILD_STORE_RO=/tmp/base; unset BOXBUILD_STORE BOXLAUNCH_STATE; cd
+boxlaunch images -q; boxlaunch run -q --jail best-effort localhost:5000/acme/hello:v1 -- echo ran; ls -A .cache/boxbuild/blobs 2>/dev/null'
+state | diff /tmp/before - && echo unchanged";
+
+/// The page about all this. Its commands run here: those of the machine that builds on this one.
+const PAGE: &str = include_str!("../../docs/shipping.md");
+/// The registry of the page.
+const REGISTRY: &str = "ghcr.io";
+
+/// The digests of the box and of the registry's manifest, as `boxbuild build --push --json` says them.
+type Digests = [String; 2];
+
+static RUN: LazyLock<(Digests, BTreeMap<String, Step>)> = LazyLock::new(|| {
+    let registry =
+        DockerRegistry::open(&Workspace::find(), &mut |line| println!("{line}")).unwrap();
+    let project = tempfile::tempdir().unwrap();
+    let boxfile = hello_checkout(project.path());
+    fs::write(project.path().join("Boxfile"), boxfile).unwrap();
+    let config = project.path().join("registries.toml");
+    fs::write(&config, format!("[registry.\"{}\"]\nplain-http = true\n", registry.host())).unwrap();
+    let digests = build(project.path(), &config, &registry.host());
+    let config = project.path().join("registry.yml");
+    fs::write(&config, CONFIG).unwrap();
+    let mut scenario = Scenario::default().script(20, "serve", SERVE);
+    for (name, script) in [
+        ("dry", "boxlaunch pull localhost:5000/acme/hello:v1 --dry-run; boxlaunch images -aq"),
+        (
+            "other",
+            "boxlaunch run -q localhost:5000/acme/hello:v1 --expect $OTHER; boxlaunch images -aq",
+        ),
+        (
+            "none",
+            "boxlaunch run localhost:5000/acme/hello:v1 --pull never; boxlaunch run localhost:5000/none:v1 -- true",
+        ),
+        ("first", "boxlaunch run localhost:5000/acme/hello:v1 -- echo ran; boxlaunch images -q"),
+        (
+            "pull",
+            "boxlaunch pull localhost:5000/acme/hello:v1; boxlaunch run -q --pull always localhost:5000/acme/hello:v1 -- echo ran",
+        ),
+        (
+            "detached",
+            "boxlaunch run -q -d --name a localhost:5000/acme/hello@$REGISTRY; boxlaunch exec a echo ran; boxlaunch stop a",
+        ),
+        ("page", &page_script()),
+        ("stop", "killall docker-registry"),
+        (
+            "again",
+            "boxlaunch run -q localhost:5000/acme/hello:v1@$BOX -- echo ran; boxlaunch run -q localhost:5000/acme/hello:v1@$REGISTRY -- echo ran",
+        ),
+        ("base", BASE),
+        ("gone", "boxlaunch run -q --pull always --json localhost:5000/acme/hello:v1 -- true"),
+    ] {
+        let script = script.replace("$OTHER", &format!("sha256:{}", "7".repeat(64)));
+        let script = script.replace("$BOX", &digests[0]).replace("$REGISTRY", &digests[1]);
+        let variables = "export BOXBUILD_STORE=/tmp/store XDG_CONFIG_HOME=/tmp/config HOME=/tmp";
+        scenario = scenario.script(40, name, &format!("{variables}; {script}"));
+    }
+    let server = docker_registry(&Workspace::find(), &mut |line| println!("{line}")).unwrap();
+    let host = tools().host.clone().disk(registry.data(), "/registry");
+    let host = host
+        .file(config, "/registry.yml")
+        .file(project.path().join("hello.tar"), "/project/hello.tar");
+    let host = with_program(host, &server, "/bin/docker-registry").unwrap();
+    (digests, scenario.start(&host))
+});
+
+/// Runs the page's commands of the machine that builds, and returns what was pushed.
+fn build(project: &Path, config: &Path, host: &str) -> Digests {
+    let programs = &tools().programs;
+    let run = |line: &str| {
+        let line = line.replace(REGISTRY, host).replace("boxbuild ", "boxbuild --quiet ");
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", &format!("boxbuild() {{ {:?} \"$@\"; }}; {line}", programs.boxbuild)]);
+        shell.env("BOXBUILD_STORE", project.join("store")).env("BOXBUILD_REGISTRIES", config);
+        shell.env("BOXBUILD_INIT", &programs.box_init).env("BOXBUILD_KERNEL", &tools().kernel);
+        shell.current_dir(project).output().unwrap()
+    };
+    let lines = page::blocks(PAGE, "bash");
+    let (first, others) = lines.split_first().unwrap();
+    assert_eq!((*first, others.len()), ("boxbuild build --push ghcr.io/acme/hello:v1", 2));
+    let digests = digests(&run(&format!("{first} --json")));
+    for line in others {
+        let ran = run(line);
+        assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+    }
+    digests
+}
+
+fn digests(built: &Output) -> Digests {
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&built.stdout).unwrap();
+    ["box", "registry_digest"].map(|it| report["pushed"][it].as_str().unwrap().to_owned())
+}
+
+/// The page's commands of a host, which has another store.
+fn page_script() -> String {
+    let before = "export BOXBUILD_STORE=/tmp/page/store; cp /project/hello.tar .";
+    page::script(&PAGE.replace(REGISTRY, "localhost:5000"), before)
+}
+
+fn step(name: &str) -> &'static Step {
+    &RUN.1[name]
+}
+
+#[test]
+fn a_box_of_a_registry_is_fetched_and_starts() {
+    let first = step("first");
+    assert_eq!(first.stdout, "ran\nlocalhost:5000/acme/hello:v1\n", "{first:?}");
+    assert!(first.stderr.contains("fetching "), "{first:?}");
+    let detached = step("detached");
+    assert_eq!(detached.stdout, "a\nran\na\n", "{detached:?}");
+}
+
+#[test]
+fn what_the_store_has_needs_no_registry() {
+    let pull = step("pull");
+    assert_eq!(pull.stdout, format!("{}\nran\n", RUN.0[0]), "{pull:?}");
+    assert!(pull.stderr.contains("blobs are in the store"), "{pull:?}");
+    let again = step("again");
+    assert_eq!(again.stdout, "ran\nran\n", "{again:?}");
+    let gone = step("gone");
+    assert!(gone.stdout.contains("\"server-unreachable\""), "{gone:?}");
+}
+
+#[test]
+fn the_store_of_the_machine_serves_its_users_and_is_not_written_to() {
+    let base = step("base");
+    let box_digest = &RUN.0[0];
+    let expected = format!("{box_digest}\nlocalhost:5000/acme/hello:v1\nran\nunchanged\n");
+    assert_eq!(base.stdout, expected, "{base:?}");
+}
+
+#[test]
+fn the_commands_of_the_page_print_what_it_shows() {
+    page::assert_page(&PAGE.replace(REGISTRY, "localhost:5000"), step("page"));
+}
+
+#[test]
+fn nothing_is_fetched_that_is_not_wanted() {
+    let dry = step("dry");
+    assert_eq!(dry.stdout, format!("{}\n", RUN.0[0]), "{dry:?}");
+    assert!(dry.stderr.starts_with("fetching "), "{dry:?}");
+    let other = step("other");
+    assert!(other.stdout.is_empty() && other.stderr.contains("was asked for"), "{other:?}");
+    let none = step("none");
+    assert!(none.stderr.contains("no box that was pulled as"), "{none:?}");
+    assert!(none.stderr.contains("has no"), "{none:?}");
+}
