@@ -2,10 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,16 +12,17 @@ use std::time::{Duration, SystemTime};
 use box_digest::Digest;
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, PublishError, flush_names, new_file, parent_of};
-use host_fs::read::{Links, ReadError, is_private, open_regular, read_open};
+use host_fs::read::{Links, is_private, open_regular, read_open};
 
 use crate::base::Base;
 use crate::error::IoContext;
 use crate::gate::{Gate, lock_within};
+use crate::label::{may_name, name_path, pulled, pulled_path, read};
 use crate::session::touch;
 use crate::store::{
     check_new, check_version, directory_mode, file_mode, is_readable, open_existing, write_whole,
 };
-use crate::{KeyHasher, Publishing, Store, StoreError};
+use crate::{KeyHasher, Label, Named, Owner, Publishing, Pulled, Store, StoreError};
 
 /// The most bytes of the file of a name or of a root: a digest and a path.
 pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
@@ -30,160 +30,6 @@ pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 10;
 pub(crate) const INDEX: &str = "index.json";
 /// How long another process may keep the store locked. Only one that deletes does so, and not for long.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What a name of the store means.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
-    /// The digest of the box.
-    pub digest: Digest,
-    /// To whom the name belongs.
-    pub owner: Owner,
-}
-
-/// To whom a name of the store belongs. A Boxfile is named by an absolute path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owner {
-    /// The Boxfile whose `box` it is: the name means the newest box of it.
-    Boxfile(PathBuf),
-    /// The same, but a person chose the name for this box, so that the box is kept.
-    Tagged(PathBuf),
-    /// Nobody: a file with boxes had the name. The box is kept, and a build may take the name.
-    Archive,
-}
-
-/// What begins the record of [`Owner::Tagged`]; that of [`Owner::Boxfile`] begins with the `/` of its path.
-const TAGGED: &[u8] = b"tagged ";
-/// The record of [`Owner::Archive`].
-const ARCHIVE: &[u8] = b"archive";
-
-/// Names whose box it is: `the box of /work/hello/Boxfile`.
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.boxfile() {
-            Some(path) => write!(f, "the box of {}", path.display()),
-            None => f.write_str("a box that was loaded from a file"),
-        }
-    }
-}
-
-impl Owner {
-    /// Returns the Boxfile that the name belongs to.
-    pub fn boxfile(&self) -> Option<&Path> {
-        match self {
-            Self::Boxfile(path) | Self::Tagged(path) => Some(path),
-            Self::Archive => None,
-        }
-    }
-
-    /// Returns whether a person wants the box to be kept, however long nobody uses it.
-    pub const fn keeps(&self) -> bool {
-        !matches!(self, Self::Boxfile(_))
-    }
-
-    /// Returns whether nobody has the name any more: its Boxfile is gone, or it never had one.
-    fn is_gone(&self) -> bool {
-        self.boxfile().is_none_or(is_gone)
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        match self {
-            Self::Boxfile(path) => path.as_os_str().as_bytes().to_vec(),
-            Self::Tagged(path) => [TAGGED, path.as_os_str().as_bytes()].concat(),
-            Self::Archive => ARCHIVE.to_vec(),
-        }
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        match bytes.strip_prefix(TAGGED) {
-            Some(bytes) => Some(Self::Tagged(path(bytes))),
-            None if bytes == ARCHIVE => Some(Self::Archive),
-            None => bytes.starts_with(b"/").then(|| Self::Boxfile(path(bytes))),
-        }
-    }
-}
-
-impl Named {
-    /// Writes it as the file of a name has it: a line with the digest, and after it the owner.
-    fn encode(&self) -> Vec<u8> {
-        [format!("{}\n", self.digest).into_bytes(), self.owner.encode()].concat()
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (digest, owner) = line(bytes)?;
-        Some(Self { digest: digest.parse().ok()?, owner: Owner::decode(owner)? })
-    }
-}
-
-/// A box that was pulled, and what the store remembers of that.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pulled {
-    /// What was pulled: `HOST/NAME:TAG`, or `HOST/NAME@sha256:…`.
-    pub reference: String,
-    /// The digest of the box.
-    pub digest: Digest,
-    /// The digest of the registry's manifest at that time.
-    pub registry_digest: Digest,
-}
-
-impl Pulled {
-    /// Returns the name of its file. A reference may be longer than a file name, so that it is found by its hash.
-    pub(crate) fn file_name(&self) -> String {
-        Digest::of(self.reference.as_bytes()).hex()
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        format!("{}\n{}\n{}", self.digest, self.registry_digest, self.reference).into_bytes()
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (digest, bytes) = line(bytes)?;
-        let (registry_digest, reference) = line(bytes)?;
-        let reference = std::str::from_utf8(reference).ok()?.to_owned();
-        let [digest, registry_digest] = [digest, registry_digest].map(str::parse);
-        Some(Self { reference, digest: digest.ok()?, registry_digest: registry_digest.ok()? })
-    }
-}
-
-/// Splits off the first line.
-fn line(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
-}
-
-/// By what a user finds a box of the store, beside its digest.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Label {
-    /// A name.
-    Name(String),
-    /// What was pulled: `HOST/NAME:TAG`.
-    Pulled(String),
-}
-
-impl Label {
-    /// Returns what `boxlaunch run` takes for the box.
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Name(text) | Self::Pulled(text) => text,
-        }
-    }
-
-    /// Returns its file in a store; `None` for a text that can be no name.
-    pub(crate) fn path(&self, root: &Path) -> Option<PathBuf> {
-        match self {
-            Self::Name(name) => name_path(root, name),
-            Self::Pulled(reference) => Some(pulled_path(root, reference)),
-        }
-    }
-
-    /// Returns the box that it means in a store.
-    pub(crate) fn means(&self, root: &Path) -> Result<Option<Digest>, StoreError> {
-        let Some(path) = self.path(root) else { return Ok(None) };
-        Ok(match self {
-            Self::Name(_) => read(&path, Named::decode)?.map(|it| it.digest),
-            Self::Pulled(_) => read(&path, Pulled::decode)?.map(|it| it.digest),
-        })
-    }
-}
 
 /// A box of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -379,7 +225,7 @@ pub fn hold(root: &Path, digest: &Digest) -> Option<Held> {
 
 impl Store {
     /// Notes that a box of this store is used.
-    pub fn use_box(&self, digest: &Digest) {
+    pub(crate) fn use_box(&self, digest: &Digest) {
         touch(&self.box_directory(digest));
     }
 
@@ -537,46 +383,12 @@ impl Store {
     }
 }
 
-/// Returns the file of a name; `None` for a text that is none: it would lead elsewhere, or could move a terminal's cursor.
-pub(crate) fn name_path(root: &Path, name: &str) -> Option<PathBuf> {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let is_name = !name.is_empty() && !name.starts_with('.') && name.bytes().all(is_part);
-    is_name.then(|| root.join("names").join(name))
-}
-
-fn pulled(root: &Path, reference: &str) -> Result<Option<Pulled>, StoreError> {
-    let found = read(&pulled_path(root, reference), Pulled::decode)?;
-    Ok(found.filter(|it| it.reference == reference))
-}
-
-/// Returns the file of a reference; see [`Pulled::file_name`].
-fn pulled_path(root: &Path, reference: &str) -> PathBuf {
-    root.join("pulled").join(Digest::of(reference.as_bytes()).hex())
-}
-
 fn blobs(root: &Path) -> PathBuf {
     root.join("blobs")
 }
 
 pub(crate) fn box_directory(root: &Path, digest: &Digest) -> PathBuf {
     root.join("boxes").join(digest.hex())
-}
-
-/// Returns whether the file of a name has to be written, and refuses to take a name from a Boxfile that is still there; for a file
-/// with boxes, from any other box.
-fn may_name(name: &str, before: Option<&Named>, named: &Named) -> Result<bool, StoreError> {
-    let is_others = |it: &&Named| match named.owner.boxfile() {
-        // Who loads a file does not know what names its boxes have.
-        None => true,
-        mine => it.owner.boxfile() != mine && !it.owner.is_gone(),
-    };
-    match before.filter(is_others) {
-        Some(others) if others.digest == named.digest => Ok(false),
-        Some(others) => {
-            Err(StoreError::NameTaken { name: name.to_owned(), owner: others.owner.clone() })
-        }
-        None => Ok(before != Some(named)),
-    }
 }
 
 /// Returns whether a directory has these files, and nobody else can change them.
@@ -586,35 +398,6 @@ fn has(directory: &Path, documents: &[(&str, Vec<u8>)]) -> bool {
         let found = read_open(&file, bytes.len() as u64);
         is_private(&file).unwrap_or(false) && found.is_ok_and(|found| found == *bytes)
     })
-}
-
-/// Returns whether there is no file at a path. One that cannot be looked at may be there.
-pub(crate) fn is_gone(path: &Path) -> bool {
-    let kind = path.symlink_metadata().map_err(|error| error.kind());
-    matches!(kind, Err(io::ErrorKind::NotFound | io::ErrorKind::NotADirectory))
-}
-
-/// Reads the file of a name.
-pub(crate) fn read_name(path: &Path) -> Result<Option<Named>, StoreError> {
-    read(path, Named::decode)
-}
-
-/// Reads the file of a label. One that another user can change, or that is damaged, means nothing.
-pub(crate) fn read<T>(
-    path: &Path,
-    decode: fn(&[u8]) -> Option<T>,
-) -> Result<Option<T>, StoreError> {
-    let bytes = open_regular(path, Links::Refuse).and_then(|file| {
-        let is_private = is_private(&file)?;
-        Ok(is_private.then_some(read_open(&file, RECORD_BYTES_MAX)?))
-    });
-    match bytes {
-        Ok(bytes) => Ok(bytes.and_then(|it| decode(&it))),
-        Err(ReadError::Io(error)) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).context("read", path)
-        }
-        Err(_) => Ok(None),
-    }
 }
 
 /// Lists a directory's entries whose names are text, with the time of the last change of each; none if there is no such
@@ -644,13 +427,10 @@ pub(crate) fn check_private(directory: &Path) -> Result<(), StoreError> {
     }
 }
 
-pub(crate) fn path(bytes: &[u8]) -> PathBuf {
-    std::ffi::OsString::from_vec(bytes.to_vec()).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::label::is_gone;
 
     struct Place {
         directory: tempfile::TempDir,

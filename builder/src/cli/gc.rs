@@ -4,8 +4,8 @@ use std::env;
 use std::time::Duration;
 
 use box_cache::Store;
-use box_cache::collect::{Collector, Report, Rules};
-use box_prune::{BoxContents, Cap, VARIABLE};
+use box_cache::collect::Rules;
+use box_prune::{Cap, VARIABLE};
 
 use super::failure::Failure;
 use super::options::StoreOption;
@@ -50,10 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         dry_run: args.dry_run,
         ..Rules::default()
     };
-    let report = match Collector::open(&root)? {
-        Some(collector) => collector.collect(&BoxContents, &rules)?,
-        None => Report { cap: rules.cap, ..Report::default() },
-    };
+    let report = box_prune::collect(&root, &rules)?;
     if args.json {
         terminal::json(&box_prune::json(&report, args.dry_run).to_string());
         return Ok(());

@@ -8,7 +8,7 @@ use box_digest::Digest;
 use super::scan::{BoxEntry, Label, RecordEntry, Scan};
 use super::{Report, Reported, Rules, Why};
 use crate::ActionKey;
-use crate::boxes::Label as Text;
+use crate::label::Label as Text;
 
 /// A time that is so much later than now says nothing: the clock was changed.
 const LATER: Duration = Duration::from_secs(60 * 60);

@@ -13,11 +13,10 @@ use host_fs::read::{Links, is_private, open_regular, read_open};
 
 use super::{BoxSize, Contents};
 use crate::action::Record;
-use crate::boxes::{
-    INDEX, Label as Text, Pulled, RECORD_BYTES_MAX, is_gone, path as path_of, read, read_name,
-};
+use crate::boxes::{INDEX, RECORD_BYTES_MAX};
 use crate::error::IoContext;
 use crate::gate::FILES;
+use crate::label::{Label as Text, Pulled, is_gone, path as path_of, read, read_name};
 use crate::session::Living;
 use crate::store::open_existing;
 use crate::{ActionKey, StoreError};

@@ -6,10 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use box_image::manifest::{
-    DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, INDEX_FILE, LAYOUT_FILE, OCI_INDEX_TYPE,
-    OCI_MANIFEST_TYPE, blob_name,
-};
+use box_image::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name};
 use box_layout::{DOCUMENT_LIMIT, Listed, MOST_MANIFESTS, check_layout_file, listed};
 use box_registry::{
     AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Remote, Targets, each,
@@ -24,10 +21,6 @@ use crate::stream::Stream;
 
 /// The most bytes of all manifests of a file together. Real ones have a few thousand bytes each.
 pub(crate) const MANIFESTS_LIMIT: u64 = 16 << 20;
-/// The known media types of manifests.
-const MEDIA_TYPES: [&str; 4] =
-    [OCI_MANIFEST_TYPE, OCI_INDEX_TYPE, DOCKER_MANIFEST_TYPE, DOCKER_INDEX_TYPE];
-
 /// A file or directory with boxes, or a stream.
 #[derive(Debug)]
 pub struct Archive {
@@ -117,11 +110,6 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Returns what it is called.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
     fn no_boxes(&self, name: &str) -> ArchiveError {
         ArchiveError::NoBoxes { what: self.title.clone(), why: format!("it has no file {name}") }
     }
@@ -182,7 +170,7 @@ impl Archive {
         // Any other type is not one of a box.
         let media_type = listed.media_type.as_deref();
         let media_type = media_type
-            .map(|it| MEDIA_TYPES.into_iter().find(|known| *known == it).unwrap_or("another"));
+            .map(|it| MANIFEST_TYPES.into_iter().find(|known| *known == it).unwrap_or("another"));
         Ok(Found { what, media_type, digest, bytes })
     }
 

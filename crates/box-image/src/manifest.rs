@@ -85,6 +85,10 @@ impl Descriptor {
     }
 }
 
+/// The media types of manifests and indexes, in the order in which a registry is asked for them.
+pub const MANIFEST_TYPES: [&str; 4] =
+    [OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE];
+
 /// The file of an OCI image layout with its version (OCI image-layout.md).
 pub const LAYOUT_FILE: &str = "oci-layout";
 /// The version of OCI image layouts that is read and written.

@@ -35,6 +35,17 @@ impl Contents for BoxContents {
     }
 }
 
+/// Collects in the store in a directory. One that is not there loses nothing.
+///
+/// # Errors
+/// Those of [`Collector::open`] and [`Collector::collect`].
+pub fn collect(root: &Path, rules: &Rules) -> Result<Report, StoreError> {
+    match Collector::open(root)? {
+        Some(collector) => collector.collect(&BoxContents, rules),
+        None => Ok(Report { cap: rules.cap, ..Report::default() }),
+    }
+}
+
 /// Looks at the size of a store to which a command has added so many bytes (see [`box_cache::Store::added`]), and collects if it is
 /// larger than it may be. Returns what was collected, if something was, or if the store is too large all the same.
 ///

@@ -61,11 +61,6 @@ impl RemoteBlob {
         self.sent.size
     }
 
-    /// Returns whether it travels as a zstd frame.
-    pub const fn is_zstd(&self) -> bool {
-        self.sent.is_zstd
-    }
-
     /// Returns what it inflates to, on its way into a sink.
     pub(crate) fn inflating<'s>(
         &self,

@@ -1,9 +1,7 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
 use box_digest::{Digest, ParseDigestError};
-use box_image::manifest::{
-    DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE,
-};
+use box_image::manifest::MANIFEST_TYPES;
 use download::{Body, Cancel, Deadline, DownloadError, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -27,10 +25,6 @@ pub const DOCKER_SCHEMA_1_TYPES: [&str; 2] = [
 /// Media types that servers of plain files give to any document: the document's own type then counts.
 const GENERIC_TYPES: [&str; 4] =
     ["application/json", "application/octet-stream", "binary/octet-stream", "text/plain"];
-/// The media types that are requested.
-const MEDIA_TYPES: [&str; 4] =
-    [OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE];
-
 /// A manifest or an index as a registry has it. Its bytes are verified; what they mean is for the
 /// reader to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +55,7 @@ fn attempt(
 ) -> Result<Manifest, RegistryError> {
     let (server, what) = (&session.server, &resource.what);
     let mut accept = HeaderMap::new();
-    for media_type in MEDIA_TYPES {
+    for media_type in MANIFEST_TYPES {
         accept.append(ACCEPT, HeaderValue::from_static(media_type));
     }
     let response = session.get(resource, &accept)?;
@@ -116,6 +110,6 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
         return Ok(None);
     }
     let why = "its media type is not that of a manifest or an index";
-    let mut known = MEDIA_TYPES.into_iter().chain(DOCKER_SCHEMA_1_TYPES);
+    let mut known = MANIFEST_TYPES.into_iter().chain(DOCKER_SCHEMA_1_TYPES);
     known.find(|known| *known == named).map(Some).ok_or_else(|| RegistryError::response(what, why))
 }

@@ -166,21 +166,19 @@ pub(crate) fn load(args: &LoadArgs) -> Result<u8, CommandError> {
 pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, CommandError> {
     match in_store(subject, is_told)? {
         None => Ok(subject.find()?),
-        Some((digest, _)) => {
+        Some(digest) => {
             let stores = paths::stores(subject.store.store.as_deref());
             Ok(BoxReference::of_digest(digest).find(stores)?)
         }
     }
 }
 
-/// Puts the box of a file into the store, if it is not there; returns whether it was loaded.
-pub(crate) fn load_missing(subject: &BoxArgument, is_told: bool) -> Result<bool, CommandError> {
-    Ok(in_store(subject, is_told)?.is_some_and(|(_, is_loaded)| is_loaded))
-}
-
-/// Puts the one box of a file, or the one of this digest, into the store, unless it is there; returns its digest, and whether it was
-/// loaded. `None` if no file is named.
-fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<(Digest, bool)>, CommandError> {
+/// Puts the one box of a file, or the one of this digest, into the store, unless it is there; returns its digest. `None` if no file
+/// is named.
+pub(crate) fn in_store(
+    subject: &BoxArgument,
+    is_told: bool,
+) -> Result<Option<Digest>, CommandError> {
     let reference = BoxReference::parse(subject.word())?;
     let Some(path) = reference.path().filter(|it| it.is_file()) else { return Ok(None) };
     let archive = Archive::open(path)?;
@@ -189,7 +187,7 @@ fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<(Digest, bool
     let named = subject.store.store.as_deref();
     let found = BoxReference::of_digest(digest).find(paths::stores(named));
     if found.and_then(Found::open).is_ok() {
-        return Ok(Some((digest, false)));
+        return Ok(Some(digest));
     }
     let cap = prune::cap()?;
     let store = paths::open_store(named)?;
@@ -199,7 +197,7 @@ fn in_store(subject: &BoxArgument, is_told: bool) -> Result<Option<(Digest, bool
     }
     plan.load(&store, false)?;
     prune::after_adding(&store, cap, !is_told);
-    Ok(Some((digest, true)))
+    Ok(Some(digest))
 }
 
 impl From<ArchiveError> for CommandError {

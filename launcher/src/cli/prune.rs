@@ -218,11 +218,7 @@ pub(super) fn sizes(
 }
 
 fn collect(root: &Path, rules: &Rules) -> Result<Report, CommandError> {
-    let collected = Collector::open(root).and_then(|collector| match collector {
-        Some(collector) => collector.collect(&BoxContents, rules),
-        None => Ok(Report { cap: rules.cap, ..Report::default() }),
-    });
-    Ok(collected.map_err(FindError::from)?)
+    Ok(box_prune::collect(root, rules).map_err(FindError::from)?)
 }
 
 /// Prints what was removed, or would be.

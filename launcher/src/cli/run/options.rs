@@ -300,9 +300,9 @@ impl RunArgs {
         self.expect
     }
 
-    /// Puts the box into the store, if it is one of a file and is not there; returns whether it was loaded.
-    pub(in crate::cli) fn load(&self) -> Result<bool, CommandError> {
-        archive::load_missing(&self.subject, self.is_told())
+    /// Puts the box into the store, if it is one of a file and is not there.
+    pub(in crate::cli) fn load(&self) -> Result<(), CommandError> {
+        archive::in_store(&self.subject, self.is_told()).map(drop)
     }
 
     /// Returns whether a person is told what is done.
