@@ -120,7 +120,9 @@ mod tests {
             let owner = Owner::Boxfile(root.join("version"));
             store.name_box("hello", &Named { digest, owner }).unwrap();
             let reference = "ghcr.io/a:1".to_owned();
-            store.note_pulled(&Pulled { reference, digest, registry_digest: blob }).unwrap();
+            store
+                .note_pulled(&Pulled { reference, digest, registry_digest: blob, is_asked: true })
+                .unwrap();
             Self { directory, key, blob, digest }
         }
 

@@ -318,20 +318,42 @@ impl Store {
     /// means any other; [`StoreError::File`] and
     /// [`StoreError::Full`].
     pub fn name_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
+        let before = self.write_name(name, named, may_name)?;
+        Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
+    }
+
+    /// Gives a box a name, whatever box has it. Returns what the name meant.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] and [`StoreError::Full`].
+    pub fn rename_box(&self, name: &str, named: &Named) -> Result<Option<Named>, StoreError> {
+        self.write_name(name, named, |_, before, named| Ok(before != Some(named)))
+    }
+
+    /// Writes the file of a name if `may` says so, and returns what the name meant.
+    fn write_name(
+        &self,
+        name: &str,
+        named: &Named,
+        may: impl FnOnce(&str, Option<&Named>, &Named) -> Result<bool, StoreError>,
+    ) -> Result<Option<Named>, StoreError> {
         let _lock = self.lock_action(&KeyHasher::new("name", 1).part(name.as_bytes()).finish())?;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let path = name_path(self.root(), name).ok_or_else(invalid);
         let path = path.context("name a box in", self.root())?;
-        let mut before = read(&path, Named::decode)?;
-        if named.owner == Owner::Archive && before.is_none() {
-            // Nor does it take the place of a box of the machine.
-            let base = self.base().and_then(|base| name_path(base.root(), name));
-            before = base.map_or(Ok(None), |path| read(&path, Named::decode))?;
-        }
-        if may_name(name, before.as_ref(), named)? {
+        let before = self.name_before(name, &named.owner)?;
+        if may(name, before.as_ref(), named)? {
             write_whole(self.root(), &path, &named.encode())?;
         }
-        Ok(before.filter(|it| it.owner.boxfile() != named.owner.boxfile() && it.owner.is_gone()))
+        Ok(before)
+    }
+
+    /// Returns what a name means for somebody who wants to give it: a file with boxes does not take the place of a box of the
+    /// machine either.
+    fn name_before(&self, name: &str, owner: &Owner) -> Result<Option<Named>, StoreError> {
+        let stores = if *owner == Owner::Archive { 2 } else { 1 };
+        let paths = self.roots().take(stores).filter_map(|root| name_path(root, name));
+        first(paths.map(|path| read(&path, Named::decode)))
     }
 
     /// Checks that a box may get a name; see [`Store::name_box`].
@@ -339,8 +361,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NameTaken`] and [`StoreError::File`].
     pub fn check_name(&self, name: &str, named: &Named) -> Result<(), StoreError> {
-        let path = name_path(self.root(), name);
-        let before = path.map_or(Ok(None), |path| read(&path, Named::decode))?;
+        let before = self.name_before(name, &named.owner)?;
         may_name(name, before.as_ref(), named).map(drop)
     }
 
@@ -357,12 +378,19 @@ impl Store {
         [self.root()].into_iter().chain(self.base().map(Base::root))
     }
 
-    /// Remembers under which reference a box was pulled. What was pulled under it before keeps its digest only.
+    /// Remembers under which reference a box was pulled. What was pulled under it before keeps its digest only. A box that a person
+    /// has pulled stays one, if a start fetches it as well.
     ///
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
     pub fn note_pulled(&self, pulled: &Pulled) -> Result<(), StoreError> {
         let path = pulled_path(self.root(), &pulled.reference);
+        let before = read(&path, Pulled::decode)?;
+        let is_asked = pulled.is_asked || before.as_ref().is_some_and(|it| it.is_asked);
+        let pulled = Pulled { is_asked, ..pulled.clone() };
+        if before.as_ref() == Some(&pulled) {
+            return Ok(());
+        }
         write_whole(self.root(), &path, &pulled.encode())
     }
 
@@ -523,6 +551,9 @@ mod tests {
         place.store.name_box("other", &archive).unwrap();
         let error = place.store.name_box("other", &other).unwrap_err().to_string();
         assert_eq!(error, "the name other belongs to a box that was loaded from a file");
+        assert!(place.store.check_name("other", &other).is_err());
+        assert_eq!(place.store.rename_box("other", &other).unwrap(), Some(archive));
+        assert_eq!(place.boxes().named("other").unwrap(), Some(other));
     }
 
     #[test]
@@ -543,7 +574,7 @@ mod tests {
         let place = Place::new();
         let pulled = |reference: &str, content: &[u8]| {
             let (reference, registry_digest) = (reference.to_owned(), Digest::of(b"registry's"));
-            Pulled { reference, digest: Digest::of(content), registry_digest }
+            Pulled { reference, digest: Digest::of(content), registry_digest, is_asked: true }
         };
         let long = format!("ghcr.io/{}:v1", "a/".repeat(200));
         for text in ["ghcr.io/acme/agent:v1", &long] {

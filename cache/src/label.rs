@@ -104,7 +104,12 @@ pub struct Pulled {
     pub digest: Digest,
     /// The digest of the registry's manifest at that time.
     pub registry_digest: Digest,
+    /// Whether a person pulled it, so that it is kept. If not, a start has fetched it, and can do so again.
+    pub is_asked: bool,
 }
+
+/// What begins the record of a box that a start has fetched; another one begins with a digest.
+const FETCHED: &[u8] = b"fetched\n";
 
 impl Pulled {
     /// Returns the name of its file. A reference may be longer than a file name, so that it is found by its hash.
@@ -113,15 +118,18 @@ impl Pulled {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        format!("{}\n{}\n{}", self.digest, self.registry_digest, self.reference).into_bytes()
+        let text = format!("{}\n{}\n{}", self.digest, self.registry_digest, self.reference);
+        [if self.is_asked { b"" } else { FETCHED }, text.as_bytes()].concat()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (digest, bytes) = line(bytes)?;
+        let is_asked = !bytes.starts_with(FETCHED);
+        let (digest, bytes) = line(bytes.strip_prefix(FETCHED).unwrap_or(bytes))?;
         let (registry_digest, reference) = line(bytes)?;
         let reference = std::str::from_utf8(reference).ok()?.to_owned();
         let [digest, registry_digest] = [digest, registry_digest].map(str::parse);
-        Some(Self { reference, digest: digest.ok()?, registry_digest: registry_digest.ok()? })
+        let (digest, registry_digest) = (digest.ok()?, registry_digest.ok()?);
+        Some(Self { reference, digest, registry_digest, is_asked })
     }
 }
 

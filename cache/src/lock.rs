@@ -1,12 +1,16 @@
 //! Locks of actions: of several builders that need the result of one action, one makes it.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use crate::error::IoContext;
-use crate::store::open_existing;
+use crate::gate::lock_within;
+use crate::store::{UNSEEN, open_existing};
 use crate::{ActionKey, Store, StoreError};
 
 /// The lock of an action, held until it is dropped or the process ends.
@@ -15,11 +19,47 @@ pub struct ActionLock {
     path: PathBuf,
     /// Its lock is what counts; the name only leads to it.
     _file: File,
+    /// The paths of the locks that the store it is of holds.
+    held: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+/// What an open store knows of the locks of actions.
+pub(crate) struct Waiting {
+    /// Says that another process is waited for.
+    tell: Box<dyn Fn() + Send + Sync>,
+    told: Once,
+    held: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+impl Waiting {
+    /// Calls a function the first time that another process is waited for.
+    pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { tell: Box::new(tell), told: Once::new(), held: Arc::default() }
+    }
+
+    /// Says that another process is waited for, unless it was said, or it is this one that holds the lock.
+    fn for_other(&self, path: &Path) {
+        let is_own = self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(path);
+        if !is_own {
+            self.say();
+        }
+    }
+
+    /// Says that another process is waited for, unless it was said.
+    pub(crate) fn say(&self) {
+        self.told.call_once(|| (self.tell)());
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waiting").field("held", &self.held).finish_non_exhaustive()
+    }
 }
 
 impl Store {
     /// Takes the lock of an action, and waits as long as somebody else has it, here or in another process. What the action
-    /// makes may be in the store then.
+    /// makes may be in the store then. That another process is waited for is said once, as in [`Store::open_waiting`].
     ///
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`].
@@ -29,9 +69,14 @@ impl Store {
             let Some(file) = open(&path).map_err(|error| error.within(self.root()))? else {
                 continue;
             };
-            file.lock().context("lock", &path)?;
+            if !lock_within(|| file.try_lock(), UNSEEN).context("lock", &path)? {
+                self.waiting().for_other(&path);
+                file.lock().context("lock", &path)?;
+            }
             if is_at(&file, &path).context("examine", &path)? {
-                return Ok(ActionLock { path, _file: file });
+                let held = Arc::clone(&self.waiting().held);
+                held.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+                return Ok(ActionLock { path, _file: file, held });
             }
         }
     }
@@ -74,6 +119,7 @@ impl Drop for ActionLock {
         // Before the lock is released: whoever takes it then finds that its file has no name, and begins again. A file that
         // cannot be removed hinders nobody.
         fs::remove_file(&self.path).ok();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.path);
     }
 }
 
@@ -113,6 +159,35 @@ mod tests {
             }
         });
         assert_eq!((rounds.into_inner(), names(&store)), (1600, 0));
+    }
+
+    #[test]
+    fn who_waits_for_another_process_is_told_and_who_waits_for_this_one_is_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let told = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&told);
+        let tell = move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        };
+        let store = Store::open_waiting(directory.path(), tell).unwrap();
+        let key = KeyHasher::new("test", 1).finish();
+        let longer = UNSEEN + std::time::Duration::from_millis(300);
+        let wait_for = |held: ActionLock| {
+            std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| drop(store.lock_action(&key).unwrap()));
+                std::thread::sleep(longer);
+                drop(held);
+                waiter.join().unwrap();
+            });
+        };
+        wait_for(store.lock_action(&key).unwrap());
+        assert_eq!(told.load(Ordering::SeqCst), 0);
+        // Another store is what another process has.
+        let other = Store::open(directory.path()).unwrap();
+        for _ in 0..2 {
+            wait_for(other.lock_action(&key).unwrap());
+            assert_eq!(told.load(Ordering::SeqCst), 1);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::blob::BlobWriter;
 use crate::collect::free_gone;
 use crate::error::IoContext;
 use crate::gate::{self, lock_within};
+use crate::lock::Waiting;
 use crate::session::{self, Session};
 use crate::{ActionKey, StoreError, reserve};
 
@@ -27,7 +28,7 @@ const VERSION: &str = "boxbuild store 1\n";
 /// The most bytes of a file `version`; those of other programs are shown in the error.
 const VERSION_BYTES_MAX: u64 = 4096;
 /// How long another process may keep the store locked before anybody is told.
-const UNSEEN: Duration = Duration::from_secs(1);
+pub(crate) const UNSEEN: Duration = Duration::from_secs(1);
 /// Everything that a store has; `version` is made last.
 const PARTS: [&str; 14] = [
     "blobs", "actions", "data", "tmp", "locks", "boxes", "names", "pulled", "roots", "sessions",
@@ -62,6 +63,7 @@ pub struct Store {
     added: AtomicU64,
     /// What is read beside it.
     base: Option<Base>,
+    waiting: Waiting,
     /// Shared lock, held as long as the store is open.
     _lock: File,
 }
@@ -79,16 +81,19 @@ impl Store {
         Self::open_waiting(root, || {})
     }
 
-    /// Opens the store like [`Store::open`], and calls `waiting` if another process keeps it locked for
-    /// longer than a second.
+    /// Opens the store like [`Store::open`], and calls `waiting` the first time that another process is waited for, longer than a
+    /// second: here, or later for something that it puts into the store.
     ///
     /// # Errors
     /// Those of [`Store::open`].
-    pub fn open_waiting(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
-        Self::open_or_create(root, waiting).map_err(|error| error.within(root))
+    pub fn open_waiting(
+        root: &Path,
+        waiting: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        Self::open_or_create(root, Waiting::new(waiting)).map_err(|error| error.within(root))
     }
 
-    fn open_or_create(root: &Path, waiting: impl FnOnce()) -> Result<Self, StoreError> {
+    fn open_or_create(root: &Path, waiting: Waiting) -> Result<Self, StoreError> {
         check_new(root)?;
         make_directories(root)?;
         gate::make(root)?;
@@ -97,7 +102,7 @@ impl Store {
         // No other process uses the store if none holds the lock, not even a shared one.
         let alone = lock.try_lock().is_ok();
         if !alone {
-            share(&lock, waiting).context("lock", &lock_path)?;
+            share(&lock, || waiting.say()).context("lock", &lock_path)?;
         }
         make_version(root)?;
         if alone {
@@ -113,6 +118,7 @@ impl Store {
             session,
             added: AtomicU64::new(0),
             base: None,
+            waiting,
             _lock: lock,
         })
     }
@@ -127,6 +133,11 @@ impl Store {
     /// Returns the store that is read beside it.
     pub const fn base(&self) -> Option<&Base> {
         self.base.as_ref()
+    }
+
+    /// Returns whom this store tells that it waits.
+    pub(crate) const fn waiting(&self) -> &Waiting {
+        &self.waiting
     }
 
     /// Starts a blob.
@@ -408,6 +419,7 @@ mod tests {
     use std::io::Write;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::process::Command;
+    use std::sync::Arc;
 
     fn store() -> (tempfile::TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
@@ -543,13 +555,14 @@ mod tests {
         drop(Store::open(dir.path()).unwrap());
         let other = File::open(dir.path().join("lock")).unwrap();
         other.lock().unwrap();
-        let mut waited = false;
-        let waiting = || {
-            waited = true;
+        let waited = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&waited);
+        let waiting = move || {
+            count.fetch_add(1, Ordering::SeqCst);
             other.unlock().unwrap();
         };
-        Store::open_waiting(dir.path(), waiting).unwrap();
-        assert!(waited);
+        drop(Store::open_waiting(dir.path(), waiting).unwrap());
+        assert_eq!(waited.load(Ordering::SeqCst), 1);
         Store::open_waiting(dir.path(), || unreachable!("nobody holds the lock")).unwrap();
     }
 

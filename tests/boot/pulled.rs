@@ -168,7 +168,7 @@ fn the_commands_of_the_page_print_what_it_shows() {
 fn nothing_is_fetched_that_is_not_wanted() {
     let dry = step("dry");
     assert_eq!(dry.stdout, format!("{}\n", RUN.0[0]), "{dry:?}");
-    assert!(dry.stderr.starts_with("fetching "), "{dry:?}");
+    assert!(dry.stderr.starts_with("would fetch "), "{dry:?}");
     let other = step("other");
     assert!(other.stdout.is_empty() && other.stderr.contains("was asked for"), "{other:?}");
     let none = step("none");

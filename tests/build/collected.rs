@@ -59,8 +59,8 @@ fn what_a_project_has_is_kept_and_the_rest_can_be_built_again() {
     let dry = collected(&checkout, &["gc", "--max-size", "0", "--dry-run"]);
     assert_eq!((&dry["removed"][0]["names"][0], &dry["after_bytes"]), (&"test".into(), &0.into()));
     let blobs_before = blobs(&checkout);
-    let notes = checkout.notes(&ALL[..3]);
-    assert!(notes.starts_with("removed test, "), "{notes}");
+    let report = checkout.result(&ALL[..3]);
+    assert!(report.starts_with("removed test\n"), "{report}");
     assert!(blobs_before > 5 && blobs(&checkout) == 0);
     let again = checkout.built(&[]);
     assert_eq!((&again["cached"], &again["box"]), (&false.into(), &first["box"]));

@@ -193,15 +193,16 @@ fn a_name_of_another_box_is_not_taken() {
     let other = Store::open(&place.path("b")).unwrap();
     let named = box_cache::Named { digest: Digest::of(b"other"), owner: Owner::Boxfile(owner) };
     other.name_box("hello", &named).unwrap();
-    let (result, notes) = printed(&place.boxlaunch("b", &["load", "hello.tar"]));
-    assert_eq!(result.trim(), digest.to_string());
-    assert!(notes.contains("the name hello stays with the box of"), "{notes}");
-    assert!(
-        notes.contains("`boxlaunch rmi hello`, and then `boxlaunch load hello.tar`"),
-        "{notes}"
-    );
+    let errors = failed(&place.boxlaunch("b", &["load", "hello.tar"]));
+    assert!(errors.contains("the name hello belongs to the box of"), "{errors}");
+    assert!(errors.contains("`--replace` gives the name to the box in the file"), "{errors}");
     let boxes = StoredBoxes::open(&place.path("b")).unwrap();
     assert_eq!(boxes.named("hello").unwrap().unwrap().digest, Digest::of(b"other"));
+    let (result, notes) = printed(&place.boxlaunch("b", &["load", "hello.tar", "--replace"]));
+    assert_eq!(result.trim(), digest.to_string());
+    let before = Digest::of(b"other");
+    assert!(notes.contains(&format!("the name hello moved to this box from {before}")), "{notes}");
+    assert_eq!(boxes.named("hello").unwrap().unwrap().digest, digest);
 }
 
 fn skopeo(args: &[&str]) -> String {

@@ -75,14 +75,19 @@ fn a_box_travels_from_one_store_to_another() {
     let path = files.path().to_str().unwrap();
     let run = |store: &str, args: &[&str]| boxbuild(&pushed, store, args);
     let (first, notes) = printed(&run("one", &["push", path, &reference]));
-    let lines: Vec<_> = first.lines().collect();
-    assert!(lines[0] == digest && lines.len() == 2 && notes.contains("sent "), "{first}{notes}");
+    assert!(first.trim() == digest && notes.contains("sent "), "{first}{notes}");
     let (again, notes) = printed(&run("one", &["push", path, &reference]));
     assert!(again == first && notes.contains("has this box already"), "{notes}");
     let (report, _) = printed(&run("one", &["push", path, &reference, "--json"]));
-    assert_fits("push", &serde_json::from_str(&report).unwrap());
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_fits("push", &report);
+    let in_registry = report["registry_digest"].as_str().unwrap();
+    assert!(
+        notes.contains(&format!("pushed: {reference}@{in_registry} (box {digest})")),
+        "{notes}"
+    );
     let (_, notes) = printed(&run("two", &["pull", &reference, "--dry-run"]));
-    assert!(notes.starts_with("fetching "), "{notes}");
+    assert!(notes.starts_with("would fetch "), "{notes}");
     assert_eq!(run("two", &["verify", &digest]).status.code(), Some(1), "nothing was fetched");
     let (pulled, _) = printed(&run("two", &["pull", &reference]));
     assert_eq!(pulled.trim(), digest);
@@ -90,7 +95,7 @@ fn a_box_travels_from_one_store_to_another() {
     let plan: RunPlan = serde_json::from_str(&plan).unwrap();
     assert!(plan == config().plan, "the box of the other store is this one");
     // Both digests name it, and no other does.
-    for given in [lines[0], lines[1]] {
+    for given in [digest.as_str(), in_registry] {
         let pinned = format!("{reference}@{given}");
         let (report, _) = printed(&run("two", &["pull", &pinned, "--json"]));
         let report: Value = serde_json::from_str(&report).unwrap();
@@ -101,6 +106,33 @@ fn a_box_travels_from_one_store_to_another() {
     let refused = run("three", &["pull", &other]);
     let errors = String::from_utf8(refused.stderr).unwrap();
     assert!(refused.status.code() == Some(1) && errors.contains("was asked for"), "{errors}");
+}
+
+#[test]
+fn a_tag_that_moves_is_told_and_its_former_box_is_found_by_the_digest_of_the_registry() {
+    let pushed = Pushed::open();
+    let reference = format!("{}/team/box:v1", pushed.registry.host());
+    let send = |files: &TestBox| -> Value {
+        let args = ["push", files.path().to_str().unwrap(), &reference, "--json"];
+        serde_json::from_str(&printed(&boxbuild(&pushed, "none", &args)).0).unwrap()
+    };
+    let files = TestBox::new(&config());
+    let first = send(&files);
+    printed(&boxbuild(&pushed, "one", &["pull", &reference]));
+    files.edit_config(|config| config["plan"]["vm"]["memory-mib"] = 512.into());
+    let second = send(&files);
+    let (report, _) = printed(&boxbuild(&pushed, "one", &["pull", &reference, "--json"]));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["box"], &report["replaced"]), (&second["box"], &first["box"]));
+    let pull = |pin: &Value| {
+        boxbuild(&pushed, "two", &["pull", &format!("{reference}@{}", pin.as_str().unwrap())])
+    };
+    let errors = String::from_utf8(pull(&first["box"]).stderr).unwrap();
+    assert!(
+        errors.contains(&format!("{reference} is the box {}", second["box"].as_str().unwrap())),
+        "{errors}"
+    );
+    assert_eq!(printed(&pull(&first["registry_digest"])).0.trim(), first["box"].as_str().unwrap());
 }
 
 #[test]

@@ -27,7 +27,7 @@ struct There {
     pushed: Pushed,
     files: TestBox,
     /// What the push has printed: the box digest, and that of the registry's manifest.
-    digests: Vec<String>,
+    digests: [String; 2],
 }
 
 impl There {
@@ -35,9 +35,11 @@ impl There {
         let (pushed, files) =
             (Pushed::open(), TestBox::with_segments(&config(), vec![segment(7, 40)]));
         let reference = format!("{}/{FROM}:v1", pushed.registry.host());
-        let args = ["push", files.path().to_str().unwrap(), &reference];
-        let digests = printed(&boxbuild(&pushed, "none", &args)).0;
-        Self { pushed, files, digests: digests.lines().map(ToOwned::to_owned).collect() }
+        let args = ["push", files.path().to_str().unwrap(), &reference, "--json"];
+        let report: Value =
+            serde_json::from_str(&printed(&boxbuild(&pushed, "none", &args)).0).unwrap();
+        let digests = ["box", "registry_digest"].map(|it| report[it].as_str().unwrap().to_owned());
+        Self { pushed, files, digests }
     }
 
     fn reference(&self, name: &str) -> String {

@@ -51,7 +51,7 @@ fn what_is_not_there_is_named() {
     let registry = Registry::new(pushed.options());
     let host = pushed.registry.host();
     let error = registry.manifest(&pushed.repository(), &tagged("v2")).unwrap_err();
-    let text = format!("registry {host} has no image {NAME} with the tag \"v2\"");
+    let text = format!("registry {host} has no {NAME} with the tag \"v2\"");
     assert_eq!(error.to_string(), text);
     let other = Repository::new(&host, "nobody/nothing").unwrap();
     let error = registry.manifest(&other, &tagged(TAG)).unwrap_err();

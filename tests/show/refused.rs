@@ -107,7 +107,7 @@ fn a_damaged_listing() {
     let missing = checkout.fails(&["ls", "test.box", "--store", "none"]);
     insta::assert_snapshot!(shown(&missing), @"
     error: the listing sha256:DIGEST is neither in test.box nor in the store (none/blobs)
-      = help: build the box again with `boxbuild build`, or name the store that has it with --store; to copy a box, write it whole: `boxbuild build -o DIR`
+      = help: fetch, load or build the box again: `boxlaunch pull`, `boxlaunch load` or `boxbuild build`; or name the store that has the rest with --store or BOXBUILD_STORE_RO. A directory that can be copied: `boxbuild build -o DIR`
     ");
 }
 

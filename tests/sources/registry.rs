@@ -167,5 +167,5 @@ fn init_looks_at_an_image_of_a_registry() {
     assert!(scene.checkout.read("Boxfile").contains(&reference));
     std::fs::remove_file(scene.checkout.path("Boxfile")).unwrap();
     let missing = format!("docker://{}/team/agnet:v1", scene.registry.host());
-    insta::assert_snapshot!(scene.fails(&["init", &missing]), @r#"error: registry HOST has no image team/agnet with the tag "v1""#);
+    insta::assert_snapshot!(scene.fails(&["init", &missing]), @r#"error: registry HOST has no team/agnet with the tag "v1""#);
 }

@@ -3,10 +3,10 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use box_archive::{Archive, ArchiveError, Bundle, Loaded, Plan};
+use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
 use box_cache::hold;
 use box_find::{BoxReference, FindError};
-use box_image::text::{shell_word, shown};
+use box_image::text::shown;
 use box_layout::Documents;
 use error_report::Explanation;
 use serde_json::json;
@@ -44,17 +44,22 @@ pub(crate) struct SaveArgs {
 
 /// Puts the boxes of a file into the store, and prints their digests.
 ///
-/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it,
-/// unless another box of the store has that. The file is what `save` writes, or an OCI archive or layout of another tool that has
+/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it. If
+/// another box of the store has that name, nothing is loaded, unless --replace is given. The file is what `save` writes, or an OCI archive or layout of another tool that has
 /// boxes; it may be compressed with gzip or zstd if `save` has written it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild load boxes.tar\n  \
+    boxbuild load hello.tar --replace    a new version of a box\n  \
     boxbuild load - <boxes.tar    read once, as from `ssh host boxlaunch save hello -o - |`")]
 pub(crate) struct LoadArgs {
     /// The file or directory; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Give the boxes their names even if other boxes have these, as for a new version of a box: the others keep their
+    /// digests
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     store: StoreOption,
     /// Print JSON, also for errors (except usage errors)
@@ -137,18 +142,19 @@ pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
     let cap = gc::cap()?;
     let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let plan = Plan::new(&archive, boxes, &store)?;
+    let names = if args.replace { Names::Replace } else { Names::Free };
+    plan.check_names(&store, names)?;
     if !args.json {
         terminal::note(&shown(&plan.line()));
     }
-    let loaded = plan.load(&store, true)?;
+    let loaded = plan.load(&store, names)?;
     gc::after_alone(&store, cap, args.json);
     if args.json {
         let all: Vec<_> = loaded.iter().map(Loaded::json).collect();
         terminal::json(&json!({ "loaded": all }).to_string());
         return Ok(());
     }
-    let again = format!("boxbuild load {}", shell_word(&args.file));
-    loaded.iter().flat_map(|it| it.lines(&again)).for_each(|it| terminal::note(&shown(&it)));
+    loaded.iter().flat_map(Loaded::lines).for_each(|it| terminal::note(&shown(&it)));
     loaded.iter().for_each(|it| terminal::result(&it.digest.to_string()));
     Ok(())
 }

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(long = "name", value_name = "NAME", value_parser = box_name)]
     stored_as: Option<String>,
     /// Send the box to a registry as well, as `boxbuild push` does
-    #[arg(long, value_name = "HOST/NAME:TAG", value_parser = destination)]
+    #[arg(long, value_name = "HOST/NAME:TAG", value_parser = destination, conflicts_with = "offline")]
     push: Option<RemoteName>,
     /// Build for this platform of the Boxfile, today linux/amd64 only [default: its first]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
@@ -152,7 +152,8 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     loaded.add_unused(&built.unused, &mut warnings);
     warnings.add_unsupported(&built.sealed.plan(&tools.store)?.unsupported());
     let lock = locking::report(&lock_file, &lock, written);
-    let pushed = args.push.as_ref().map(|to| push(args, to, &built, &tools.store)).transpose()?;
+    let pushed = args.push.as_ref().map(|to| push(args, to, &built, &tools.store)).transpose();
+    let pushed = pushed.inspect_err(|_| note_unsent(args, &built.sealed.manifest))?;
     let too_large = gc::after(&tools.store, cap, args.project.json);
     too_large.iter().for_each(|it| warnings.add_message(it));
     report(args, &built, &target, &lock, pushed, &warnings);
@@ -166,13 +167,19 @@ fn push(args: &Args, to: &RemoteName, built: &Build, store: &Store) -> Result<Va
     let opened = Places::new(directory, Some(&store.blobs()));
     let opened = OpenBox::open(opened.with_base(store.base().map(Base::blobs)));
     let opened = opened.map_err(FindError::from)?;
-    let client = registries::client(&args.inputs.registries, as_json)?;
+    let client = registries::sender(&args.inputs.registries, as_json)?;
     let pushed = send(&opened, to, &client, (true, Some(store)), as_json)?;
-    if !as_json {
-        let to = to.to_string();
-        terminal::note(&format!("pushed: {to}@{} (box {})", pushed.registry_digest, pushed.digest));
-    }
     Ok(pushed_json(to, &pushed))
+}
+
+/// Says that a box that was not sent is built all the same.
+fn note_unsent(args: &Args, digest: &Digest) {
+    let to = args.push.as_ref().map_or_else(String::new, ToString::to_string);
+    if !args.project.json {
+        terminal::note(&format!(
+            "the box is built, and was not sent: `boxbuild push {digest} {to}` sends it"
+        ));
+    }
 }
 
 /// The directory and the name that a build gives its box. For example, `hello.box` and `hello`.

@@ -13,9 +13,9 @@ use super::{locate, terminal};
 
 /// Removes from the store what was used least recently, until it is small enough.
 ///
-/// Boxes and the results of builds go by their last use, and then what nothing refers to any more. A box is kept that runs, that
-/// a NAME.box that is still there needs, or that was made or used within the last hour. Everything that goes can be built or
-/// fetched again. `boxbuild build`, `pull`, `load` and `fetch` look at the size of the store, too.
+/// Boxes and the cached steps of builds go by their last use, and then what nothing refers to any more. A box is kept that runs,
+/// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
+/// within the last hour. Everything that goes can be built or fetched again. `boxbuild build`, `pull`, `load` and `fetch` look at the size of the store, too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     boxbuild gc                     down to the size that the store may have\n  \
@@ -55,9 +55,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         terminal::json(&box_prune::json(&report, args.dry_run).to_string());
         return Ok(());
     }
-    report.removed.iter().for_each(|it| terminal::result(&it.digest.to_string()));
-    box_prune::lines(&report, args.dry_run).iter().for_each(|line| terminal::note(line));
-    let over = box_prune::over(&report, &root);
+    if terminal::is_quiet() {
+        report.removed.iter().for_each(|it| terminal::result(&it.digest.to_string()));
+    } else {
+        terminal::result(&box_prune::lines(&report, args.dry_run).join("\n"));
+    }
+    let over = box_prune::over(&report, &root, false);
     over.iter().for_each(|text| terminal::note(&format!("warning: {text}")));
     Ok(())
 }
@@ -73,13 +76,10 @@ pub(crate) fn after(store: &Store, cap: Cap, as_json: bool) -> Option<String> {
     match box_prune::after_adding(store.root(), store.added(), cap) {
         Ok(None) => None,
         Ok(Some(report)) => {
-            if !as_json {
-                box_prune::lines(&report, false)
-                    .last()
-                    .into_iter()
-                    .for_each(|it| terminal::note(it));
+            if !as_json && report.before > report.after {
+                terminal::note(&box_prune::size_line(&report, false));
             }
-            box_prune::over(&report, store.root())
+            box_prune::over(&report, store.root(), true)
         }
         Err(error) => {
             let why = box_image::text::with_causes(&error);

@@ -2,8 +2,9 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
-use box_cache::{Base, Store};
+use box_cache::Store;
 use box_find::Stores;
 use box_image::ErrorCode;
 use host_fs::own;
@@ -32,13 +33,21 @@ pub(crate) fn store(named: Option<&Path>) -> Result<PathBuf, Failure> {
 pub(crate) fn open_store(directory: &Path) -> Result<Store, Failure> {
     let store = directory.display();
     let text = format!("waiting for another process that uses the store {store}");
-    let base = base_store().as_deref().map_or(Ok(None), Base::open)?;
-    Ok(Store::open_waiting(directory, || terminal::note(&text))?.with_base(base))
+    let base = Stores { own: None, base: base_store() }.base()?;
+    Ok(Store::open_waiting(directory, move || terminal::note(&text))?.with_base(base))
 }
 
 /// Returns the directory of the store of the machine, if there is one.
 fn base_store() -> Option<PathBuf> {
-    own::base_store(|name| env::var_os(name))
+    let base = own::base_store(|name| env::var_os(name))?;
+    static TOLD: Once = Once::new();
+    if !base.join("version").exists() {
+        let base = base.display();
+        TOLD.call_once(|| {
+            terminal::note(&format!("warning: {} is {base}, where no store is", own::STORE_RO));
+        });
+    }
+    Some(base)
 }
 
 /// Returns the stores in which boxes are looked for. Without a place for a store, a directory that is whole can be read all the same.

@@ -60,7 +60,7 @@ pub(crate) struct InputOptions {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct StoreOption {
     /// The directory of the store
-    /// [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]
+    /// [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. That of $BOXBUILD_STORE_RO is read as well
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
 }

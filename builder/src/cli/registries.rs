@@ -2,7 +2,7 @@
 
 use std::env;
 
-use cli_registry::{RegistryOptions, Screen, SetupError};
+use cli_registry::{RegistryOptions, Screen, SetupError, Way};
 use download::NetworkOptions;
 use oci_registry::Registry;
 
@@ -11,17 +11,22 @@ use super::terminal;
 
 /// Makes the client of this command. Progress is shown to people, unless a machine reads along.
 pub(crate) fn client(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
-    Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json))?)
+    Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json, Way::Fetch))?)
+}
+
+/// Makes the client of a command that sends.
+pub(crate) fn sender(options: &RegistryOptions, as_json: bool) -> Result<Registry, Failure> {
+    Ok(cli_registry::client(options, &|name| env::var_os(name), screen(as_json, Way::Send))?)
 }
 
 /// Returns how this command uses the network.
 pub(crate) fn network(as_json: bool) -> NetworkOptions {
-    cli_registry::network(&|name| env::var_os(name), screen(as_json))
+    cli_registry::network(&|name| env::var_os(name), screen(as_json, Way::Fetch))
 }
 
-fn screen(as_json: bool) -> Option<Screen> {
+fn screen(as_json: bool, way: Way) -> Option<Screen> {
     let is_watched = terminal::shows_status();
-    let screen = || Screen { note: terminal::note, status: terminal::status, is_watched };
+    let screen = || Screen { note: terminal::note, status: terminal::status, is_watched, way };
     (!as_json).then(screen)
 }
 

@@ -181,6 +181,11 @@ pub(crate) fn note(text: &str) {
     }
 }
 
+/// Returns whether only results and errors are wanted.
+pub(crate) fn is_quiet() -> bool {
+    settings().loudness <= Loudness::Quiet
+}
+
 /// Prints a detail, such as where something was found, if details are wanted.
 pub(crate) fn detail(title: &str, text: impl Display) {
     if settings().loudness == Loudness::Verbose {

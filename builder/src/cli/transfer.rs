@@ -3,6 +3,7 @@
 use std::env;
 
 use box_cache::Store;
+use box_digest::Digest;
 use box_image::RemoteName;
 use box_image::text::readable;
 use box_layout::OpenBox;
@@ -17,9 +18,9 @@ use super::options::{RegistryOptions, StoreOption};
 use super::stages::Stages;
 use super::{gc, locate, registries, terminal};
 
-/// Sends a box to a registry, and prints two digests.
+/// Sends a box to a registry, and prints its digest.
 ///
-/// The first one is the box digest, and the second one is the digest of the registry's manifest. A push compresses and sends only
+/// A line on standard error has the digest of the registry's manifest as well, and `--json` has both. A push compresses and sends only
 /// the blobs that the registry lacks, so a second push of the same box sends nothing. docs/images.md describes credentials, mirrors
 /// and certificates.
 #[derive(Debug, clap::Args)]
@@ -56,6 +57,9 @@ pub(crate) struct PullArgs {
     /// this digest
     #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
     remote: RemoteName,
+    /// Fetch the box only if this is its digest
+    #[arg(long, value_name = "DIGEST")]
+    expect: Option<Digest>,
     /// Say how much would be fetched, and fetch nothing
     #[arg(long)]
     dry_run: bool,
@@ -72,7 +76,7 @@ pub(crate) struct PullArgs {
 pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let to = &args.to;
     let opened = args.subject.open()?;
-    let client = registries::client(&args.registries, args.json)?;
+    let client = registries::sender(&args.registries, args.json)?;
     let store = locate::store(args.subject.store.store.as_deref());
     // It remembers how blobs were compressed, which a box in a directory can do without.
     let store = store.ok().filter(|root| root.join("version").exists());
@@ -81,7 +85,7 @@ pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     if args.json {
         terminal::json(&pushed_json(to, &pushed).to_string());
     } else {
-        terminal::result(&format!("{}\n{}", pushed.digest, pushed.registry_digest));
+        terminal::result(&pushed.digest.to_string());
     }
     Ok(())
 }
@@ -105,7 +109,7 @@ pub(crate) fn send(
 ) -> Result<Pushed, Failure> {
     let stages = Stages::new(as_json);
     stages.begin(&format!("sending to {to}"));
-    let scratch = env::temp_dir();
+    let (name, scratch) = (to.to_string(), env::temp_dir());
     let to = Destination {
         repository: &Repository::new(&to.host, &to.repository)?,
         tag: &Tag::new(to.tag.as_deref().unwrap_or_default())?,
@@ -120,6 +124,10 @@ pub(crate) fn send(
     stages.end();
     if !as_json {
         terminal::note(&sent(&pushed));
+        terminal::note(&format!(
+            "pushed: {name}@{} (box {})",
+            pushed.registry_digest, pushed.digest
+        ));
     }
     Ok(pushed)
 }
@@ -143,6 +151,9 @@ fn sent(pushed: &Pushed) -> String {
         0 => "the registry has this box already".to_owned(),
         bytes => {
             let all = pushed.sent + pushed.skipped + pushed.mounted;
+            if pushed.sent == 0 {
+                return format!("the registry has all {all} blobs already; sent the manifest");
+            }
             format!("sent {} of {all} blobs, {}", pushed.sent, readable(bytes))
         }
     }
@@ -153,7 +164,12 @@ pub(crate) fn pull(args: &PullArgs) -> Result<(), Failure> {
     let cap = gc::cap()?;
     let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
     let client = registries::client(&args.registries, args.json)?;
-    let options = PullOptions { name: args.remote.clone(), expect: None, is_dry_run: args.dry_run };
+    let options = PullOptions {
+        name: args.remote.clone(),
+        expect: args.expect,
+        is_dry_run: args.dry_run,
+        is_for_start: false,
+    };
     let pulled = cli_registry::pull(&options, &store, &client, |amounts| {
         if !args.json {
             terminal::note(amounts);

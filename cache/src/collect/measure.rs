@@ -1,5 +1,6 @@
 //! How long a collection takes in a store with ten thousand blobs. Run by hand: it proves nothing.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::tests::{Lines, Place};
@@ -38,7 +39,7 @@ fn a_collection_of_ten_thousand_blobs_and_records() {
         let again = std::cell::RefCell::new(known);
         timed("scan again", &|| drop(collector.scan(&Lines, &mut again.borrow_mut()).unwrap()));
         let half = Rules { cap: Some(scan.blobs.len() as u64 * 4096), ..Rules::default() };
-        timed("plan", &|| drop(plan(&scan, &half).unwrap()));
+        timed("plan", &|| drop(plan(&scan, &half, &BTreeSet::new()).unwrap()));
         timed("collect half", &|| drop(collector.collect(&Lines, &half).unwrap()));
     }
     let started = Instant::now();

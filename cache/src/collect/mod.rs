@@ -65,10 +65,12 @@ pub struct Rules {
     pub older_than: Option<Duration>,
     /// A box that was made or used within this time is kept: [`Rules::YOUNG`], if nobody says otherwise.
     pub young: Duration,
-    /// Labels that go, whatever they mean.
-    pub names: BTreeSet<Label>,
-    /// Boxes that go, whatever would keep them, with the records of the builds that made them.
+    /// Labels that go, each with the box that it has to mean. A box whose last label goes is removed as one of `boxes` is.
+    pub names: BTreeMap<Label, Digest>,
+    /// Boxes that go, whatever their age, with the records of the builds that made them.
     pub boxes: BTreeSet<Digest>,
+    /// Of `boxes` and of those that lose their last label, those go as well that run or that have other labels.
+    pub is_forced: bool,
     /// Nothing goes; the report says what would.
     pub dry_run: bool,
 }
@@ -85,8 +87,9 @@ impl Default for Rules {
             cap: None,
             older_than: None,
             young: Self::YOUNG,
-            names: BTreeSet::new(),
+            names: BTreeMap::new(),
             boxes: BTreeSet::new(),
+            is_forced: false,
             dry_run: false,
         }
     }
@@ -114,7 +117,7 @@ pub enum Why {
 pub struct Reported {
     /// Its digest.
     pub digest: Digest,
-    /// The names that it had, sorted.
+    /// The names that it has, or had, sorted.
     pub names: Vec<String>,
     /// The thin directories elsewhere that name it.
     pub directories: Vec<PathBuf>,
@@ -254,8 +257,11 @@ impl Collector {
         at_once: Duration,
     ) -> Result<Report, StoreError> {
         let mut known = Known::default();
+        let mut rules = rules.clone();
+        let mut gone = BTreeSet::new();
+        let no_roots = || StoreError::NoRoots(self.root.clone());
         let scan = self.scan(contents, &mut known)?;
-        let first = plan(&scan, rules).ok_or_else(|| StoreError::NoRoots(self.root.clone()))?;
+        let first = plan(&scan, &rules, &gone).ok_or_else(no_roots)?;
         if rules.dry_run {
             return Ok(first.report);
         }
@@ -268,7 +274,7 @@ impl Collector {
             let gate = Gate::alone_within(&self.root, PATIENCE)?;
             let end = Instant::now() + at_once;
             let scan = self.scan(contents, &mut known)?;
-            let plan = plan(&scan, rules).ok_or_else(|| StoreError::NoRoots(self.root.clone()))?;
+            let plan = plan(&scan, &rules, &gone).ok_or_else(no_roots)?;
             let done = carry::out(&self.root, &gate, &plan, &scan.living.ended, end)?;
             drop(gate);
             free_gone(&self.root);
@@ -279,6 +285,10 @@ impl Collector {
                 return Ok(so_far);
             }
             report = Some(so_far);
+            // Labels and boxes went at once. What others made since then was not asked for.
+            rules.names.clear();
+            gone.append(&mut rules.boxes);
+            gone.extend(plan.demanded);
             sleep(BETWEEN);
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub(super) blobs: Vec<Digest>,
     /// Whether nothing is left that refers to anything.
     pub(super) empties: bool,
+    /// The boxes that go because somebody asked for it.
+    pub(super) demanded: BTreeSet<Digest>,
     pub(super) report: Report,
 }
 
@@ -47,9 +49,11 @@ enum Id {
     Box(Digest),
 }
 
-/// Decides what goes. Returns `None` if nothing refers to any blob, though blobs would go.
-pub(super) fn plan(scan: &Scan, rules: &Rules) -> Option<Plan> {
+/// Decides what goes; `gone` are the boxes that were asked for and are gone already. Returns `None` if nothing refers to any blob,
+/// though blobs would go.
+pub(super) fn plan(scan: &Scan, rules: &Rules, gone: &BTreeSet<Digest>) -> Option<Plan> {
     let mut work = Work::new(scan, rules);
+    work.demanded.extend(gone);
     work.remove_demanded();
     work.remove_useless();
     let has_records = scan.records.values().any(|it| it.refers.is_some());
@@ -73,6 +77,7 @@ struct Work<'s> {
     counts: HashMap<Digest, usize>,
     /// When each record was used, or one that refers to it.
     used: HashMap<ActionKey, SystemTime>,
+    demanded: BTreeSet<Digest>,
     boxes: Vec<Digest>,
     gone_boxes: HashSet<Digest>,
     records: BTreeSet<ActionKey>,
@@ -101,6 +106,7 @@ impl<'s> Work<'s> {
             size,
             counts,
             used: used(scan),
+            demanded: BTreeSet::new(),
             boxes: Vec::new(),
             gone_boxes: HashSet::new(),
             records: BTreeSet::new(),
@@ -111,21 +117,34 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Removes what was asked for by name, and the records of the builds that made such a box: they would keep its blobs.
+    /// Removes what was asked for, and the records of the builds that made such a box: they would keep its blobs.
     fn remove_demanded(&mut self) {
-        let Self { scan, rules, .. } = *self;
-        for (digest, entry) in &scan.boxes {
-            let labels = entry.labels.iter().filter(|it| rules.names.contains(&it.text));
-            self.names.extend(labels.map(|it| (it.text.clone(), Some(*digest))));
-        }
-        for digest in rules.boxes.iter().filter(|it| scan.boxes.contains_key(it)) {
-            self.remove_box(digest);
-        }
+        let scan = self.scan;
+        scan.boxes.iter().for_each(|(digest, entry)| self.remove_asked(digest, entry));
         let made = |entry: &RecordEntry| {
-            entry.refers.iter().any(|it| it.blobs.iter().any(|it| rules.boxes.contains(it)))
+            entry.refers.iter().any(|it| it.blobs.iter().any(|it| self.demanded.contains(it)))
         };
         let records: Vec<_> = scan.records.iter().filter(|(_, it)| made(it)).collect();
         records.into_iter().for_each(|(key, entry)| self.remove_record(*key, entry));
+    }
+
+    /// Removes the labels of a box that were asked for, and the box if that was, or if no label is left.
+    fn remove_asked(&mut self, digest: &Digest, entry: &BoxEntry) {
+        let Rules { names, boxes, is_forced, .. } = self.rules;
+        let labels = entry.labels.iter().filter(|it| names.get(&it.text) == Some(digest));
+        let labels: Vec<_> = labels.map(|it| (it.text.clone(), Some(*digest))).collect();
+        let left = entry.labels.len() - labels.len();
+        let is_last = !labels.is_empty() && left == 0;
+        let is_asked =
+            boxes.contains(digest) && (*is_forced || left == 0 || entry.labels.len() == 1);
+        if is_last || is_asked {
+            if entry.is_running && !is_forced {
+                return;
+            }
+            self.demanded.insert(*digest);
+            self.remove_box(digest);
+        }
+        self.names.extend(labels);
     }
 
     /// Removes what is of no use: blobs to which nothing refers, names of boxes that are not there, and the like.
@@ -145,7 +164,7 @@ impl<'s> Work<'s> {
                 self.data.push(*key);
             }
         }
-        let demanded = |it: &Label| rules.names.contains(&it.text);
+        let demanded = |it: &Label| rules.names.contains_key(&it.text);
         let dangling = scan.dangling.iter().filter(|it| demanded(it) || !self.is_recent(it.given));
         let dangling: Vec<_> = dangling.map(|it| (it.text.clone(), None)).collect();
         self.names.extend(dangling);
@@ -312,15 +331,21 @@ impl<'s> Work<'s> {
             data: self.data,
             blobs: self.blobs.into_iter().collect(),
             empties,
+            demanded: self.demanded,
             report,
         }
     }
 
     fn reported(&self, (digest, entry): (&Digest, &BoxEntry)) -> Reported {
         let sizes = entry.blobs.iter().filter_map(|it| self.scan.blobs.get(it));
+        let is_gone = self.gone_boxes.contains(digest);
+        // Of a box that stays, those names that stay.
+        let stays =
+            |it: &&Label| is_gone || !self.names.contains(&(it.text.clone(), Some(*digest)));
+        let names = entry.labels.iter().filter(stays).map(|it| it.text.text().to_owned());
         Reported {
             digest: *digest,
-            names: entry.labels.iter().map(|it| it.text.text().to_owned()).collect(),
+            names: names.collect(),
             directories: entry.directories.iter().map(|it| it.path.clone()).collect(),
             why: self.why(entry),
             bytes: sizes.map(|it| it.size).sum(),

@@ -238,14 +238,14 @@ impl Scan {
         for (name, file) in self.files(&directory)? {
             let found = read(&directory.join(&name), Pulled::decode);
             // A damaged one means nothing, and is left: a pull mends it.
-            let Some(Pulled { reference, digest, .. }) =
+            let Some(Pulled { reference, digest, is_asked, .. }) =
                 found.ok().flatten().filter(|it| it.file_name() == name)
             else {
                 self.foreign += 1;
                 continue;
             };
             let text = Text::Pulled(reference);
-            self.label(digest, Label { text, is_tag: true, given: item(&file).changed });
+            self.label(digest, Label { text, is_tag: is_asked, given: item(&file).changed });
         }
         Ok(())
     }

@@ -441,16 +441,64 @@ fn what_is_asked_for_goes_with_all_that_keeps_it() {
     ["a", "b"].iter().for_each(|name| place.name(name, made));
     let held = hold(&place.root(), &made);
     place.age(Duration::from_secs(5));
-    let names = [Label::Name("a".to_owned())].into();
-    let report = place.collect(&Rules { names, ..Rules::default() });
+    let named = |name: &str, means| {
+        let names = [(Label::Name(name.to_owned()), means)].into();
+        Rules { names, ..Rules::default() }
+    };
+    // Somebody gave the name to another box meanwhile.
+    assert_eq!(place.collect(&named("a", shared)).removed_names, [""; 0]);
+    let report = place.collect(&named("a", made));
     assert_eq!((report.removed_names, place.names()), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!(report.kept[0].names, ["b"]);
     assert!(place.has_box(made) && place.has_record(built));
-    let report = place.collect(&Rules { boxes: [made].into(), ..Rules::default() });
+    // It began to run meanwhile.
+    for rules in [named("b", made), Rules { boxes: [made].into(), ..Rules::default() }] {
+        let report = place.collect(&rules);
+        assert_eq!((why(&report), place.names()), (vec![Some(Why::Running)], vec!["b".to_owned()]));
+    }
+    let report = place.collect(&Rules { is_forced: true, ..named("b", made) });
     assert_eq!(report.removed[0].directories, [thin]);
     assert!(!place.has_box(made) && !place.has_record(built) && !place.has(own));
     assert!(place.has_record(decoded) && place.has(shared), "the next build uses it");
     assert!(place.names().is_empty() && list(&place.root().join("roots")).is_empty());
     drop(held);
+}
+
+#[test]
+fn a_box_of_several_names_goes_as_a_whole_only_if_all_are_asked_for() {
+    let place = Place::new();
+    let made = place.make_box(&[place.blob("a", 1)]);
+    ["a", "b"].iter().for_each(|name| place.name(name, made));
+    place.age(DAY);
+    let by_digest = Rules { boxes: [made].into(), ..Rules::default() };
+    place.collect(&by_digest);
+    assert!(place.has_box(made) && place.names().len() == 2);
+    let names = ["a", "b"].map(|it| (Label::Name(it.to_owned()), made)).into();
+    let report = place.collect(&Rules { names, dry_run: true, ..Rules::default() });
+    assert_eq!((report.removed.len(), report.removed_names.len()), (1, 2));
+    place.collect(&Rules { is_forced: true, ..by_digest });
+    assert!(!place.has_box(made) && place.names().is_empty());
+}
+
+#[test]
+fn what_was_asked_for_once_does_not_go_again_when_it_comes_back() {
+    let place = Place::new();
+    let blobs: Vec<_> = (0..300).map(|at| place.blob(&at.to_string(), 1)).collect();
+    let made = place.make_box(&blobs);
+    for at in 0..200 {
+        place.record(at, &[made, blobs[0]], &[]);
+    }
+    place.name("a", made);
+    let names = [(Label::Name("a".to_owned()), made)].into();
+    // In several rounds, as no time is left for one.
+    let report =
+        place.collector().collect_in(&Lines, &Rules { names, ..Rules::default() }, Duration::ZERO);
+    let report = report.unwrap();
+    assert_eq!((report.removed.len(), report.removed_records), (1, 200));
+    assert_eq!(
+        (list(&place.root().join("blobs")), list(&place.root().join("actions"))),
+        (vec![], vec![])
+    );
 }
 
 #[test]
@@ -465,21 +513,36 @@ fn what_a_person_tagged_pulled_or_loaded_is_kept() {
         place.open().name_box(&format!("name{at}"), &Named { digest, owner }).unwrap();
     }
     let reference = "ghcr.io/acme/agent:v1".to_owned();
-    let pulled = Pulled { reference, digest: boxes[2], registry_digest: boxes[0] };
+    let pulled = Pulled { reference, digest: boxes[2], registry_digest: boxes[0], is_asked: true };
     place.open().note_pulled(&pulled).unwrap();
+    // A start that fetches it, too, takes nothing from that.
+    place.open().note_pulled(&Pulled { is_asked: false, ..pulled.clone() }).unwrap();
     place.age(30 * DAY);
     let rules = Rules { older_than: Some(DAY), cap: Some(0), ..Rules::default() };
     let report = place.collect(&rules);
     assert_eq!(report.removed.iter().map(|it| it.digest).collect::<Vec<_>>(), [boxes[3]]);
     assert_eq!(why(&report), [Some(Why::Tagged); 3]);
     assert!(report.is_over());
-    // What was pulled goes by its reference, and the next collection takes the box.
+    // What was pulled goes by its reference, and the box with it.
     let label = Label::Pulled(pulled.reference.clone());
-    let report = place.collect(&Rules { names: [label].into(), ..Rules::default() });
+    let names = [(label, boxes[2])].into();
+    let report = place.collect(&Rules { names, ..Rules::default() });
     assert_eq!(report.removed_names, [pulled.reference]);
     assert!(list(&place.root().join("pulled")).is_empty());
-    place.collect(&rules);
     assert!(!place.has_box(boxes[2]) && place.has_box(boxes[0]) && place.has_box(boxes[1]));
+}
+
+#[test]
+fn what_a_start_fetched_goes_by_age() {
+    let place = Place::new();
+    let digest = place.make_box(&[place.blob("a", 1)]);
+    let reference = "ghcr.io/acme/agent:v1".to_owned();
+    let pulled = Pulled { reference, digest, registry_digest: digest, is_asked: false };
+    place.open().note_pulled(&pulled).unwrap();
+    assert_eq!(place.open().pulled(&pulled.reference).unwrap(), Some(pulled.clone()));
+    place.age(30 * DAY);
+    assert_eq!(place.collect_to(0).removed_names, [pulled.reference]);
+    assert!(!place.has_box(digest));
 }
 
 #[test]

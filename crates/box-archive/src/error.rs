@@ -34,9 +34,9 @@ pub enum ArchiveError {
     /// There are several boxes, and one is needed. Holds their names and digests.
     #[error("{what} has {} boxes: {}", boxes.len(), boxes.join(", "))]
     WhichBox { what: String, boxes: Vec<String> },
-    /// None of the boxes has the digest.
-    #[error("{what} has no box {digest}")]
-    Absent { what: String, digest: Digest },
+    /// None of the boxes has the digest. Holds their names and digests.
+    #[error("{what} has no box {digest}; it has {}", boxes.join(", "))]
+    Absent { what: String, digest: Digest, boxes: Vec<String> },
     /// A box cannot be read from it, or not be kept.
     #[error(transparent)]
     Box(#[from] BoxRegistryError),
@@ -46,6 +46,9 @@ pub enum ArchiveError {
     /// A blob of a box on this machine is not what its manifest names.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
+    /// The file gives a box a name that another box of the store has.
+    #[error("the name {name} belongs to {holder}, which is another box than the one in the file")]
+    NameTaken { name: String, holder: String },
     /// The store fails.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -7,40 +7,102 @@ use box_image::rules::is_name;
 
 use crate::ArchiveError;
 
+/// Which names the boxes of a file get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Names {
+    /// None: they are found by their digests.
+    None,
+    /// Those that the file gives them. If another box has one of these, nothing is loaded.
+    Free,
+    /// Those that the file gives them, whatever box has them.
+    Replace,
+}
+
 /// What became of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NameGiven {
     /// The box has it.
     Given,
-    /// Another box has it, of this owner.
-    Taken(Owner),
-    /// Another box has it, which was pulled under this reference.
-    Pulled,
+    /// The box has it, and another box had it before: the one of this digest.
+    Moved(Digest),
     /// It is no name that a box of a store can have.
     NotAName,
 }
 
-/// Gives a box a name, unless another one has it. It may be the name of a box in a registry: `run` then needs no registry.
-pub(crate) fn name(store: &Store, digest: Digest, name: &str) -> Result<NameGiven, ArchiveError> {
-    if let Some(remote) = RemoteName::parse(name).ok().filter(|it| it.tag.is_some()) {
-        return pulled(store, digest, remote.unpinned().to_string());
-    }
-    if !is_name(name) {
-        return Ok(NameGiven::NotAName);
-    }
-    match store.name_box(name, &Named { digest, owner: Owner::Archive }) {
-        Ok(_) => Ok(NameGiven::Given),
-        Err(StoreError::NameTaken { owner, .. }) => Ok(NameGiven::Taken(owner)),
-        Err(error) => Err(error.into()),
+/// A name that a box of a store can have.
+enum Label {
+    Name(Named),
+    /// The name of a box in a registry: `run` then needs no registry.
+    Pulled(Pulled),
+}
+
+impl Label {
+    fn new(digest: Digest, name: &str) -> Option<Self> {
+        let remote = RemoteName::parse(name).ok().filter(|it| it.tag.is_some());
+        if let Some(remote) = remote {
+            let reference = remote.unpinned().to_string();
+            return Some(Self::Pulled(Pulled {
+                reference,
+                digest,
+                registry_digest: digest,
+                is_asked: true,
+            }));
+        }
+        is_name(name).then_some(Self::Name(Named { digest, owner: Owner::Archive }))
     }
 }
 
-/// Remembers a reference, unless something else was pulled under it: what a file says of a registry, nobody has verified.
-fn pulled(store: &Store, digest: Digest, reference: String) -> Result<NameGiven, ArchiveError> {
-    match store.pulled(&reference)? {
-        Some(before) if before.digest != digest => return Ok(NameGiven::Pulled),
-        Some(_) => {}
-        None => store.note_pulled(&Pulled { reference, digest, registry_digest: digest })?,
+/// Checks that no other box has a name.
+pub(crate) fn check(store: &Store, digest: Digest, name: &str) -> Result<(), ArchiveError> {
+    match Label::new(digest, name) {
+        Some(Label::Name(named)) => store.check_name(name, &named).map_err(taken),
+        Some(Label::Pulled(pulled)) => other_pulled(store, &pulled)?.map_or(Ok(()), |_| {
+            let holder = "a box that was pulled".to_owned();
+            Err(ArchiveError::NameTaken { name: name.to_owned(), holder })
+        }),
+        None => Ok(()),
     }
-    Ok(NameGiven::Given)
+}
+
+/// Gives a box a name.
+pub(crate) fn name(
+    store: &Store,
+    digest: Digest,
+    name: &str,
+    names: Names,
+) -> Result<NameGiven, ArchiveError> {
+    if names != Names::Replace {
+        check(store, digest, name)?;
+    }
+    let before = match Label::new(digest, name) {
+        None => return Ok(NameGiven::NotAName),
+        Some(Label::Name(named)) if names == Names::Replace => {
+            store.rename_box(name, &named)?.map(|it| it.digest)
+        }
+        Some(Label::Name(named)) => store.name_box(name, &named).map(|_| None).map_err(taken)?,
+        Some(Label::Pulled(pulled)) => {
+            let other = other_pulled(store, &pulled)?;
+            // What a registry has said of this box is worth more than what the file says.
+            if other.is_some() || store.pulled(&pulled.reference)?.is_none() {
+                store.note_pulled(&pulled)?;
+            }
+            other
+        }
+    };
+    Ok(before.filter(|it| *it != digest).map_or(NameGiven::Given, NameGiven::Moved))
+}
+
+/// Returns the other box that was pulled under a reference: what a file says of a registry, nobody has verified.
+fn other_pulled(store: &Store, pulled: &Pulled) -> Result<Option<Digest>, StoreError> {
+    let before = store.pulled(&pulled.reference)?.map(|it| it.digest);
+    Ok(before.filter(|it| *it != pulled.digest))
+}
+
+fn taken(error: StoreError) -> ArchiveError {
+    match error {
+        StoreError::NameTaken { name, owner } => {
+            ArchiveError::NameTaken { name, holder: owner.to_string() }
+        }
+        error => error.into(),
+    }
 }

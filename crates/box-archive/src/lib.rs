@@ -40,7 +40,7 @@ mod stream;
 mod tests;
 
 pub use error::ArchiveError;
-pub use keep::NameGiven;
+pub use keep::{NameGiven, Names};
 pub use load::{Loaded, Plan};
 pub use read::{Archive, Boxed};
 pub use save::{Bundle, Saved, is_compressed, is_tar};

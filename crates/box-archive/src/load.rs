@@ -6,7 +6,7 @@ use box_cache::Store;
 use box_digest::Digest;
 use box_registry::{RemoteBlob, fetch, missing};
 
-use crate::keep::{self, NameGiven};
+use crate::keep::{self, NameGiven, Names};
 use crate::{Archive, ArchiveError, Boxed};
 
 /// What a load will do.
@@ -67,18 +67,31 @@ impl<'a> Plan<'a> {
         self.missing.iter().fold(0, |all, it| all.saturating_add(it.plain.size))
     }
 
+    /// Checks that no other box has a name that the file gives, if these have to be free.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NameTaken`] and [`ArchiveError::Store`].
+    pub fn check_names(&self, store: &Store, names: Names) -> Result<(), ArchiveError> {
+        if names != Names::Free {
+            return Ok(());
+        }
+        let all = self.boxes.iter().flat_map(|it| it.names.iter().map(move |name| (it, name)));
+        all.into_iter().try_for_each(|(it, name)| keep::check(store, it.remote.digest, name))
+    }
+
     fn all(&self) -> BTreeSet<(Digest, u64)> {
         let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
         blobs.map(|it| (it.plain.digest, it.plain.size)).collect()
     }
 
     /// Reads what the store lacks, and makes the boxes findable: by their digests, and by the names that the file gives them, if
-    /// no Boxfile has these for another box, and if `is_named`.
+    /// `names` says so.
     ///
     /// # Errors
     /// [`ArchiveError`]. Blobs that are complete stay in the store, and need not be read again; a box is found only if it is
     /// whole.
-    pub fn load(&self, store: &Store, is_named: bool) -> Result<Vec<Loaded>, ArchiveError> {
+    pub fn load(&self, store: &Store, names: Names) -> Result<Vec<Loaded>, ArchiveError> {
+        self.check_names(store, names)?;
         let blobs = self.boxes.iter().flat_map(|it| &it.remote.blobs);
         let named: Vec<_> = blobs.map(|it| (it.digest(), it.size())).collect();
         fetch(&self.archive.origin(&named), &self.missing, store)?;
@@ -86,7 +99,7 @@ impl<'a> Plan<'a> {
             it.remote.keep_manifest(store)?;
         }
         let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
-        self.boxes.iter().map(|it| loaded(it, &mut new, store, is_named)).collect()
+        self.boxes.iter().map(|it| loaded(it, &mut new, store, names)).collect()
     }
 }
 
@@ -95,15 +108,14 @@ fn loaded(
     it: &Boxed,
     new: &mut BTreeSet<Digest>,
     store: &Store,
-    is_named: bool,
+    names: Names,
 ) -> Result<Loaded, ArchiveError> {
     let (remote, digest) = (&it.remote, it.remote.digest);
     // Until it has its names, nobody deletes its blobs.
     let _published = remote.publish_in(store)?;
-    let names = it.names.iter().filter(|_| is_named);
-    let names = names
-        .map(|name| Ok::<_, ArchiveError>((name.clone(), keep::name(store, digest, name)?)))
-        .collect::<Result<_, _>>()?;
+    let given = |name: &String| Ok((name.clone(), keep::name(store, digest, name, names)?));
+    let wanted = it.names.iter().filter(|_| names != Names::None);
+    let names = wanted.map(given).collect::<Result<_, ArchiveError>>()?;
     let sizes = |blobs: &[&RemoteBlob]| blobs.iter().map(|it| it.plain.size).sum();
     let all: Vec<_> = remote.blobs.iter().collect();
     let is_new = |it: &&RemoteBlob| new.remove(&it.plain.digest);

@@ -147,8 +147,9 @@ impl Archive {
         if let Some(digest) = digest {
             let is_it =
                 |it: &Boxed| [it.remote.digest, it.remote.registry_digest].contains(&digest);
+            let called = boxes.iter().map(Boxed::called).collect();
             let found = boxes.into_iter().find(is_it);
-            return found.ok_or(ArchiveError::Absent { what, digest });
+            return found.ok_or(ArchiveError::Absent { what, digest, boxes: called });
         }
         match boxes.pop() {
             Some(only) if boxes.is_empty() => Ok(only),

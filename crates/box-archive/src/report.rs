@@ -37,26 +37,18 @@ impl Plan<'_> {
 }
 
 impl Loaded {
-    /// Returns what a person is told: what was new, and what became of the names. `again` is the command that loads the file.
-    pub fn lines(&self, again: &str) -> Vec<String> {
+    /// Returns what a person is told: what was new, and what became of the names.
+    pub fn lines(&self) -> Vec<String> {
         let Self { digest, blobs, bytes, new_blobs, new_bytes, .. } = self;
-        let given = self.names.iter().find(|(_, given)| *given == NameGiven::Given);
+        let given = self.names.iter().find(|(_, given)| *given != NameGiven::NotAName);
         let called = given.map_or_else(|| digest.to_string(), |(name, _)| name.clone());
         let amounts = format!("{} of {}", readable(*new_bytes), readable(*bytes));
         let first = format!("loaded {called}: {new_blobs} of {blobs} blobs were new, {amounts}");
         let others = self.names.iter().filter_map(|(name, given)| match given {
             NameGiven::Given => None,
-            NameGiven::Taken(owner) => {
-                let owner = shown(&owner.to_string());
-                Some(format!(
-                    "the name {name} stays with {owner}; to give it to {digest}: \
-                     `boxlaunch rmi {name}`, and then `{again}`"
-                ))
+            NameGiven::Moved(before) => {
+                Some(format!("the name {name} moved to this box from {before}"))
             }
-            NameGiven::Pulled => Some(format!(
-                "{name} stays with another box, which was pulled; to give it to {digest}: `boxlaunch rmi {name}`, and then \
-                 `{again}`"
-            )),
             NameGiven::NotAName => Some(format!(
                 "{:?} is no name for a box: {digest} is found by its digest",
                 shown(name)
@@ -67,10 +59,13 @@ impl Loaded {
 
     /// Returns the report.
     pub fn json(&self) -> Value {
-        let names = self
-            .names
-            .iter()
-            .map(|(name, given)| json!({ "name": name, "given": *given == NameGiven::Given }));
+        let names = self.names.iter().map(|(name, given)| {
+            let replaced = match given {
+                NameGiven::Moved(before) => Some(before),
+                NameGiven::Given | NameGiven::NotAName => None,
+            };
+            json!({ "name": name, "given": *given != NameGiven::NotAName, "replaced": replaced })
+        });
         json!({
             "box": self.digest,
             "names": names.collect::<Vec<_>>(),

@@ -207,6 +207,9 @@ impl Members {
     /// Reads a file that has to come next.
     fn document(&mut self, title: &str, name: &str) -> Result<Vec<u8>, ArchiveError> {
         match self.file().map_err(|error| error.named(title))? {
+            None if self.seen.is_empty() => {
+                Err(ArchiveError::NoBoxes { what: title.to_owned(), why: "it is empty".to_owned() })
+            }
             None => Err(not_a_stream(title, &format!("it ends before {name}"))),
             Some(file) if file.name != name => {
                 let found = shown(&file.name);

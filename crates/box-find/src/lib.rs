@@ -3,6 +3,7 @@
 //! | written | means |
 //! | --- | --- |
 //! | `hello.box`, `/srv/hello`, `./hello`, `../hello`, `out/hello`, `hello/`, `.` | the directory of a box |
+//! | `hello.tar`, `hello.tar.gz`, `hello.tar.zst` | the box in this file |
 //! | `sha256:…` | the box of the store that has this digest |
 //! | `hello` | the box of the store that has this name |
 //! | `ghcr.io/acme/hello:v1`, `localhost/hello` | the box that was pulled from this registry: the first part has a `.` or a `:`, or is `localhost` |
@@ -25,6 +26,8 @@ use box_layout::{Documents, OpenBox, OpenError, Places};
 
 /// What separates a box from the digest that it has to have, and begins that digest.
 const PINNED: &[u8] = b"@sha256:";
+/// How the names of files with boxes end.
+const ARCHIVES: [&[u8]; 4] = [b".tar", b".tar.gz", b".tgz", b".tar.zst"];
 
 /// An error from finding a box.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +37,18 @@ pub enum FindError {
     #[error("{} is neither a path nor the name of a box", shown(text))]
     NotAName {
         text: String,
-        /// Whether there is a directory at this path.
+        /// Whether there is a box at this path.
         is_here: bool,
     },
     /// The text after `@` or the whole one begins like a digest, and is none.
     #[error("{0:?} is not a digest")]
     BadDigest(String),
+    /// The text ends like the name of a box in a registry, and names no registry.
+    #[error("{} names no registry", shown(text))]
+    NoHost { text: String },
+    /// The path is that of a file with boxes, by its name.
+    #[error("{} is a file, and no directory of a box", shown(&.0.display().to_string()))]
+    File(PathBuf),
     /// The text begins like the name of a box in a registry, and is none.
     #[error("{} is not the name of a box in a registry: {why}", shown(text))]
     BadRemote { text: String, why: &'static str },
@@ -51,7 +60,7 @@ pub enum FindError {
     NoName {
         name: String,
         store: PathBuf,
-        /// Whether the current directory has a directory of this name.
+        /// Whether the current directory has a box of this name.
         is_here: bool,
     },
     /// A name or a digest was given, and no store.
@@ -66,6 +75,9 @@ pub enum FindError {
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The store of the machine cannot be read.
+    #[error("the store of the machine cannot be used")]
+    Base(#[source] StoreError),
     /// The box cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -81,8 +93,12 @@ pub struct Stores {
 }
 
 impl Stores {
-    fn base(&self) -> Result<Option<Base>, StoreError> {
-        self.base.as_deref().map_or(Ok(None), Base::open)
+    /// Opens the store of the machine; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`FindError::Base`].
+    pub fn base(&self) -> Result<Option<Base>, FindError> {
+        self.base.as_deref().map_or(Ok(None), Base::open).map_err(FindError::Base)
     }
 }
 
@@ -118,7 +134,7 @@ pub struct Found {
     /// The directory of the store, if it can be used.
     root: Option<PathBuf>,
     /// Why the store cannot be used, if what the directory lacks is needed.
-    unusable: Option<StoreError>,
+    unusable: Option<FindError>,
     /// Keeps what the store has until the box is open.
     _boxes: Option<StoredBoxes>,
 }
@@ -127,7 +143,7 @@ impl BoxReference {
     /// Reads what a user wrote.
     ///
     /// # Errors
-    /// [`FindError::NotAName`], [`FindError::BadRemote`] or [`FindError::BadDigest`].
+    /// [`FindError::NotAName`], [`FindError::NoHost`], [`FindError::BadRemote`] or [`FindError::BadDigest`].
     pub fn parse(text: &OsStr) -> Result<Self, FindError> {
         let bytes = text.as_bytes();
         if !is_path(bytes) && RemoteName::begins(bytes) {
@@ -188,17 +204,19 @@ impl BoxReference {
     /// Returns what the box is called on another host: its name in the store, or in a registry.
     pub fn label(&self) -> Option<String> {
         let name = self.name().map(str::to_owned);
-        name.or_else(|| Some(self.remote()?.unpinned().to_string()))
+        // A tag is a name there; a digest alone is none, and finds the box by itself.
+        name.or_else(|| Some(self.remote().filter(|it| it.tag.is_some())?.unpinned().to_string()))
     }
 
     /// Finds the box. What a directory lacks is looked for in the store, too; without a store it has to be whole.
     ///
     /// # Errors
-    /// [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`]. Whether there is a box at a path, [`Found::open`] finds
+    /// [`FindError::File`], [`FindError::NoName`], [`FindError::NotPulled`], [`FindError::NoBox`] and [`FindError::Store`]. Whether there is a box at a path, [`Found::open`] finds
     /// out; a directory that is whole needs no store, so that one that cannot be used is no error there.
     pub fn find(&self, stores: impl Into<Stores>) -> Result<Found, FindError> {
         let stores = stores.into();
         let root = match (&self.kind, &stores.own) {
+            (Kind::Path(path), _) if is_archive(path) => return Err(FindError::File(path.clone())),
             (Kind::Path(path), _) => return Ok(self.at(path, &stores)),
             (_, own) => own.as_deref().ok_or(FindError::NoStore)?,
         };
@@ -237,7 +255,7 @@ impl BoxReference {
                 named.ok_or_else(|| FindError::NoName {
                     name: name.clone(),
                     store: root.to_owned(),
-                    is_here: Path::new(name).is_dir(),
+                    is_here: is_box(Path::new(name)),
                 })
             }
             // A digest is one box, wherever it came from.
@@ -260,6 +278,7 @@ impl BoxReference {
     /// Names the box in a directory.
     fn at(&self, directory: &Path, stores: &Stores) -> Found {
         let own = stores.own.as_deref().map(StoredBoxes::blobs_of).transpose();
+        let own = own.map_err(FindError::from);
         let (blobs, base, unusable) = match own.and_then(|blobs| Ok((blobs, stores.base()?))) {
             Ok((blobs, base)) => (blobs, base, None),
             Err(error) => (None, None, Some(error)),
@@ -275,6 +294,9 @@ impl BoxReference {
 impl Kind {
     fn parse(bytes: &[u8]) -> Result<Self, FindError> {
         let text = OsStr::from_bytes(bytes);
+        if is_tagged(bytes) {
+            return Err(FindError::NoHost { text: text.to_string_lossy().into_owned() });
+        }
         if is_path(bytes) {
             return Ok(Self::Path(text.into()));
         }
@@ -284,7 +306,7 @@ impl Kind {
         match text.to_str().filter(|it| is_name(it)) {
             Some(name) => Ok(Self::Name(name.to_owned())),
             None => {
-                let is_here = Path::new(text).is_dir();
+                let is_here = is_box(Path::new(text));
                 Err(FindError::NotAName { text: text.to_string_lossy().into_owned(), is_here })
             }
         }
@@ -339,7 +361,7 @@ impl Found {
     /// Says why the store was not used, if the box lacks something that may be there.
     fn explain(self, error: OpenError) -> FindError {
         match (error, self.unusable) {
-            (OpenError::Absent { .. }, Some(unusable)) => unusable.into(),
+            (OpenError::Absent { .. }, Some(unusable)) => unusable,
             (error, _) => error.into(),
         }
     }
@@ -354,10 +376,32 @@ impl Found {
 
 /// Returns whether a text is a path. One whose first part could be the name of a server is none, as images are named so.
 fn is_path(bytes: &[u8]) -> bool {
-    let begins = [&b"/"[..], b"./", b"../"].iter().any(|it| bytes.starts_with(it));
-    let ends = [&b"/"[..], b".box", b".tar"].iter().any(|it| bytes.ends_with(it));
     let has_directory = bytes.contains(&b'/') && !RemoteName::begins(bytes);
-    begins || ends || [&b"."[..], b".."].contains(&bytes) || has_directory
+    is_written_as_path(bytes) || has_directory
+}
+
+/// Returns whether a path is that of a file which may have boxes.
+fn is_archive(path: &Path) -> bool {
+    let name = path.as_os_str().as_bytes();
+    ARCHIVES.iter().any(|end| name.ends_with(end)) && path.is_file()
+}
+
+/// Returns whether a directory may be a box.
+fn is_box(path: &Path) -> bool {
+    path.join("oci-layout").is_file()
+}
+
+/// Returns whether a text is a path by its beginning or its end.
+fn is_written_as_path(bytes: &[u8]) -> bool {
+    let ends = [&b"/"[..], b".box"].into_iter().chain(ARCHIVES).any(|end| bytes.ends_with(end));
+    let begins = [&b"/"[..], b"./", b"../"].iter().any(|it| bytes.starts_with(it));
+    begins || ends || [&b"."[..], b".."].contains(&bytes)
+}
+
+/// Returns whether a text without a server ends in a tag: `hello:v1`, `acme/hello:v1`.
+fn is_tagged(bytes: &[u8]) -> bool {
+    let last = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    last.contains(&b':') && !is_written_as_path(bytes) && !bytes.starts_with(&PINNED[1..])
 }
 
 fn remote(bytes: &[u8]) -> Result<RemoteName, FindError> {
@@ -399,6 +443,9 @@ mod tests {
             ".",
             "..",
             "a.tar",
+            "a.tar.gz",
+            "a.tgz",
+            "a.tar.zst",
             "A b.box",
             "a@b.box",
             "a/b",
@@ -431,10 +478,14 @@ mod tests {
 
     #[test]
     fn what_can_be_no_box_is_refused() {
-        for text in ["", "Hello", "a b", "a@b", "-a", "a.b", "\u{1b}[m", "a:1", "ghcr.io"] {
+        for text in ["", "Hello", "a b", "a@b", "-a", "a.b", "\u{1b}[m", "ghcr.io"] {
             let error = parse(text).unwrap_err();
             assert!(error.ends_with("is neither a path nor the name of a box"), "{error}");
             assert!(!error.contains('\u{1b}'));
+        }
+        for text in ["a:1", "acme/hello:v1", "a:\u{1b}[m"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.ends_with(" names no registry") && !error.contains('\u{1b}'), "{error}");
         }
         for text in ["ghcr.io/A", "localhost:x/a", "ghcr.io/a:\u{1b}[m", "ghcr.io/a@sha256:7"] {
             let error = parse(text).unwrap_err();
@@ -498,13 +549,13 @@ mod tests {
         let absent = open("ghcr.io/acme/hello:v1").unwrap_err();
         assert!(matches!(absent, FindError::NotPulled(_)), "{absent}");
         let reference = "ghcr.io/acme/hello:v1".to_owned();
-        store.note_pulled(&Pulled { reference, digest, registry_digest }).unwrap();
+        store.note_pulled(&Pulled { reference, digest, registry_digest, is_asked: true }).unwrap();
         for pin in [String::new(), format!("@{digest}"), format!("@{registry_digest}")] {
             assert_eq!(open(&format!("ghcr.io/acme/hello:v1{pin}")).unwrap(), digest);
         }
         // The tag moves, and the box is still the one with this digest.
         let reference = "ghcr.io/acme/hello:v1".to_owned();
-        let moved = Pulled { reference, digest: registry_digest, registry_digest };
+        let moved = Pulled { reference, digest: registry_digest, registry_digest, is_asked: true };
         store.note_pulled(&moved).unwrap();
         assert_eq!(open(&format!("ghcr.io/acme/hello:v1@{digest}")).unwrap(), digest);
         for other in [format!("ghcr.io/acme/hello:v1@sha256:{HEX}"), "ghcr.io/acme/hello".into()] {

@@ -47,9 +47,10 @@ impl RemoteName {
             Some((name, digest)) => (name, Some(self::digest(digest)?)),
             None => (text, None),
         };
-        let (host, name) = name.split_once('/').ok_or("it names no registry")?;
+        const NO_HOST: &str = "it names no registry, and none is asked by default: write the host first, as in ghcr.io/acme/hello:v1";
+        let (host, name) = name.split_once('/').ok_or(NO_HOST)?;
         if !Self::begins(text.as_bytes()) {
-            return Err("it names no registry, and none is asked by default");
+            return Err(NO_HOST);
         }
         let host = registry_host(host).ok_or("a registry is HOST or HOST:PORT")?;
         let (repository, tag) = match name.split_once(':') {

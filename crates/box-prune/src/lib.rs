@@ -16,7 +16,7 @@ use box_image::Manifest;
 use box_layout::{Documents, Places};
 
 pub use cap::{Cap, VARIABLE, age};
-pub use report::{called, json, lines, over};
+pub use report::{asked_lines, called, json, lines, over, size_line};
 
 /// Knows which blobs the boxes of a store have.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,11 @@
 //! What is said of a collection.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use box_cache::Label;
 use box_cache::collect::{Report, Reported, Why};
+use box_digest::Digest;
 use box_image::text::{readable, shown};
 use serde_json::{Value, json};
 
@@ -15,10 +18,8 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         lines.push(format!("{removed} {}", names(&report.removed_names)));
     }
     if report.removed_records > 0 {
-        lines.push(format!(
-            "{removed} {}",
-            count(report.removed_records, "result of builds", "results of builds")
-        ));
+        let records = count(report.removed_records, "cached step", "cached steps");
+        lines.push(format!("{removed} {records} of builds"));
     }
     for kept in &report.kept {
         lines.extend(kept.why.map(|why| format!("kept {}: {}", called(kept), reason(why, kept))));
@@ -27,27 +28,58 @@ pub fn lines(report: &Report, dry_run: bool) -> Vec<String> {
         let files = count(report.foreign, "file or directory", "files and directories");
         lines.push(format!("left {files} that no build made"));
     }
+    lines.push(size_line(report, dry_run));
+    lines
+}
+
+/// Returns what a person reads of a collection that removes only what they asked for, `names` by name.
+pub fn asked_lines(report: &Report, asked: &BTreeMap<Label, Digest>) -> Vec<String> {
+    let mut lines: Vec<_> = report.removed.iter().map(|it| removed_line("removed", it)).collect();
+    for (label, digest) in asked {
+        let name = label.text();
+        let is_gone = report.removed_names.iter().any(|it| it == name);
+        let stays = report.kept.iter().find(|it| it.digest == *digest && is_gone);
+        lines.extend(
+            stays.map(|it| format!("removed the name {name}; the box stays as {}", called(it))),
+        );
+    }
+    if !report.removed.is_empty() || lines.is_empty() {
+        let mut line = size_line(report, false);
+        let freed = report.before.saturating_sub(report.after);
+        let all: u64 = report.removed.iter().map(|it| it.bytes).sum();
+        if freed > 0 && freed < all / 10 * 9 {
+            line += &format!("; other boxes or builds use the rest of {}", readable(all));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Returns how much was freed, and what is left.
+pub fn size_line(report: &Report, dry_run: bool) -> String {
     let freed = report.before.saturating_sub(report.after);
     let freed = match (freed, dry_run) {
-        (0, _) => "nothing to remove".to_owned(),
+        (0, _) if report.removed.is_empty() => "nothing to remove".to_owned(),
+        (0, _) => "nothing is free: other boxes or builds use the same files".to_owned(),
         (bytes, true) => format!("would free {}", readable(bytes)),
         (bytes, false) => format!("freed {}", readable(bytes)),
     };
     let most = report.cap.map_or_else(String::new, |cap| format!(" of {}", readable(cap)));
-    lines.push(format!("{freed}: the store has {}{most}", readable(report.after)));
-    lines
+    format!("{freed}; the store has {}{most}", readable(report.after))
 }
 
-/// Returns what is said of a store that is larger than it may be, as all that is left is kept.
-pub fn over(report: &Report, store: &Path) -> Option<String> {
+/// Returns what is said of a store that is larger than it may be, as all that is left is kept; with advice if the reasons are not said
+/// as well.
+pub fn over(report: &Report, store: &Path, with_advice: bool) -> Option<String> {
     let cap = report.cap.filter(|_| report.is_over())?;
     let store = shown(&store.display().to_string());
     let used = match report.used_bytes {
         0 => String::new(),
         bytes => format!(", {} of it only while commands use the store", readable(bytes)),
     };
+    let advice = if with_advice { "; `boxlaunch prune --dry-run` says why" } else { "" };
     Some(format!(
-        "the store {store} has {} and may have {}: {} of it are kept{used}; `boxlaunch prune --dry-run` says why",
+        "the store {store} has {} and may have {}: {} of it are kept{used}{advice}",
         readable(report.after),
         readable(cap),
         readable(report.kept_bytes),
@@ -55,9 +87,9 @@ pub fn over(report: &Report, store: &Path) -> Option<String> {
 }
 
 fn removed_line(removed: &str, gone: &Reported) -> String {
-    let mut line = format!("{removed} {}, {}", called(gone), readable(gone.bytes));
+    let mut line = format!("{removed} {}", called(gone));
     if !gone.directories.is_empty() {
-        line += &format!("; {} cannot start any more", directories(gone));
+        line += &format!(", which {} needs", directories(gone));
     }
     line
 }
@@ -79,7 +111,7 @@ fn directories(of: &Reported) -> String {
 fn reason(why: Why, kept: &Reported) -> String {
     match why {
         Why::Running => "it runs".to_owned(),
-        Why::Tagged => "a person gave it a name".to_owned(),
+        Why::Tagged => "it was pulled, loaded, or named with `build --name`".to_owned(),
         Why::Thin => format!("{} needs it", directories(kept)),
         Why::Used => "a command uses it".to_owned(),
         Why::Young => "it was made or used within the last hour".to_owned(),
@@ -136,8 +168,6 @@ fn reported(of: &Reported, is_kept: bool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use box_digest::Digest;
-
     use super::*;
 
     fn box_of(number: u8, names: &[&str], why: Option<Why>) -> Reported {
@@ -174,19 +204,19 @@ mod tests {
     #[test]
     fn a_report_says_what_went_and_why_the_rest_is_kept() {
         insta::assert_snapshot!(lines(&report(), false).join("\n"), @"
-        removed old, 1.0 MiB
-        removed sha256:0202020202020202020202020202020202020202020202020202020202020202, 2.0 MiB; /work/a.box cannot start any more
-        removed 3 results of builds
+        removed old
+        removed sha256:0202020202020202020202020202020202020202020202020202020202020202, which /work/a.box needs
+        removed 3 cached steps of builds
         kept a, b: it runs
         kept c: /work/a.box needs it
         left 1 file or directory that no build made
-        freed 70.0 MiB: the store has 20.0 MiB of 10.0 MiB
+        freed 70.0 MiB; the store has 20.0 MiB of 10.0 MiB
         ");
-        insta::assert_snapshot!(over(&report(), Path::new("/store")).unwrap(), @"the store /store has 20.0 MiB and may have 10.0 MiB: 20.0 MiB of it are kept, 1.0 MiB of it only while commands use the store; `boxlaunch prune --dry-run` says why");
+        insta::assert_snapshot!(over(&report(), Path::new("/store"), true).unwrap(), @"the store /store has 20.0 MiB and may have 10.0 MiB: 20.0 MiB of it are kept, 1.0 MiB of it only while commands use the store; `boxlaunch prune --dry-run` says why");
         let fits = Report { cap: None, ..report() };
-        assert_eq!(over(&fits, Path::new("/store")), None);
+        assert_eq!(over(&fits, Path::new("/store"), true), None);
         let nothing = Report { before: fits.after, removed: vec![], removed_records: 0, ..fits };
-        assert!(lines(&nothing, true).last().unwrap().starts_with("nothing to remove: "));
+        assert!(lines(&nothing, true).last().unwrap().starts_with("nothing to remove; "));
     }
 
     #[test]

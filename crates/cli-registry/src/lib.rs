@@ -24,6 +24,25 @@ pub struct RegistryOptions {
     pub registry_config: Option<PathBuf>,
 }
 
+/// Where the bytes go that a client counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To this machine.
+    Fetch,
+    /// To a registry.
+    Send,
+}
+
+impl Way {
+    /// Returns what the program is doing, and what it has done.
+    const fn words(self) -> [&'static str; 2] {
+        match self {
+            Self::Fetch => ["fetching", "fetched"],
+            Self::Send => ["sending", "sent"],
+        }
+    }
+}
+
 /// How a program tells its user what happens.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
@@ -33,4 +52,6 @@ pub struct Screen {
     pub status: fn(&str),
     /// Whether a person watches that line.
     pub is_watched: bool,
+    /// What the bytes do that are counted.
+    pub way: Way,
 }

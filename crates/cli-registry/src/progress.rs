@@ -44,16 +44,17 @@ impl Progress {
 
     /// Adds a piece, and shows or prints the progress. Called often, and from several threads.
     pub(crate) fn tell(&self, piece: Piece) {
-        let Screen { note, status, is_watched } = self.screen;
+        let Screen { note, status, is_watched, way } = self.screen;
+        let [doing, did] = way.words();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let done = state.add(piece);
         if is_watched && done {
             status("");
         } else if is_watched && state.is_time() {
-            status(&state.line(state.rate().as_deref()));
+            status(&state.line(doing, state.rate().as_deref()));
         }
         if done && piece.received >= WORTH_A_LINE {
-            note(&fetched(piece));
+            note(&done_line(did, piece));
         }
     }
 }
@@ -90,12 +91,12 @@ impl State {
         rate(self.received, self.started?.elapsed())
     }
 
-    fn line(&self, rate: Option<&str>) -> String {
+    fn line(&self, doing: &str, rate: Option<&str>) -> String {
         let sums = self.blobs.values().fold((0, 0), |sums, it| (sums.0 + it.0, sums.1 + it.1));
         let (count, (received, all)) = (self.blobs.len(), sums);
         let blobs = if count == 1 { "blob" } else { "blobs" };
         let rate = rate.map(|rate| format!(", {rate}")).unwrap_or_default();
-        format!("fetching {count} {blobs}: {} of {}{rate}", readable(received), readable(all))
+        format!("{doing} {count} {blobs}: {} of {}{rate}", readable(received), readable(all))
     }
 }
 
@@ -106,8 +107,8 @@ fn rate(bytes: u64, taken: Duration) -> Option<String> {
     (taken >= RATE_AFTER).then(|| format!("{}/s", readable(second)))
 }
 
-fn fetched(piece: Piece) -> String {
-    format!("fetched {} ({})", AnyDigest::from(piece.digest).short(), readable(piece.received))
+fn done_line(did: &str, piece: Piece) -> String {
+    format!("{did} {} ({})", AnyDigest::from(piece.digest).short(), readable(piece.received))
 }
 
 #[cfg(test)]
@@ -123,12 +124,12 @@ mod tests {
     fn what_is_under_way_is_summed_up() {
         let mut state = State::default();
         assert!(!state.add(piece(1, 1 << 20, 4 << 20)));
-        assert_eq!(state.line(None), "fetching 1 blob: 1.0 MiB of 4.0 MiB");
+        assert_eq!(state.line("fetching", None), "fetching 1 blob: 1.0 MiB of 4.0 MiB");
         assert!(!state.add(piece(2, 0, 1 << 20)));
         assert!(!state.add(piece(1, 3 << 20, 4 << 20)));
-        assert_eq!(state.line(None), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
+        assert_eq!(state.line("fetching", None), "fetching 2 blobs: 3.0 MiB of 5.0 MiB");
         assert!(state.add(piece(1, 4 << 20, 4 << 20)));
-        assert_eq!(state.line(None), "fetching 1 blob: 0 bytes of 1.0 MiB");
+        assert_eq!(state.line("fetching", None), "fetching 1 blob: 0 bytes of 1.0 MiB");
     }
 
     #[test]
@@ -140,8 +141,8 @@ mod tests {
         state.add(piece(1, 1 << 20, 4 << 20));
         state.add(piece(1, 3 << 20, 4 << 20));
         assert_eq!(state.received, 3 << 20);
-        let line = state.line(Some("2.0 MiB/s"));
-        assert_eq!(line, "fetching 1 blob: 3.0 MiB of 4.0 MiB, 2.0 MiB/s");
+        let line = state.line("sending", Some("2.0 MiB/s"));
+        assert_eq!(line, "sending 1 blob: 3.0 MiB of 4.0 MiB, 2.0 MiB/s");
     }
 
     #[test]
@@ -149,6 +150,6 @@ mod tests {
         let mut state = State::default();
         assert!(state.is_time());
         assert!(!state.is_time(), "within a tenth of a second");
-        assert_eq!(fetched(piece(0xab, 1, 1)), "fetched sha256:abababababab (1 byte)");
+        assert_eq!(done_line("sent", piece(0xab, 1, 1)), "sent sha256:abababababab (1 byte)");
     }
 }

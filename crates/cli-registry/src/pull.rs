@@ -4,7 +4,7 @@ use box_cache::{Pulled as Note, Store, StoreError};
 use box_digest::Digest;
 use box_image::RemoteName;
 use box_image::text::readable;
-use box_registry::{BoxRegistryError, Plan};
+use box_registry::{BoxRegistryError, Form, Plan};
 use error_report::Explanation;
 use oci_registry::{Reference, Registry, Repository, Tag};
 use serde::Serialize;
@@ -18,6 +18,8 @@ pub struct PullOptions {
     pub expect: Option<Digest>,
     /// Whether nothing is fetched, and only said how much would be.
     pub is_dry_run: bool,
+    /// Whether a start needs the box, and no person wants it to be kept.
+    pub is_for_start: bool,
 }
 
 /// An error of a pull.
@@ -50,10 +52,18 @@ impl From<&PullError> for Explanation {
         use box_image::ErrorCode::DigestMismatch;
         match error {
             PullError::Registry(error) => error.into(),
+            PullError::Other { expected, found, registry, .. } if expected == registry => (
+                DigestMismatch,
+                format!(
+                    "--expect takes the box digest, and this is the digest of the registry's manifest: `--expect {found}`, or the \
+                     other one after the name, as HOST/NAME:TAG@{registry}"
+                ),
+            )
+                .into(),
             PullError::Other { .. } => (
                 DigestMismatch,
-                "the tag means another box now, or was never that box; the digest of the registry's manifest asks for one box: \
-                 HOST/NAME@sha256:...",
+                "the tag means another box now, or was never that box. A registry finds what a tag has left only by the digest of its \
+                 own manifest, which a push and a pull print: HOST/NAME@sha256:...",
             )
                 .into(),
             PullError::Store(error) => error.into(),
@@ -83,10 +93,12 @@ pub struct Pulled {
     pub total_bytes: u64,
     /// Whether nothing was fetched.
     pub dry_run: bool,
+    /// The box that the reference meant in the store before, if it was another one.
+    pub replaced: Option<Digest>,
 }
 
-/// Fetches what the store lacks of a box, and makes it one of the store. Before anything is fetched, `tell` is called with how much
-/// it is.
+/// Fetches what the store lacks of a box, and makes it one of the store. Before anything is fetched, `tell` is called with what a
+/// person has to know: how much it is, and whether the reference means another box than before.
 ///
 /// # Errors
 /// [`PullError`]. What was fetched whole stays in the store, and the next pull does not fetch it again.
@@ -94,17 +106,26 @@ pub fn pull(
     options: &PullOptions,
     store: &Store,
     client: &Registry,
-    tell: impl FnOnce(&str),
+    tell: impl Fn(&str),
 ) -> Result<Pulled, PullError> {
     let plan = planned(options, store, client)?;
-    let pulled = pulled(options, &plan);
+    let before = store.pulled(&options.name.unpinned().to_string())?.map(|it| it.digest);
+    let pulled = pulled(options, &plan, before);
     tell(&amounts(&pulled));
+    if let Some(before) = pulled.replaced {
+        tell(&format!("{} is another box now; before, it was {before}", pulled.reference));
+    }
     if !options.is_dry_run {
         plan.fetch(client, store)?;
         // Until it has its name, nobody deletes what the plan has found in the store.
         let _published = plan.remote.publish_in(store)?;
         let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
-        store.note_pulled(&Note { reference, digest, registry_digest })?;
+        store.note_pulled(&Note {
+            reference,
+            digest,
+            registry_digest,
+            is_asked: !options.is_for_start,
+        })?;
     }
     Ok(pulled)
 }
@@ -115,6 +136,7 @@ fn amounts(pulled: &Pulled) -> String {
     let (missing, blobs) = (pulled.fetched, pulled.blobs);
     match missing {
         0 => format!("all {blobs} blobs are in the store"),
+        _ if pulled.dry_run => format!("would fetch {missing} of {blobs} blobs, {some} of {all}"),
         _ => format!("fetching {missing} of {blobs} blobs, {some} of {all}"),
     }
 }
@@ -131,20 +153,33 @@ fn planned(options: &PullOptions, store: &Store, client: &Registry) -> Result<Pl
         let why = "it has neither a tag nor a digest".to_owned();
         return Err(BoxRegistryError::Malformed { what: name.to_string(), why }.into());
     };
-    let plan = box_registry::plan(client, &repository, &reference, store)?;
+    let mut plan = box_registry::plan(client, &repository, &reference, store)?;
+    if let Some(pin) = name.digest.filter(|pin| !is_meant(&plan, *pin)) {
+        // The tag has moved. The registry may have the manifest of this digest all the same.
+        let pinned = box_registry::plan(client, &repository, &Reference::Digest(pin), store);
+        // Some registries give a box's own manifest under its digest, and no blob of it.
+        let is_whole =
+            |it: &Plan| it.remote.registry_digest == pin && it.remote.form != Form::Plain;
+        plan = pinned.ok().filter(is_whole).unwrap_or(plan);
+    }
     let (found, registry) = (plan.remote.digest, plan.remote.registry_digest);
     let other = |expected| {
-        let name = Box::new(name.clone());
+        let name = Box::new(name.unpinned());
         Err(PullError::Other { name, expected, found, registry })
     };
     match (name.digest, *expect) {
-        (Some(pin), _) if ![found, registry].contains(&pin) => other(pin),
+        (Some(pin), _) if !is_meant(&plan, pin) => other(pin),
         (_, Some(expected)) if expected != found => other(expected),
         _ => Ok(plan),
     }
 }
 
-fn pulled(options: &PullOptions, plan: &Plan) -> Pulled {
+/// Returns whether a digest is that of the box, or of the registry's manifest.
+fn is_meant(plan: &Plan, pin: Digest) -> bool {
+    [plan.remote.digest, plan.remote.registry_digest].contains(&pin)
+}
+
+fn pulled(options: &PullOptions, plan: &Plan, before: Option<Digest>) -> Pulled {
     Pulled {
         reference: options.name.unpinned().to_string(),
         digest: plan.remote.digest,
@@ -155,5 +190,6 @@ fn pulled(options: &PullOptions, plan: &Plan) -> Pulled {
         bytes: plan.bytes(),
         total_bytes: plan.total_bytes(),
         dry_run: options.is_dry_run,
+        replaced: before.filter(|it| *it != plan.remote.digest),
     }
 }

@@ -32,14 +32,19 @@ impl From<&ArchiveError> for Explanation {
                 ),
             )
                 .into(),
-            ArchiveError::Absent { what, .. } => {
-                (DigestMismatch, format!("`boxlaunch load {what}` lists the boxes in it")).into()
+            ArchiveError::Absent { .. } => {
+                (DigestMismatch, "name one of these digests after the @").into()
             }
             ArchiveError::Box(error) => in_archive(error),
             ArchiveError::Open(error) => error.into(),
             ArchiveError::Damaged { .. } => {
                 (BoxDamaged, "build the box again, or fetch or load it again").into()
             }
+            ArchiveError::NameTaken { .. } => (
+                NameTaken,
+                "`--replace` gives the name to the box in the file; `boxlaunch run FILE` needs no name",
+            )
+                .into(),
             ArchiveError::Store(error) => error.into(),
             ArchiveError::Publish(PublishError::Exists { .. }) => {
                 (OutputExists, "remove it, or name another place with --output").into()

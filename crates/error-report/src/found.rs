@@ -3,8 +3,15 @@
 use box_cache::StoreError;
 use box_find::FindError;
 use box_image::ErrorCode::*;
+use box_image::text::shell_word;
 
 use crate::Explanation;
+use host_fs::own::STORE_RO;
+
+/// Returns whether a name may be meant as the beginning of a digest.
+pub fn is_cut_digest(name: &str) -> bool {
+    name.len() >= 8 && name.bytes().all(|it| it.is_ascii_hexdigit())
+}
 
 impl From<&FindError> for Explanation {
     fn from(error: &FindError) -> Self {
@@ -19,16 +26,31 @@ impl From<&FindError> for Explanation {
                 .into(),
             FindError::BadDigest(_) => (
                 Usage,
-                "write sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` and `boxlaunch images --all -q` \
+                "write sha256: and all 64 lower-case hexadecimal digits, as `boxbuild build` and `boxlaunch images --json` \
                  print them",
             )
                 .into(),
             FindError::NoName { name, is_here: true, .. } => {
                 (BoxNotFound, format!("if you mean the directory {name} that is here: ./{name}")).into()
             }
+            FindError::NoName { name, .. } if is_cut_digest(name) => (
+                BoxNotFound,
+                "a digest is written whole, as sha256:... with 64 digits: `boxlaunch images --json` prints it",
+            )
+                .into(),
             FindError::NoName { name, .. } => (
                 BoxNotFound,
                 format!("`boxlaunch images` lists the names; a directory is written ./{name}"),
+            )
+                .into(),
+            FindError::File(path) => (
+                BoxNotFound,
+                format!("`boxlaunch load {}` puts the boxes of the file into the store", shell_word(path)),
+            )
+                .into(),
+            FindError::NoHost { text } => (
+                Usage,
+                format!("a box of a registry is named with the host, such as ghcr.io/acme/hello:v1; a directory is written ./{text}"),
             )
                 .into(),
             FindError::BadRemote { .. } => (
@@ -41,7 +63,7 @@ impl From<&FindError> for Explanation {
             }
             FindError::NoStore => (StoreInvalid, "name one with --store, or set HOME").into(),
             FindError::NoBox(_) => {
-                (BoxNotFound, "`boxlaunch images` lists what is there; `boxbuild build` makes it").into()
+                (BoxNotFound, "`boxlaunch images --all` lists what is there; pull, load or build the box").into()
             }
             FindError::OtherBox { .. } => (
                 DigestMismatch,
@@ -49,6 +71,17 @@ impl From<&FindError> for Explanation {
             )
                 .into(),
             FindError::Store(error) => error.into(),
+            FindError::Base(error) => {
+                let row = Self::from(error);
+                (
+                    row.code,
+                    format!(
+                        "{STORE_RO} names it, and only root and you may be able to write there (chown, chmod go-w); without that \
+                         variable, your own store alone is used"
+                    ),
+                )
+                    .into()
+            }
             FindError::Open(error) => error.into(),
         }
     }

@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use diagnostics::diagnostic_json;
+pub use found::is_cut_digest;
 
 /// So many errors are shown to a person; as data, there are all of them.
 const MOST_SHOWN: usize = 50;

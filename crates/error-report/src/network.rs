@@ -62,9 +62,19 @@ fn in_config(file: Option<&Path>, host: &str, setting: &str) -> String {
 impl From<&BoxRegistryError> for Explanation {
     fn from(error: &BoxRegistryError) -> Self {
         match error {
-            BoxRegistryError::Registry(RegistryError::NotFound { .. }) => row(
+            BoxRegistryError::Registry(RegistryError::NotFound { tag: Some(_), .. }) => row(
                 BoxNotFound,
                 "name a tag that the registry has; `boxbuild push` sends boxes there",
+            ),
+            BoxRegistryError::Registry(RegistryError::NotFound { .. }) => row(
+                BoxNotFound,
+                "the registry knows its manifests' digests; a box digest needs the tag, too: HOST/NAME:TAG@sha256:...",
+            ),
+            BoxRegistryError::Registry(RegistryError::Unauthorized {
+                host, passed_over, ..
+            }) if passed_over.is_empty() => row(
+                RegistryUnauthorized,
+                format!("check the name of the box, or log in: docker login {host}"),
             ),
             BoxRegistryError::Registry(source) => source.into(),
             BoxRegistryError::Open(source) => source.into(),

@@ -33,8 +33,8 @@ impl From<&OpenError> for Explanation {
             ),
             OpenError::Absent { .. } => (
                 BoxDamaged,
-                "build the box again with `boxbuild build`, or name the store that has it with --store; to copy a box, write it \
-                 whole: `boxbuild build -o DIR`",
+                "fetch, load or build the box again: `boxlaunch pull`, `boxlaunch load` or `boxbuild build`; or name the store that \
+                 has the rest with --store or BOXBUILD_STORE_RO. A directory that can be copied: `boxbuild build -o DIR`",
             ),
             OpenError::Different { .. } => (
                 BoxDamaged,

@@ -46,8 +46,8 @@ fn not_found(server: &Server, resource: &Resource, response: FinalResponse) -> R
     let (what, tag) = match &resource.reference {
         None => (resource.what.trim_start_matches("the ").to_owned(), None),
         Some(_) if code == Some("NAME_UNKNOWN") => (format!("repository {name}"), None),
-        Some(Reference::Digest(digest)) => (format!("image {name} with the digest {digest}"), None),
-        Some(tag) => (format!("image {name} with the tag \"{tag}\""), Some(tag.to_string())),
+        Some(Reference::Digest(digest)) => (format!("{name} with the digest {digest}"), None),
+        Some(tag) => (format!("{name} with the tag \"{tag}\""), Some(tag.to_string())),
     };
     RegistryError::NotFound { what, host, tag }
 }

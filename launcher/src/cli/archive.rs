@@ -3,11 +3,11 @@
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use box_archive::{Archive, ArchiveError, Bundle, Plan};
+use box_archive::{Archive, ArchiveError, Bundle, Names, Plan};
 use box_cache::hold;
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Found};
-use box_image::text::{shell_word, shown, with_causes};
+use box_image::text::{shown, with_causes};
 use box_layout::Documents;
 use boxlaunch::LaunchError;
 use serde_json::json;
@@ -46,17 +46,22 @@ pub(crate) struct SaveArgs {
 
 /// Puts the boxes of a file into the store, and prints their digests.
 ///
-/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it,
-/// unless another box of the store has that. The file is what `save` writes, or an OCI archive or layout of another tool that has
+/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it. If
+/// another box of the store has that name, nothing is loaded, unless --replace is given. The file is what `save` writes, or an OCI archive or layout of another tool that has
 /// boxes; it may be compressed with gzip or zstd if `save` has written it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch load boxes.tar
+  boxlaunch load hello.tar --replace    a new version of a box
   ssh host boxbuild save hello -o - | boxlaunch load -")]
 pub(crate) struct LoadArgs {
     /// The file or directory; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Give the boxes their names even if other boxes have these, as for a new version of a box: the others keep their
+    /// digests.
+    #[arg(long)]
+    replace: bool,
     #[command(flatten)]
     store: StoreOption,
     /// Print one JSON object: loaded, for each box box, names, blobs, bytes, new_blobs and new_bytes.
@@ -144,19 +149,20 @@ pub(crate) fn load(args: &LoadArgs) -> Result<u8, CommandError> {
     let cap = prune::cap()?;
     let store = paths::open_store(args.store.store.as_deref())?;
     let plan = Plan::new(&archive, boxes, &store)?;
+    let names = if args.replace { Names::Replace } else { Names::Free };
+    plan.check_names(&store, names)?;
     let is_told = !args.json && !is_quiet();
     if is_told {
         notice(&format!("{}\n", shown(&plan.line())));
     }
-    let loaded = plan.load(&store, true)?;
+    let loaded = plan.load(&store, names)?;
     prune::after_adding(&store, cap, !is_told);
     if args.json {
         let all: Vec<_> = loaded.iter().map(box_archive::Loaded::json).collect();
         print(&json_line(&json!({ "loaded": all }))?)?;
         return Ok(0);
     }
-    let again = format!("boxlaunch load {}", shell_word(&args.file));
-    let lines = loaded.iter().flat_map(|it| it.lines(&again)).filter(|_| is_told);
+    let lines = loaded.iter().flat_map(box_archive::Loaded::lines).filter(|_| is_told);
     lines.for_each(|it| notice(&format!("{}\n", shown(&it))));
     print(&loaded.iter().map(|it| format!("{}\n", it.digest)).collect::<String>())?;
     Ok(0)
@@ -193,9 +199,9 @@ pub(crate) fn in_store(
     let store = paths::open_store(named)?;
     let plan = Plan::new(&archive, vec![only], &store)?;
     if is_told {
-        notice(&format!("boxlaunch: {}\n", shown(&plan.line())));
+        notice(&format!("{}\n", shown(&plan.line())));
     }
-    plan.load(&store, false)?;
+    plan.load(&store, Names::None)?;
     prune::after_adding(&store, cap, !is_told);
     Ok(Some(digest))
 }

@@ -111,6 +111,7 @@ const ROWS: &[Row] = &[
         &[
             ("expect", &["--expect", DIGEST], &[]),
             ("dry_run", &["--dry-run"], &[]),
+            ("for_start", &["--for-start"], &[]),
             ("registry_config", &["--registry-config", "r"], &[]),
             JSON,
             STORE,
@@ -129,7 +130,7 @@ const ROWS: &[Row] = &[
         ],
     ),
     ("save", &["x"], &[OUTPUT, JSON, STORE]),
-    ("load", &["x.tar"], &[JSON, STORE]),
+    ("load", &["x.tar"], &[("replace", &["--replace"], &[]), JSON, STORE]),
     ("doctor", &[], &[JSON]),
     ("completions", &["bash"], &[]),
     ("man", &[], &[OUTPUT]),

@@ -25,7 +25,8 @@ pub(crate) struct BoxArgument {
 /// Where the store is.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct StoreOption {
-    /// The directory of the store [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild].
+    /// The directory of the store [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. That of
+    /// $BOXBUILD_STORE_RO is read as well.
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
 }

@@ -2,7 +2,6 @@
 
 use std::time::UNIX_EPOCH;
 
-use box_cache::collect::BoxSize;
 use box_cache::{Base, Label, Owner, StoredBox, StoredBoxes};
 use box_digest::Digest;
 use box_find::FindError;
@@ -25,7 +24,7 @@ use super::{paths, prune};
 #[command(after_help = "Examples:
   boxlaunch images
   boxlaunch images --all --sizes      what each would free, and what it shares with others
-  boxlaunch images --json | jq '.images[] | {name, box}'")]
+  boxlaunch images --json | jq -r '.images[] | .name // .reference'")]
 pub(crate) struct ImagesArgs {
     /// List the boxes that have no name any more, too: `run sha256:...` starts them.
     #[arg(short, long)]
@@ -36,7 +35,7 @@ pub(crate) struct ImagesArgs {
     #[command(flatten)]
     store: StoreOption,
     /// Print one JSON object: images, each with name, reference, box, boxfile, since_ms and bytes; with --sizes also own_bytes
-    /// and shared_bytes.
+    /// and shared_bytes, unless the box is in the store of the machine.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -68,9 +67,9 @@ struct Sizes {
 
 pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
     let root = paths::store_of_user(args.store.store.as_deref())?;
-    let base = paths::base_store().as_deref().map_or(Ok(None), Base::open);
+    let base = paths::stores(args.store.store.as_deref()).base()?;
     let boxes = StoredBoxes::open(&root).map_err(FindError::from)?;
-    let boxes = boxes.with_base(base.map_err(FindError::from)?);
+    let boxes = boxes.with_base(base);
     let mut all = boxes.all().map_err(FindError::from)?;
     all.retain(|it| args.all || it.label.is_some());
     let mut images: Vec<_> = all.into_iter().map(|it| image(&boxes, it)).collect();
@@ -78,8 +77,8 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
     if args.sizes {
         let sizes = prune::sizes(&root)?;
         for image in &mut images {
-            let BoxSize { own, shared } = sizes.get(&image.digest).copied().unwrap_or_default();
-            image.sizes = Some(Sizes { own_bytes: own, shared_bytes: shared });
+            let size = sizes.get(&image.digest);
+            image.sizes = size.map(|it| Sizes { own_bytes: it.own, shared_bytes: it.shared });
         }
     }
     print(&if args.json {
@@ -87,7 +86,7 @@ pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
     } else if is_quiet() {
         images.iter().map(|it| called(it) + "\n").collect()
     } else {
-        table(&images, since_epoch())
+        table(&images, args.sizes, since_epoch())
     })?;
     Ok(0)
 }
@@ -121,18 +120,18 @@ fn called(image: &Image) -> String {
 }
 
 /// Returns what a person reads of boxes.
-fn table(images: &[Image], now: u64) -> String {
-    if images.iter().any(|it| it.sizes.is_some()) {
+fn table(images: &[Image], has_sizes: bool, now: u64) -> String {
+    if has_sizes {
         return table_of_sizes(images, now);
     }
-    let head = ["NAME", "BOX", "BUILT", "SIZE", "BOXFILE"].map(str::to_owned);
+    let head = ["NAME", "BOX", "ADDED", "SIZE", "BOXFILE"].map(str::to_owned);
     let row = |image: &Image| {
         let boxfile = image.boxfile.as_deref().map(shown);
         [
             label(image).unwrap_or("-").to_owned(),
             shortened(image),
             format!("{} ago", ago(now.saturating_sub(image.since_ms))),
-            image.bytes.map_or_else(|| "damaged".to_owned(), readable),
+            size(image),
             boxfile.unwrap_or_else(|| "-".to_owned()),
         ]
     };
@@ -141,23 +140,34 @@ fn table(images: &[Image], now: u64) -> String {
 
 /// Returns what a person reads of boxes and their sizes.
 fn table_of_sizes(images: &[Image], now: u64) -> String {
-    let head = ["NAME", "BOX", "BUILT", "OWN", "SHARED"].map(str::to_owned);
+    let head = ["NAME", "BOX", "ADDED", "SIZE", "OWN", "SHARED"].map(str::to_owned);
     let row = |image: &Image| {
-        let size = |of: fn(Sizes) -> u64| readable(image.sizes.map_or(0, of));
-        [
-            label(image).unwrap_or("-").to_owned(),
-            shortened(image),
-            format!("{} ago", ago(now.saturating_sub(image.since_ms))),
-            size(|it| it.own_bytes),
-            size(|it| it.shared_bytes),
-        ]
+        let [own, shared] = sizes(image, images);
+        let since = format!("{} ago", ago(now.saturating_sub(image.since_ms)));
+        [label(image).unwrap_or("-").to_owned(), shortened(image), since, size(image), own, shared]
     };
     aligned(&std::iter::once(head).chain(images.iter().map(row)).collect::<Vec<_>>())
 }
 
+/// Returns the size of all files of a box.
+fn size(image: &Image) -> String {
+    image.bytes.map_or_else(|| "incomplete".to_owned(), readable)
+}
+
+/// Returns the two sizes of a box, once for all its names: they would be added twice. Those of a box of the machine's store are not
+/// this user's to free.
+fn sizes(image: &Image, all: &[Image]) -> [String; 2] {
+    let first = all.iter().find(|it| it.digest == image.digest).unwrap_or(image);
+    match image.sizes {
+        _ if !std::ptr::eq(first, image) => [format!("as {}", called(first)), String::new()],
+        Some(sizes) => [sizes.own_bytes, sizes.shared_bytes].map(readable),
+        None => ["of the machine".to_owned(), "-".to_owned()],
+    }
+}
+
 /// Returns the beginning of a digest. The name is enough to start a box; without one, the whole digest is needed.
 fn shortened(image: &Image) -> String {
-    label(image).map_or(image.digest.to_string(), |_| image.digest.hex()[..12].to_owned())
+    label(image).map_or(image.digest.to_string(), |_| format!("{}…", &image.digest.hex()[..12]))
 }
 
 #[cfg(test)]
@@ -178,18 +188,22 @@ mod tests {
         let reference = Some("ghcr.io/acme/hello:v1".to_owned());
         let pulled = Image { reference, ..image(None, Some(1 << 20)) };
         let images = [image(Some("hello"), Some(5 << 20)), image(None, None), pulled];
-        insta::assert_snapshot!(table(&images, 121_000), @"
-        NAME                    BOX                                                                       BUILT           SIZE      BOXFILE
-        hello                   070707070707                                                              2 minutes ago   5.0 MiB   /work/hello/Boxfile
-        -                       sha256:0707070707070707070707070707070707070707070707070707070707070707   2 minutes ago   damaged   -
-        ghcr.io/acme/hello:v1   070707070707                                                              2 minutes ago   1.0 MiB   -
+        insta::assert_snapshot!(table(&images, false, 121_000), @"
+        NAME                    BOX                                                                       ADDED           SIZE         BOXFILE
+        hello                   070707070707…                                                             2 minutes ago   5.0 MiB      /work/hello/Boxfile
+        -                       sha256:0707070707070707070707070707070707070707070707070707070707070707   2 minutes ago   incomplete   -
+        ghcr.io/acme/hello:v1   070707070707…                                                             2 minutes ago   1.0 MiB      -
         ");
         assert_eq!(called(&images[1]), images[1].digest.to_string());
         let sizes = Some(Sizes { own_bytes: 4096, shared_bytes: 5 << 20 });
-        let sized = [Image { sizes, ..image(Some("hello"), Some(5 << 20)) }];
-        insta::assert_snapshot!(table(&sized, 121_000), @"
-        NAME    BOX            BUILT           OWN       SHARED
-        hello   070707070707   2 minutes ago   4.0 KiB   5.0 MiB
+        let sized = |name| Image { sizes, ..image(Some(name), Some(5 << 20)) };
+        let machine = Image { digest: Digest::from_bytes([8; 32]), ..image(Some("other"), None) };
+        let images = [sized("hello"), sized("hello2"), machine];
+        insta::assert_snapshot!(table(&images, true, 121_000), @"
+        NAME     BOX             ADDED           SIZE         OWN              SHARED
+        hello    070707070707…   2 minutes ago   5.0 MiB      4.0 KiB          5.0 MiB
+        hello2   070707070707…   2 minutes ago   5.0 MiB      as hello
+        other    080808080808…   2 minutes ago   incomplete   of the machine   -
         ");
     }
 }

@@ -5,17 +5,19 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
-use box_cache::{Base, Store};
+use box_cache::Store;
 use box_find::{FindError, Stores};
 use box_image::ErrorCode;
 use box_image::text::shown;
 use boxlaunch::LaunchError;
+use host_fs::own::STORE_RO;
 use host_fs::{absolute_path, named_path, own, user_directory};
 use nix::unistd::{geteuid, getuid};
 
 use super::error::CommandError;
-use super::terminal::notice;
+use super::terminal::{is_quiet, notice};
 
 /// The program to start as a process of our own: this one, whatever its path is now.
 pub(crate) const SELF: &str = "/proc/self/exe";
@@ -49,14 +51,20 @@ pub(crate) fn store_of_user(named: Option<&Path>) -> Result<PathBuf, CommandErro
 pub(crate) fn open_store(named: Option<&Path>) -> Result<Store, CommandError> {
     let root = store_of_user(named)?;
     let text = format!("waiting for another process that uses the store {}", root.display());
-    let waiting = || notice(&format!("{}\n", shown(&text)));
-    let base = base_store().as_deref().map_or(Ok(None), Base::open).map_err(FindError::from)?;
+    let waiting = move || notice(&format!("{}\n", shown(&text)));
+    let base = stores(named).base()?;
     Ok(Store::open_waiting(&root, waiting).map_err(FindError::from)?.with_base(base))
 }
 
 /// Returns the directory of the store of the machine, if there is one.
 pub(crate) fn base_store() -> Option<PathBuf> {
-    own::base_store(|name| env::var_os(name))
+    let base = own::base_store(|name| env::var_os(name))?;
+    static TOLD: Once = Once::new();
+    if !is_quiet() && !base.join("version").exists() {
+        let text = format!("warning: {STORE_RO} is {}, where no store is", base.display());
+        TOLD.call_once(|| notice(&format!("{}\n", shown(&text))));
+    }
+    Some(base)
 }
 
 /// Returns the stores in which boxes are looked for.

@@ -1,6 +1,6 @@
 //! `boxlaunch prune` and `rmi`: what goes from the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use box_image::ErrorCode;
 use box_image::text::{shown, with_causes};
 use box_prune::{BoxContents, Cap, VARIABLE, called};
 use boxlaunch::boxes::{Boxes, State};
+use error_report::is_cut_digest;
+use host_fs::own::STORE_RO;
 
 use super::error::{CommandError, usage};
 use super::found::StoreOption;
@@ -22,8 +24,9 @@ use super::terminal::{is_quiet, json_line, notice, print};
 
 /// Removes from the store what was used least recently, until it is small enough.
 ///
-/// Boxes and the results of builds go by their last use, and then what nothing refers to any more. A box is kept that runs, that
-/// a NAME.box that is still there needs, or that was made or used within the last hour.
+/// Boxes and the cached steps of builds go by their last use, and then what nothing refers to any more. A box is kept that runs,
+/// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
+/// within the last hour.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   boxlaunch prune                     down to the size that the store may have
@@ -82,7 +85,8 @@ pub(crate) fn prune(args: &PruneArgs) -> Result<u8, CommandError> {
     };
     let report = collect(&root, &rules)?;
     show(&report, args.dry_run, args.json)?;
-    if let Some(over) = box_prune::over(&report, &root).filter(|_| !args.json) {
+    if let Some(over) = box_prune::over(&report, &root, false).filter(|_| !args.json && !is_quiet())
+    {
         notice(&format!("warning: {over}\n"));
     }
     Ok(0)
@@ -92,80 +96,98 @@ pub(crate) fn prune(args: &PruneArgs) -> Result<u8, CommandError> {
 pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
     let root = paths::store_of_user(args.store.store.as_deref())?;
     let found = collect(&root, &Rules { dry_run: true, ..Rules::default() })?;
-    let demanded = Demanded::read(&args.boxes, &root, &found)?;
-    let rules = demanded.rules(&found);
-    if !args.force {
-        demanded.check(&found)?;
-        let runs = found.kept.iter().filter(|it| it.why == Some(Why::Running));
-        runs.filter(|it| rules.boxes.contains(&it.digest)).try_for_each(refuse_running)?;
+    let mut rules = Rules { is_forced: args.force, ..Rules::default() };
+    for word in &args.boxes {
+        ask(word.as_os_str(), &root, &found, &mut rules)?;
     }
-    show(&collect(&root, &rules)?, false, args.json)?;
+    if !args.force {
+        check_names(&rules, &found)?;
+    }
+    // What runs is known for certain only while nothing can start.
+    let would = collect(&root, &Rules { dry_run: true, ..rules.clone() })?;
+    refuse_running(&rules, &would)?;
+    let report = collect(&root, &rules)?;
+    refuse_running(&rules, &report)?;
+    if args.json || is_quiet() {
+        return show(&report, false, args.json).map(|()| 0);
+    }
+    print(&(box_prune::asked_lines(&report, &rules.names).join("\n") + "\n"))?;
     Ok(0)
 }
 
-/// What a command line of `rmi` names.
-#[derive(Debug, Default)]
-struct Demanded {
-    names: BTreeSet<Label>,
-    digests: BTreeSet<Digest>,
+/// Adds what a word of the command line names to what is to go.
+fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(), CommandError> {
+    let reference = BoxReference::parse(word)?;
+    if reference.path().is_some() {
+        let message = "a path names none of the store's boxes";
+        return Err(usage(message, "name a box as `boxlaunch images --all` does"));
+    }
+    let listed = "`boxlaunch images --all` lists the boxes of the store";
+    let digest = reference.digest_in(root).map_err(|error| match error {
+        FindError::NoName { ref name, .. } if is_cut_digest(name) => error.into(),
+        FindError::NotPulled(_) | FindError::NoName { .. } => absent(&error, root, listed),
+        error => error.into(),
+    })?;
+    if let Some(remote) = reference.remote() {
+        // With a digest, the box may be there under another name only.
+        let name = remote.unpinned().to_string();
+        let is_it = |it: &Reported| it.digest == digest && it.names.contains(&name);
+        if !found.kept.iter().any(is_it) {
+            return Err(absent(&FindError::NotPulled(Box::new(remote.clone())), root, listed));
+        }
+    }
+    if !found.kept.iter().any(|it| it.digest == digest) {
+        return Err(absent(&FindError::NoBox(digest), root, listed));
+    }
+    let name = reference.name().map(|it| Label::Name(it.to_owned()));
+    let pulled = reference.remote().map(|it| Label::Pulled(it.unpinned().to_string()));
+    match name.or(pulled) {
+        Some(label) => drop(rules.names.insert(label, digest)),
+        None => drop(rules.boxes.insert(digest)),
+    }
+    Ok(())
 }
 
-impl Demanded {
-    fn read(words: &[PathBuf], root: &Path, found: &Report) -> Result<Self, CommandError> {
-        let mut demanded = Self::default();
-        for word in words {
-            demanded.add(word.as_os_str(), root, found)?;
-        }
-        Ok(demanded)
-    }
+/// Says that the store has no such box, and if the store of the machine may have it, that nothing goes from there.
+fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
+    let base = paths::base_store().filter(|it| it != root);
+    let help = base.map_or_else(
+        || listed.to_owned(),
+        |base| {
+            format!(
+                "{listed}; those of {} ({STORE_RO}) are for all users and stay",
+                shown(&base.display().to_string())
+            )
+        },
+    );
+    CommandError::new((ErrorCode::BoxNotFound, help), shown(&error.to_string()))
+}
 
-    fn add(&mut self, word: &OsStr, root: &Path, found: &Report) -> Result<(), CommandError> {
-        let reference = BoxReference::parse(word)?;
-        if reference.path().is_some() {
-            let message = "a directory is none of the store's boxes";
-            return Err(usage(message, "name a box as `boxlaunch images --all` does"));
-        }
-        let digest = reference.digest_in(root)?;
-        if !found.kept.iter().any(|it| it.digest == digest) {
-            return Err(FindError::NoBox(digest).into());
-        }
-        let name = reference.name().map(|it| Label::Name(it.to_owned()));
-        let pulled = reference.remote().map(|it| Label::Pulled(it.unpinned().to_string()));
-        match name.or(pulled) {
-            Some(label) => drop(self.names.insert(label)),
-            None => drop(self.digests.insert(digest)),
-        }
-        Ok(())
-    }
+/// Refuses a box that has several names and is named by its digest.
+fn check_names(rules: &Rules, found: &Report) -> Result<(), CommandError> {
+    let is_asked = |name: &String| rules.names.keys().any(|it| it.text() == name);
+    let mut several = found.kept.iter().filter(|it| rules.boxes.contains(&it.digest));
+    let Some(it) = several.find(|it| it.names.len() > 1 && !it.names.iter().all(is_asked)) else {
+        return Ok(());
+    };
+    let message = format!("{} has several names: {}", it.digest, called(it));
+    Err(usage(&message, "name those that are to go, or remove all of them with --force"))
+}
 
-    fn has(&self, text: &str) -> bool {
-        self.names.iter().any(|it| it.text() == text)
-    }
-
-    /// Returns what goes: of the boxes that lose a name, those that have no other.
-    fn rules(&self, found: &Report) -> Rules {
-        let is_last =
-            |it: &&Reported| !it.names.is_empty() && it.names.iter().all(|name| self.has(name));
-        let last = found.kept.iter().filter(is_last).map(|it| it.digest);
-        let boxes = self.digests.iter().copied().chain(last).collect();
-        Rules { names: self.names.clone(), boxes, ..Rules::default() }
-    }
-
-    /// Refuses a box that has several names and is named by its digest.
-    fn check(&self, found: &Report) -> Result<(), CommandError> {
-        let several = found.kept.iter().filter(|it| self.digests.contains(&it.digest));
-        let several = several.filter(|it| it.names.len() > 1);
-        let Some(it) = several.into_iter().find(|it| !it.names.iter().all(|name| self.has(name)))
-        else {
-            return Ok(());
-        };
-        let message = format!("{} has several names: {}", it.digest, called(it));
-        Err(usage(&message, "name those that are to go, or remove all of them with --force"))
-    }
+/// Says that a box was not removed because it runs, and under which names.
+fn refuse_running(rules: &Rules, report: &Report) -> Result<(), CommandError> {
+    let is_asked = |it: &&Reported| {
+        rules.boxes.contains(&it.digest)
+            || rules.names.iter().any(|(label, digest)| {
+                *digest == it.digest && it.names.iter().any(|name| name == label.text())
+            })
+    };
+    let mut left = report.kept.iter().filter(|it| it.why == Some(Why::Running));
+    left.find(is_asked).map_or(Ok(()), |it| Err(running(it)))
 }
 
 /// Says that a box runs, and under which names.
-fn refuse_running(of: &Reported) -> Result<(), CommandError> {
+fn running(of: &Reported) -> CommandError {
     let records = paths::state().and_then(|it| Ok(Boxes::new(&it).all()?)).unwrap_or_default();
     let running = records.iter().filter(|it| it.digest == of.digest && it.state != State::Ended);
     let names: Vec<_> = running.map(|it| it.name.as_str()).collect();
@@ -179,7 +201,7 @@ fn refuse_running(of: &Reported) -> Result<(), CommandError> {
         }
     };
     let message = format!("{} runs{as_names}", called(of));
-    Err(CommandError::new((ErrorCode::StillRunning, help), message))
+    CommandError::new((ErrorCode::StillRunning, help), message)
 }
 
 /// Returns how large the store may be, as the environment says.
@@ -191,19 +213,21 @@ pub(super) fn cap() -> Result<Cap, CommandError> {
 /// Looks at the size of the store after a command that may have added to it. That something is wrong with it is no failure of the
 /// command.
 pub(super) fn after_adding(store: &Store, cap: Cap, is_silent: bool) {
-    let (lines, warning) = match box_prune::after_adding(store.root(), store.added(), cap) {
+    let (line, warning) = match box_prune::after_adding(store.root(), store.added(), cap) {
         Ok(None) => return,
         Ok(Some(report)) => {
-            (box_prune::lines(&report, false), box_prune::over(&report, store.root()))
+            let freed = report.before > report.after;
+            let line = freed.then(|| box_prune::size_line(&report, false));
+            (line, box_prune::over(&report, store.root(), true))
         }
         Err(error) => {
             let why = shown(&with_causes(&error));
             let text = format!("nothing was removed from the store, which is too large: {why}");
-            (Vec::new(), Some(text))
+            (None, Some(text))
         }
     };
     let warning = warning.map(|text| format!("warning: {text}"));
-    for line in lines.last().cloned().into_iter().chain(warning).filter(|_| !is_silent) {
+    for line in line.into_iter().chain(warning).filter(|_| !is_silent) {
         notice(&format!("{line}\n"));
     }
 }

@@ -13,7 +13,7 @@ use box_image::{RemoteName, exit};
 use boxlaunch::LaunchError;
 use clap::ValueEnum;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
-use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError};
+use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError, Way};
 use nix::sys::signal::Signal;
 
 use super::error::{CommandError, signal_code, usage};
@@ -43,11 +43,15 @@ pub(crate) struct PullArgs {
     /// Say how much would be fetched, and fetch nothing.
     #[arg(long)]
     dry_run: bool,
+    /// `run` does this: the box is not kept longer than others.
+    #[arg(long, hide = true)]
+    for_start: bool,
     #[command(flatten)]
     store: StoreOption,
     #[command(flatten)]
     registries: RegistryOptions,
-    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes and dry_run.
+    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, dry_run and
+    /// replaced.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -68,8 +72,12 @@ pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
     let store = paths::open_store(args.store.store.as_deref())?;
     let screen = (!args.json && !is_quiet()).then(screen);
     let client = cli_registry::client(&args.registries, &|name| env::var_os(name), screen)?;
-    let options =
-        PullOptions { name: args.remote.clone(), expect: args.expect, is_dry_run: args.dry_run };
+    let options = PullOptions {
+        name: args.remote.clone(),
+        expect: args.expect,
+        is_dry_run: args.dry_run,
+        is_for_start: args.for_start,
+    };
     let pulled = cli_registry::pull(&options, &store, &client, |amounts| {
         if let Some(screen) = screen {
             (screen.note)(amounts);
@@ -82,7 +90,7 @@ pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
 
 /// Returns how this program tells its user of a download.
 fn screen() -> Screen {
-    Screen { note, status, is_watched: is_watched() }
+    Screen { note, status, is_watched: is_watched(), way: Way::Fetch }
 }
 
 /// Prints a line, in the place of a status.
@@ -121,7 +129,7 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
         return Ok(None);
     }
     let mut pull = Command::new(SELF);
-    pull.arg("pull").arg(word);
+    pull.args(["pull", "--for-start"]).arg(word);
     pull.args(args.expected().map(|it| format!("--expect={it}")));
     pull.args(args.json.then_some("--json")).args(is_quiet().then_some("--quiet"));
     let named = |option: &str, path: &Option<PathBuf>| {

@@ -37,7 +37,13 @@ enum StartCommand {
 }
 
 /// Commands of docker that are none here, and what there is.
-const OTHERS: [(&str, &str); 4] = [
+const OTHERS: [(&str, &str); 7] = [
+    ("login", "`docker login HOST` or `podman login HOST`: their credentials are used here, too"),
+    (
+        "tag",
+        "`boxbuild push BOX HOST/NAME:TAG` gives a box a name in a registry, and `boxbuild build --name NAME` one in the store",
+    ),
+    ("gc", "`boxlaunch prune` removes from the store what was used least recently"),
     ("pause", "a box cannot be paused: `boxlaunch stop NAME` ends it"),
     ("restart", STARTED_AGAIN),
     ("start", STARTED_AGAIN),
@@ -213,7 +219,7 @@ mod tests {
         assert_eq!(command, "a command to run in the box comes after `--`: `-- ls`");
         let other = tip_for("boxlaunch build").unwrap();
         assert_eq!(other, "boxbuild builds boxes and looks into them: `boxbuild build`");
-        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[3].1);
+        assert_eq!(tip_for("boxlaunch top x").unwrap(), OTHERS[6].1);
         for without in ["boxlaunch run x.box --ls", "boxlaunch verify x y", "boxlaunch rn x"] {
             assert_eq!(tip_for(without), None, "{without}");
         }

@@ -106,7 +106,10 @@ fn a_box_goes_with_its_last_name() {
     let place = Place::new();
     let [one, _] = [place.add(&["a", "b"], &numbered(1)), place.add(&["c"], &numbered(2))];
     let before = place.blobs();
-    assert_eq!(place.run(&["rmi", "a"]).stdout.lines().next(), Some("removed a"));
+    assert_eq!(
+        place.run(&["rmi", "a"]).stdout.lines().next(),
+        Some("removed the name a; the box stays as b")
+    );
     assert_eq!((place.names().as_str(), place.blobs()), ("b\nc\n", before));
     let report = place.json(&["rmi", "b"]);
     assert_eq!(report["removed"][0]["box"], one.to_string());
@@ -128,7 +131,7 @@ fn what_cannot_be_removed_is_said_before_anything_is() {
         assert_eq!(place.names(), "a\nb\nc\n");
     };
     refused(&["rmi", "a", "none"], 1, "no box has the name none");
-    refused(&["rmi", "a", "./c.box"], 2, "a directory is none of the store's boxes");
+    refused(&["rmi", "a", "./c.box"], 2, "a path names none of the store's boxes");
     refused(&["rmi", "a", "c"], 1, "c runs");
     let digest = named.to_string();
     refused(&["rmi", &digest], 2, "has several names: a, b");
@@ -149,10 +152,10 @@ fn what_was_used_least_recently_goes_and_the_rest_is_explained() {
     let held = place.held(&runs);
     place.age();
     let dry = place.run(&["prune", "--max-size", "0", "--dry-run"]);
-    assert!(dry.stdout.starts_with("would remove old, "), "{dry:?}");
+    assert!(dry.stdout.starts_with("would remove old\n"), "{dry:?}");
     assert_eq!(place.names(), "old\nruns\n");
     let pruned = place.run(&["prune", "--max-size", "0"]);
-    assert!(pruned.stdout.starts_with("removed old, "), "{pruned:?}");
+    assert!(pruned.stdout.starts_with("removed old\n"), "{pruned:?}");
     assert!(pruned.stdout.contains("\nkept runs: it runs\n"), "{pruned:?}");
     assert!(pruned.stderr.starts_with("warning: the store "), "{pruned:?}");
     drop(held);

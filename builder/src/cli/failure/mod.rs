@@ -200,10 +200,13 @@ fn point_to_boxlaunch(error: &mut clap::Error) {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return;
     };
-    if name == "run" {
-        let tip = "boxlaunch runs boxes: `boxlaunch run BOX`".to_owned();
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
-    }
+    let tip = match name.as_str() {
+        "run" => "boxlaunch runs boxes: `boxlaunch run BOX`".to_owned(),
+        "prune" => "`boxbuild gc` removes from the store what was used least recently".to_owned(),
+        "images" | "rmi" => format!("boxlaunch lists and removes boxes: `boxlaunch {name}`"),
+        _ => return,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 
 /// Adds to the error of an argument that a command with a Boxfile does not take, how one is named.

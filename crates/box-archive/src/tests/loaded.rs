@@ -66,13 +66,25 @@ fn a_name_of_another_box_stays_with_it() {
         owner: box_cache::Owner::Boxfile(owner.clone()),
     };
     store.name_box("one", &other).unwrap();
-    let loaded = stage.load_file(&bytes).unwrap();
-    assert_eq!(loaded[0].names, [("one".to_owned(), NameGiven::Taken(other.owner.clone()))]);
-    let lines = loaded[0].lines("boxlaunch load boxes.tar");
-    assert!(lines[0].starts_with(&format!("loaded {}: 8 of 8", loaded[0].digest)), "{lines:?}");
-    assert!(lines[1].ends_with("`boxlaunch rmi one`, and then `boxlaunch load boxes.tar`"));
-    let named = StoredBoxes::open(&stage.path("store")).unwrap().named("one").unwrap().unwrap();
-    assert_eq!(named.digest, Digest::of(b"other"));
+    let error = stage.load_file(&bytes).unwrap_err();
+    assert!(matches!(error, ArchiveError::NameTaken { .. }), "{error}");
+    let boxes = fs::read_dir(stage.path("store/boxes")).unwrap().count();
+    assert_eq!(boxes, 0);
+    let named = || StoredBoxes::open(&stage.path("store")).unwrap().named("one").unwrap().unwrap();
+    assert_eq!(named(), other, "nothing was loaded");
+    let archive = Archive::open(&stage.write(&bytes)).unwrap();
+    let plan = Plan::new(&archive, archive.boxes().unwrap(), &store).unwrap();
+    assert_eq!(plan.load(&store, Names::None).unwrap()[0].names, []);
+    for given in [NameGiven::Moved(other.digest), NameGiven::Given] {
+        let loaded = plan.load(&store, Names::Replace).unwrap();
+        assert_eq!(loaded[0].names, [("one".to_owned(), given)]);
+        assert_eq!(named().digest, loaded[0].digest);
+    }
+    let loaded = &plan.load(&store, Names::Free).unwrap()[0];
+    let moved = loaded.names.iter().map(|it| (it.0.clone(), NameGiven::Moved(other.digest)));
+    let lines = Loaded { names: moved.collect(), ..loaded.clone() }.lines();
+    assert!(lines[0].starts_with("loaded one: 8 of 8"), "{lines:?}");
+    assert_eq!(lines[1], format!("the name one moved to this box from {}", other.digest));
 }
 
 #[test]
@@ -85,7 +97,7 @@ fn what_can_be_no_name_is_none() {
         bundle.write_archive(&mut bytes).unwrap();
         let loaded = stage.load_file(&bytes).unwrap();
         assert_eq!(loaded[0].names, [(name.to_owned(), NameGiven::NotAName)]);
-        assert!(loaded[0].lines("x").iter().all(|line| !line.contains('\u{1b}')));
+        assert!(loaded[0].lines().iter().all(|line| !line.contains('\u{1b}')));
         assert_eq!(stage.found(), [(loaded[0].digest, None)]);
     }
 }

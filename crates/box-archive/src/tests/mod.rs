@@ -70,7 +70,7 @@ impl Stage {
     fn load(&self, archive: &Archive) -> Result<Vec<Loaded>, ArchiveError> {
         let store = self.store();
         let plan = Plan::new(archive, archive.boxes()?, &store)?;
-        plan.load(&store, true)
+        plan.load(&store, Names::Free)
     }
 
     /// Loads an archive from a file.

@@ -92,8 +92,8 @@ fn when_all_fail_all_are_named() {
     let error = registry.manifest(&stage.repository(), &tag).unwrap_err();
     let (mirror, host) = (stage.foreign[0].host(), stage.registry.host());
     let text = format!(
-        "mirror {mirror}: registry {mirror} has no image app with the tag \"v2\"; \
-         registry {host}: registry {host} has no image app with the tag \"v2\""
+        "mirror {mirror}: registry {mirror} has no app with the tag \"v2\"; \
+         registry {host}: registry {host} has no app with the tag \"v2\""
     );
     assert_eq!(box_image::text::with_causes(&error), text);
 }
