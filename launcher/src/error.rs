@@ -17,10 +17,10 @@ use crate::agent::AgentError;
 use crate::host::kvm_error::KvmError;
 use crate::host::programs::NETWORK;
 use crate::jail::Missing;
-use crate::krun::KrunError;
+use crate::mounts::volumes::VolumeError;
 use crate::network::Published;
-use crate::output::Route;
-use crate::volumes::VolumeError;
+use crate::streams::output::Route;
+use crate::vmm::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.
 #[derive(Debug, thiserror::Error)]

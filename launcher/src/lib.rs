@@ -1,57 +1,46 @@
 //! Opens a box, verifies what it boots, starts it under libkrun and holds the start to its budget.
 //!
-//! Two processes run a box. The **supervisor** opens the box ([`open()`]), verifies its blobs
-//! ([`verify`]), starts the machine ([`machine`]) with its control channel ([`control`]) and its console ([`console`]),
-//! and serves its clients ([`supervisor`]) until it ends. The **VMM** ([`vmm`]) is the same program started again: it
-//! calls libkrun ([`krun`]), and becomes the virtual machine. It gets the blobs as open files,
-//! so that what was verified is what boots. Whether the host can run a machine at all is found out
-//! before that ([`host`]), by a guest of a hundred bytes.
+//! Two processes run a box. The **supervisor** opens the box and verifies its blobs ([`opened`]), starts the machine
+//! ([`machine`]) with its control channel, and serves its clients ([`supervisor`]) until it ends. The **VMM** ([`vmm`]) is the same
+//! program started again, in a [`jail`]: it calls libkrun, and becomes the virtual machine. It gets the blobs as open files, so
+//! that what was verified is what boots. Whether the host can run a machine at all is found out before that ([`host`]), by a guest
+//! of a hundred bytes.
 //!
 //! Commands find a running box by its record ([`boxes`]), and talk to its supervisor as [`client`]s. What outlives a box
-//! is in [`volumes`]. [`agent`] is a client of the agents themselves.
+//! is in [`mounts::volumes`]. [`agent`] is a client of the agents themselves.
+//!
+//! The rooms, each above those that it uses:
+//!
+//! ```text
+//! cli          the commands (of the program)
+//! client       commands that talk to the supervisor of a box
+//! supervisor   serves the clients of a box until it ends
+//! boxes        records and logs of boxes that were started
+//! machine      starts a machine, and follows it
+//! mounts       directories of the host, volumes, scratch disks
+//! network      what a box reaches, and what reaches a box
+//! host         what this host can do, and where a user's state is
+//! vmm, jail    the process that becomes the machine, and what confines it
+//! opened       a box that is opened and verified
+//! streams      signals, terminals, input, output, logs, the control channel
+//! agent        a client of agents in boxes
+//! ```
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![deny(unsafe_code)]
 
 pub mod agent;
-mod agent_socket;
 pub mod boxes;
 pub mod client;
-pub mod clock;
-pub mod console;
-pub mod control;
-pub mod copy;
-mod elf;
 pub mod error;
-pub mod floor;
-pub mod health;
 pub mod host;
-pub mod input;
 pub mod jail;
-pub mod krun;
 pub mod machine;
+pub mod mounts;
 pub mod network;
-mod open;
-pub mod output;
-mod own;
-pub mod places;
-pub mod receipt;
-pub mod report;
-pub mod resources;
-pub mod runtime_dir;
-pub mod scratch;
-pub mod shares;
-pub mod signals;
-pub mod skills;
-mod state;
+pub mod opened;
+pub mod streams;
 pub mod supervisor;
-pub mod task;
-pub mod tty;
-pub mod variables;
-pub mod verify;
 pub mod vmm;
-pub mod volumes;
-mod wall_clock;
 
 pub use error::{LaunchError, RunFailure};
-pub use open::{check_enforced, check_owner, check_owners, open};

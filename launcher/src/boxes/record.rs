@@ -8,15 +8,15 @@ use box_image::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm, wir
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
+use crate::boxes::task::Task;
 use crate::jail::Missing;
 use crate::machine::Machine;
+use crate::machine::variables::GivenVariable;
+use crate::mounts::shares::Shown;
+use crate::mounts::volumes::VolumePlace;
 use crate::network::Published;
 use crate::network::given::Choice;
-use crate::shares::Shown;
-use crate::state::since_epoch;
-use crate::task::Task;
-use crate::variables::GivenVariable;
-use crate::volumes::VolumePlace;
+use crate::streams::log::since_epoch;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

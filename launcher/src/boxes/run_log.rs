@@ -7,7 +7,7 @@ use box_image::ComponentName;
 use box_image::wire::{BUSINESS_ID, GuestEvent, GuestEventKind, GuestMessage, Output};
 use egress_proxy::Decision;
 
-use super::log::{LogReader, Logged, decision, something_else};
+use crate::streams::log::{LogReader, Logged, decision, something_else};
 
 /// An entry of the log of a run.
 #[derive(Debug)]

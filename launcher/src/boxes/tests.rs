@@ -6,9 +6,9 @@ use testkit::test_box::{TestBox, config};
 
 use super::*;
 use crate::client::Client;
+use crate::jail::runtime_dir::RuntimeDir;
 use crate::network::decisions::kept;
-use crate::runtime_dir::RuntimeDir;
-use crate::signals::StopSignals;
+use crate::streams::signals::StopSignals;
 
 /// A state directory, and a box to have records of.
 struct Fixture {
@@ -26,7 +26,7 @@ impl Fixture {
     }
 
     fn record(&self) -> Record {
-        let opened = crate::open(self.made.path()).unwrap();
+        let opened = crate::opened::open(self.made.path()).unwrap();
         Record::new(&opened, opened.plan().vm, &self.state.path().join("none"))
     }
 
@@ -165,7 +165,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let (mut log, mut follower) =
         (entry.logs(None).unwrap(), made.boxes().log("one", ComponentName::Agent));
     let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
-    let count = 3 * usize::try_from(log::MAX_FILE).unwrap() / piece.len();
+    let count = 3 * usize::try_from(crate::streams::log::MAX_FILE).unwrap() / piece.len();
     let (mut followed, start) = (0, Instant::now());
     for number in 0..count {
         // A tenth of a second for each, so that there is room for all.
@@ -181,7 +181,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
-    assert!(size < 2 * log::MAX_FILE + 100_000, "{size}");
+    assert!(size < 2 * crate::streams::log::MAX_FILE + 100_000, "{size}");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
         log.write(&output(&piece), start);
     }
     log.write(&output(b"last words\n"), start);
-    assert!(written(&made.boxes()) <= usize::try_from(2 * log::MAX_FILE).unwrap());
+    assert!(written(&made.boxes()) <= usize::try_from(2 * crate::streams::log::MAX_FILE).unwrap());
     assert!(!logged(&made.boxes()).iter().any(|it| it.data == b"last words\n"), "no room yet");
     let due = log.due().unwrap();
     assert_eq!(due, start + Duration::from_secs(1));

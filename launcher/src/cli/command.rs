@@ -7,9 +7,9 @@ use box_image::rules::{check_directory, check_user};
 use box_image::wire::Exec;
 use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
-use boxlaunch::input::Input;
-use boxlaunch::output::Route;
-use boxlaunch::tty::Tty;
+use boxlaunch::streams::input::Input;
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::tty::Tty;
 
 use super::error::{CommandError, usage};
 use super::run::seconds;

@@ -11,9 +11,9 @@ use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;
-use boxlaunch::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
-use boxlaunch::input::Input;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
+use boxlaunch::streams::input::Input;
+use boxlaunch::streams::signals::StopSignals;
 
 use super::command::{component, own_input, user};
 use super::error::CommandError;

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Started, Terms};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};

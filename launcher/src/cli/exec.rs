@@ -11,9 +11,9 @@ use box_image::wire::{Exited, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::{Client, CommandSetup};
-use boxlaunch::output::Route;
-use boxlaunch::report::CommandReport;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::machine::report::CommandReport;
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::signals::StopSignals;
 
 use super::command::{CommandOptions, component};
 use super::error::{CommandError, usage};

@@ -62,7 +62,7 @@ impl BoxArgument {
 /// Opens a box that was found, to run it.
 pub(crate) fn open(found: Found) -> Result<OpenBox, CommandError> {
     let opened = found.open()?;
-    boxlaunch::check_owners(&opened)?;
+    boxlaunch::opened::check_owners(&opened)?;
     Ok(opened)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn open(found: Found) -> Result<OpenBox, CommandError> {
 /// process.
 pub(crate) fn open_to_run(found: Found) -> Result<(OpenBox, Option<Held>), CommandError> {
     let (opened, held) = found.open_to_run()?;
-    boxlaunch::check_owners(&opened)?;
+    boxlaunch::opened::check_owners(&opened)?;
     Ok((opened, held))
 }
 

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use box_image::wire::Follow;
 use box_image::{ComponentName, exit};
+use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, CommandSetup};
-use boxlaunch::output::Route;
-use boxlaunch::signals::StopSignals;
-use boxlaunch::{LaunchError, health as check};
+use boxlaunch::machine::health as check;
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::signals::StopSignals;
 use serde_json::json;
 
 use super::command::component;

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use box_image::KernelName;
 use box_image::text::shown;
-use boxlaunch::runtime_dir::is_name_of_one;
-use boxlaunch::shares::Share;
+use boxlaunch::jail::runtime_dir::is_name_of_one;
+use boxlaunch::mounts::shares::Share;
 use host_fs::own::{self, OwnFile, Purpose};
 
 use super::error::{CommandError, usage};

@@ -9,8 +9,8 @@ use box_image::{ComponentName, exit, signals};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
-use boxlaunch::output::Route;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::signals::StopSignals;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 

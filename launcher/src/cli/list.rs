@@ -3,9 +3,9 @@
 use box_image::text::shown;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
+use boxlaunch::machine::variables::GivenVariable;
+use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
-use boxlaunch::variables::GivenVariable;
-use boxlaunch::volumes::VolumePlace;
 
 use super::error::CommandError;
 use super::paths;

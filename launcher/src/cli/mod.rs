@@ -54,9 +54,9 @@ use std::time::Instant;
 
 use box_image::exit;
 use boxlaunch::LaunchError;
-use boxlaunch::clock::process_start;
-use boxlaunch::floor::{self, Floor};
+use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};
+use boxlaunch::machine::clock::process_start;
 use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
 use cli_manual::{CompletionsArgs, ManArgs};
@@ -219,7 +219,7 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
             Some(Err(guest::enter(supervisor)))
         }
         jail::SUBCOMMAND => Some(jail::enter(io::stdin().lock())),
-        floor::SUBCOMMAND => Some(measure_floor()),
+        floor_probe::SUBCOMMAND => Some(measure_floor()),
         virtual_host::FOLLOW => {
             let arguments: Vec<_> = env::args_os().skip(2).collect();
             Some(Err(vmm::follow_as(&arguments)))

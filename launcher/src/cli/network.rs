@@ -9,7 +9,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::network::given::Choice;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::streams::signals::StopSignals;
 use clap::Subcommand;
 use egress_proxy::Verdict;
 use egress_rules::{Local, Peer};

@@ -11,8 +11,8 @@ use boxfile_spec::Sources;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::Client;
-use boxlaunch::signals::StopSignals;
-use boxlaunch::skills::{self as tasks, Listed};
+use boxlaunch::client::skills::{self as tasks, Listed};
+use boxlaunch::streams::signals::StopSignals;
 use clap::Subcommand;
 use serde_json::json;
 

@@ -6,8 +6,8 @@ use box_image::wire::{ComponentUsage, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
-use boxlaunch::resources::{MachineUsage, of_machine};
-use boxlaunch::signals::StopSignals;
+use boxlaunch::host::resources::{MachineUsage, of_machine};
+use boxlaunch::streams::signals::StopSignals;
 use serde_json::{Value, json};
 
 use super::error::CommandError;

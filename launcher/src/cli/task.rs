@@ -7,7 +7,7 @@ use box_image::task::TaskError;
 use box_image::text::shown;
 use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::boxes::Boxes;
-use boxlaunch::task::{EndedTask, Task};
+use boxlaunch::boxes::task::{EndedTask, Task};
 use host_fs::named::Place;
 use host_fs::read::{ReadError, read_open};
 use serde_json::json;
@@ -124,7 +124,7 @@ pub(super) fn result_place(
         return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
     }
     let place = given_file::place(path, "write")?;
-    boxlaunch::task::check_result_place(&place)?;
+    boxlaunch::boxes::task::check_result_place(&place)?;
     Ok(Some(Arc::new(place)))
 }
 

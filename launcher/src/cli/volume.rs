@@ -3,7 +3,9 @@
 use box_image::size;
 use box_image::text::{readable, shown};
 use boxlaunch::boxes::since_epoch;
-use boxlaunch::volumes::{DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes};
+use boxlaunch::mounts::volumes::{
+    DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes,
+};
 use clap::Subcommand;
 use serde_json::json;
 

@@ -17,9 +17,9 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
 
 use crate::LaunchError;
-use crate::elf::{self, Access, CODE_AT};
+use crate::host::elf::{self, Access, CODE_AT};
 use crate::jail::fd_path;
-use crate::krun::{self, Vm};
+use crate::vmm::krun::{self, Vm};
 use crate::vmm::{confine, follow};
 
 /// The hidden subcommand as which the guest's process is started, with the caller's process id as its

@@ -9,11 +9,11 @@ use box_image::Vm as Size;
 
 use super::kvm;
 use crate::LaunchError;
-use crate::control::Listener;
+use crate::jail::runtime_dir::RuntimeDir;
 use crate::jail::{Files, Jail, Policy, Report, Terms};
-use crate::machine::confine;
-use crate::runtime_dir::RuntimeDir;
-use crate::signals::StopSignals;
+use crate::streams::control::Listener;
+use crate::streams::signals::StopSignals;
+use crate::vmm::confine;
 use crate::vmm::{self, CONTROL_SOCKET, Vmm};
 
 /// The hidden subcommand as which that process is started.

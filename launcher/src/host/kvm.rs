@@ -18,8 +18,8 @@ use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
 use super::guest::{self, END, TRIALS};
 use super::kvm_error::{Allowed, KvmError};
 use super::programs::output_within;
-use crate::console::INTERNAL_ERROR;
 use crate::jail::Users;
+use crate::streams::console::INTERNAL_ERROR;
 
 /// The device of KVM.
 pub const DEVICE: &str = crate::jail::DEVICE;

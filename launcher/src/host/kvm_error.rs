@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::console::INTERNAL_ERROR;
+use crate::streams::console::INTERNAL_ERROR;
 
 /// Why no guest runs under this host's KVM.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

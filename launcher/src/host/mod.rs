@@ -2,20 +2,22 @@
 //!
 //! Nothing is looked up that can be tried: a guest is booted, and a jail is put up.
 
+mod elf;
+pub mod floor_probe;
 pub mod guest;
-pub mod isolation;
 pub mod jail;
 pub mod kvm;
 pub mod kvm_error;
 pub mod memory;
 pub mod policy;
 pub mod programs;
+pub mod resources;
+pub mod state_dir;
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use isolation::{Cgroups, Switch};
 use kvm_error::KvmError;
 use memory::Memory;
 use nix::unistd::geteuid;
@@ -25,6 +27,7 @@ use virtual_host::HostKernel;
 use virtual_host::programs::fetchers;
 pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 
+use crate::jail::isolation::{self, Cgroups, Switch};
 use crate::jail::{Report, control_group};
 use crate::network::passt;
 

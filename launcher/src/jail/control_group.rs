@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 use rustix::fs::getxattr;
 
-use crate::host::isolation::{CGROUPS, cgroups, own_group};
+use crate::jail::isolation::{CGROUPS, cgroups, own_group};
 
 /// The group of root's machines, below the host's own.
 const PARENT: &str = "boxlaunch";

@@ -9,7 +9,7 @@ use landlock::{
 
 use super::shares::{Shared, places};
 use super::{Files, fd_path};
-use crate::host::isolation::Landlock;
+use crate::jail::isolation::Landlock;
 
 /// The newest version of the interface whose rights are known here.
 const NEWEST: ABI = ABI::V6;

@@ -22,10 +22,12 @@ mod calls;
 pub(crate) mod control_group;
 mod fence;
 mod filter;
+pub mod isolation;
 mod layer;
 mod privileges;
 pub(crate) mod process;
 mod root;
+pub mod runtime_dir;
 pub(crate) mod shares;
 mod trace;
 
@@ -48,7 +50,7 @@ pub(crate) use root::{DEVICE, fd_path};
 use shares::{Shared, directory};
 
 use crate::LaunchError;
-use crate::runtime_dir::VMM;
+use crate::jail::runtime_dir::VMM;
 
 /// The namespaces that a process can enter by itself, but for that of mounts.
 const NAMESPACES: [(Layer, CloneFlags); 4] = [

@@ -15,7 +15,7 @@ use rustix::mount::{
 use rustix::process::{chdir, chroot, pivot_root};
 
 use super::shares::{self, Shared, directory, fix};
-use crate::runtime_dir::VMM;
+use crate::jail::runtime_dir::VMM;
 
 /// The device of KVM.
 pub(crate) const DEVICE: &str = "/dev/kvm";

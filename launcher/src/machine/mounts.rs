@@ -6,8 +6,8 @@ use box_image::wire::HostMessage;
 
 use super::Setup;
 use crate::error::LaunchError;
-use crate::shares;
-use crate::volumes::{self, Volume};
+use crate::mounts::shares;
+use crate::mounts::volumes::{self, Volume};
 
 /// Returns the message to init about them, where there are some. The machine is as such a user and group to itself.
 ///

@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::*;
 use crate::jail::Policy;
-use crate::output::Outlet;
+use crate::streams::output::Outlet;
 use testkit::test_box::{TestBox, config};
 
 /// More than all pipes on the way to a reader that takes nothing.
@@ -28,7 +28,7 @@ fn unread(signals: &Rc<StopSignals>) -> (Route, PipeReader) {
 /// A machine that never ends by itself.
 fn machine(made: &TestBox) -> Machine {
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
-    let opened = crate::open(made.path()).unwrap();
+    let opened = crate::opened::open(made.path()).unwrap();
     let vmm = Vmm::spawn(Path::new("/usr/bin/yes"), &opened, &[], None).unwrap();
     let (nonce, console) = (Nonce::random().unwrap(), Console::new(None));
     Machine {
@@ -129,7 +129,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     config.plan.network.mode = box_image::NetworkMode::CapOnly;
     let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
     let (opened, receipts) =
-        (crate::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
+        (crate::opened::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
     let runtime_dir = RuntimeDir::create(made.path()).unwrap();
     let mut agent_output = Route::Nowhere;
     let refused = runtime().block_on(Machine::start(Setup {

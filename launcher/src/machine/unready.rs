@@ -8,8 +8,8 @@ use box_image::wire::{GuestMessage, HostMessage};
 use super::events::{Event, WatchedSignals};
 use super::{Machine, STARTING};
 use crate::error::LaunchError;
-use crate::health;
-use crate::output::Route;
+use crate::machine::health;
+use crate::streams::output::Route;
 
 /// The number of the command that makes the check. A supervisor, which comes later, gives the small ones first.
 const CHECK: u8 = 254;

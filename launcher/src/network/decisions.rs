@@ -7,7 +7,7 @@ use box_image::pace::Pace;
 use egress_proxy::{Decision, Verdict};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use crate::boxes::NetworkLog;
+use crate::streams::log::NetworkLog;
 
 /// How many denials are kept in a second: a program that tries more shall not drive out what was kept before.
 const MOST_DENIALS: u32 = 100;

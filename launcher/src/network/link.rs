@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::stream::{Inlet, stream};
-use crate::control::CHUNK;
+use crate::streams::control::CHUNK;
 
 /// How long a component may take to say whose connection it is.
 const HELLO: Duration = Duration::from_secs(10);

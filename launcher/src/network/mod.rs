@@ -34,16 +34,15 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::LaunchError;
-use crate::boxes::NetworkLog;
-use crate::control::{Listener, check_peer};
-use crate::runtime_dir::RuntimeDir;
+use crate::jail::runtime_dir::RuntimeDir;
+use crate::streams::control::{Listener, check_peer};
+use crate::streams::log::NetworkLog;
+use crate::vmm::NETWORK_SOCKET;
 use link::Visitor;
 
 pub use given::Given;
 pub use publish::Published;
 
-/// The socket on which libkrun connects a guest to its network.
-pub(crate) const SOCKET: &str = "network.sock";
 /// How many clients of a component's published ports wait for it.
 const MAX_WAITING: usize = 64;
 /// The pause after a connection that cannot be accepted, as where files are short.
@@ -84,7 +83,7 @@ impl Sockets {
             return Ok(None);
         }
         let ports = published.iter().map(bind).collect::<Result<_, _>>()?;
-        Ok(Some(Self { listener: Listener::bind(runtime.vmm_socket(SOCKET)?)?, ports }))
+        Ok(Some(Self { listener: Listener::bind(runtime.vmm_socket(NETWORK_SOCKET)?)?, ports }))
     }
 }
 

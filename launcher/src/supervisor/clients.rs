@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::programs::Grant;
 use crate::LaunchError;
-use crate::control::CHUNK;
+use crate::streams::control::CHUNK;
 
 /// How long a client may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(10);

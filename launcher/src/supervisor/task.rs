@@ -6,7 +6,7 @@ use box_image::wire::{Exited, TaskResult};
 
 use super::Supervisor;
 use crate::LaunchError;
-use crate::task::{EndedTask, now, write_result};
+use crate::boxes::task::{EndedTask, now, write_result};
 
 impl Supervisor {
     /// Takes a part of the result. Without a task, or after the agent's end, there is nobody whose it could be.

@@ -1,7 +1,7 @@
 //! The rows of the jail: one for the whole, and one for each layer that is missing.
 
 use boxlaunch::host::Facts;
-use boxlaunch::host::isolation::{Cgroups, Switch};
+use boxlaunch::jail::isolation::{Cgroups, Switch};
 use boxlaunch::jail::{Layer, Missing, Report};
 
 use super::row::{Finding, Row};

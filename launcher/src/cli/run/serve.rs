@@ -10,14 +10,14 @@ use box_image::wire::{Exited, Follow};
 use box_image::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
+use boxlaunch::boxes::task::EndedTask;
 use boxlaunch::boxes::{Entry, Record};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::error::because;
-use boxlaunch::output::Route;
-use boxlaunch::report::{CommandReport, RunFacts, budget_table, run_report};
-use boxlaunch::signals::StopSignals;
+use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Served, Started, Terms};
-use boxlaunch::task::EndedTask;
 use error_report::Problem;
 use host_fs::named::Place;
 use serde_json::json;
@@ -353,7 +353,7 @@ mod tests {
 
     use boxlaunch::RunFailure;
     use boxlaunch::jail::Report;
-    use boxlaunch::verify::{Verification, Verified};
+    use boxlaunch::opened::verify::{Verification, Verified};
 
     use super::*;
 

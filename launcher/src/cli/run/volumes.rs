@@ -5,8 +5,8 @@ use std::path::Path;
 use box_image::RunPlan;
 use box_image::text::readable;
 use boxlaunch::LaunchError;
-use boxlaunch::places::{Taken, check_free};
-use boxlaunch::volumes::{Volume, VolumePlace, Volumes, check_once};
+use boxlaunch::mounts::guest_paths::{Taken, check_free};
+use boxlaunch::mounts::volumes::{Volume, VolumePlace, Volumes, check_once};
 
 use super::options::RunArgs;
 use crate::cli::error::{CommandError, usage};

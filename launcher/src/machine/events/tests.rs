@@ -8,8 +8,8 @@ use super::*;
 
 /// Runs a program in the VMM's place.
 fn events(program: &str, made: &TestBox) -> Events {
-    let vmm =
-        Vmm::spawn(Path::new(program), &crate::open(made.path()).unwrap(), &[], None).unwrap();
+    let vmm = Vmm::spawn(Path::new(program), &crate::opened::open(made.path()).unwrap(), &[], None)
+        .unwrap();
     let listener = Listener::bind(made.path().join("control.sock")).unwrap();
     let secrets = (Nonce::random().unwrap(), Vec::new());
     Events::new(vmm, listener, secrets, Console::new(None)).unwrap()

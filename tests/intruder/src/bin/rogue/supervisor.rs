@@ -9,14 +9,14 @@ use box_image::LogsPlan;
 use boxlaunch::RunFailure;
 use boxlaunch::boxes::{Boxes, Entry, Record};
 use boxlaunch::jail::Policy;
+use boxlaunch::jail::runtime_dir::RuntimeDir;
 use boxlaunch::machine::Setup;
 use boxlaunch::network::Given;
-use boxlaunch::output::Route;
-use boxlaunch::receipt::Receipts;
-use boxlaunch::runtime_dir::RuntimeDir;
-use boxlaunch::signals::StopSignals;
+use boxlaunch::opened::receipt::Receipts;
+use boxlaunch::opened::verify::Trust;
+use boxlaunch::streams::output::Route;
+use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Started, Terms};
-use boxlaunch::verify::Trust;
 
 /// How long a box may take to start, and its programs to end.
 const STARTUP: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ fn start(
     state: &Path,
     signals: &StopSignals,
 ) -> Result<(Started, Entry), RunFailure> {
-    let opened = boxlaunch::open(bundle)?;
+    let opened = boxlaunch::opened::open(bundle)?;
     let runtime = RuntimeDir::create(state)?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
     let mut entry = Boxes::new(state).create(Some("rogue"), record)?;

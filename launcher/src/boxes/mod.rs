@@ -1,0 +1,400 @@
+//! The boxes that this user has started: of each a record, a lock and its logs.
+//!
+//! ```text
+//! <state>/boxes/                   0700
+//! <state>/boxes/.lock              held while a record is made, removed or swept
+//! <state>/boxes/.locks/NAME        held by its supervisor; gone once the record says how it ended
+//! <state>/boxes/NAME/record.json   the state of the box
+//! <state>/boxes/NAME/agent.log     what the agent wrote; business.log: the business application's own program
+//! <state>/boxes/NAME/result.json   what the agent has left as the result of its task
+//! <state>/boxes/NAME/network.log   what the box's filter has decided
+//! <state>/boxes/NAME/events.log    what init says of the run
+//! <state>/boxes/NAME/atif.log      what the agent has left as trajectories
+//! ```
+//!
+//! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
+//! it, notes the end, and removes what is left of the run.
+
+mod events;
+mod record;
+mod run_log;
+pub mod task;
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use box_image::plan::PLAN_MAX;
+use box_image::task::{MAX_RESULT, RESULT};
+use box_image::{ComponentName, LogsPlan};
+use host_fs::publish::FileDraft;
+use host_fs::read::{Links, read_file};
+
+use crate::LaunchError;
+use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
+use crate::jail::runtime_dir;
+
+pub use crate::host::state_dir::{NAME_FORM, check_owner, is_name};
+pub use crate::streams::log::since_epoch;
+pub use crate::streams::log::{LogReader, Logged, Logs};
+pub use events::{BoxEvent, EventKind, RecordWatch};
+pub use record::{Record, State};
+pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
+
+/// The directory of the records in the state directory.
+const NAME: &str = "boxes";
+const RECORD: &str = "record.json";
+/// The directory of the locks of boxes that have not ended, so that only these are looked at before a start.
+const LOCKS: &str = ".locks";
+/// How many records of boxes that have ended are kept.
+pub const MAX_ENDED: usize = 100;
+/// A record takes less, in bytes: there is a part of the plan in it.
+const MAX_RECORD: u64 = (1 << 20) + PLAN_MAX;
+/// How much time there is between two records of a box that only its guest changes.
+const NOTES: Duration = Duration::from_secs(1);
+/// How often a free name is looked for.
+const TRIES: usize = 64;
+
+/// The records in a state directory.
+#[derive(Debug, Clone)]
+pub struct Boxes {
+    directory: PathBuf,
+}
+
+impl Boxes {
+    /// Uses the records in `<state>/boxes`, which is made with the first.
+    pub fn new(state: &Path) -> Self {
+        Self { directory: state.join(NAME) }
+    }
+
+    /// Makes the record of a box that is about to start. Without a name of its own it gets one that begins with that
+    /// of the record. What dead boxes have left is swept, and the oldest records of more than [`MAX_ENDED`].
+    ///
+    /// # Errors
+    /// [`LaunchError::NameTaken`], [`LaunchError::BadName`], and when it cannot be written.
+    pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, LaunchError> {
+        if let Some(name) = name.filter(|it| !is_name(it)) {
+            return Err(LaunchError::BadName(name.to_owned()));
+        }
+        state_dir::make(&self.directory.join(LOCKS))?;
+        let _guard = self.lock()?;
+        self.sweep()?;
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None => self.free_name(&record.name)?,
+        };
+        let directory = self.directory.join(&name);
+        if directory.join(RECORD).exists() {
+            return Err(LaunchError::NameTaken(name));
+        }
+        // Somebody was killed while removing it.
+        absent(&directory, |path| fs::remove_dir_all(path))?;
+        let entry = Entry::new(directory, self.lock_of(&name), Record { name, ..record })?;
+        self.prune();
+        Ok(entry)
+    }
+
+    /// Returns all records, the newest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn all(&self) -> Result<Vec<Record>, LaunchError> {
+        if !self.is_absent()? {
+            self.sweep_alone()?;
+        }
+        self.records()
+    }
+
+    /// Returns all records as they are, the newest first: a box whose supervisor was killed may still seem to run.
+    fn records(&self) -> Result<Vec<Record>, LaunchError> {
+        if self.is_absent()? {
+            return Ok(Vec::new());
+        }
+        // One that cannot be read, such as another user's, is no reason not to show the others.
+        let record = |name: &String| self.record(name).ok().flatten();
+        let mut records: Vec<_> = names(&self.directory)?.iter().filter_map(record).collect();
+        records.sort_by_key(|record: &Record| std::cmp::Reverse(record.created_ms));
+        Ok(records)
+    }
+
+    /// Returns what the filter of a box has decided, from its beginning.
+    pub fn network_log(&self, name: &str) -> LogReader {
+        LogReader::of_network(&self.directory.join(name))
+    }
+
+    /// Returns what the agent of a box has left as the result of its task; nothing where it has left none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn result(&self, name: &str) -> Result<Vec<u8>, LaunchError> {
+        let path = self.directory.join(name).join(RESULT);
+        match read_file(&path, Links::Refuse, MAX_RESULT as u64) {
+            Err(error) if error.is_absent() => Ok(Vec::new()),
+            read => read.map_err(|error| LaunchError::file("read", &path)(error.into())),
+        }
+    }
+
+    /// Returns the record of the box with this name.
+    ///
+    /// # Errors
+    /// [`LaunchError::NoBox`], and when it cannot be read.
+    pub fn find(&self, name: &str) -> Result<Record, LaunchError> {
+        let none = || LaunchError::NoBox(name.to_owned());
+        if !is_name(name) || self.is_absent()? {
+            return Err(none());
+        }
+        self.sweep_alone()?;
+        self.record(name)?.ok_or_else(none)
+    }
+
+    /// Removes the record of a box that has ended, and its log.
+    ///
+    /// # Errors
+    /// [`LaunchError::StillRunning`], [`LaunchError::NoBox`], and when it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), LaunchError> {
+        let record = self.find(name)?;
+        let _guard = self.lock()?;
+        let directory = self.directory.join(&record.name);
+        if self.lock_of(&record.name).exists() {
+            return Err(LaunchError::StillRunning(record.name));
+        }
+        remove(&directory, None)
+    }
+
+    /// Returns the log of what a component's own program wrote.
+    pub fn log(&self, name: &str, component: ComponentName) -> LogReader {
+        LogReader::new(&self.directory.join(name), component)
+    }
+
+    /// Returns everything that is kept of a run.
+    pub fn run_log(&self, name: &str) -> RunLog {
+        RunLog::new(&self.directory.join(name))
+    }
+
+    /// Returns whether no box was started so far.
+    fn is_absent(&self) -> Result<bool, LaunchError> {
+        let exists = self.directory.try_exists();
+        exists.map(|it| !it).map_err(LaunchError::file("read", &self.directory))
+    }
+
+    /// Returns the path of the lock of a box.
+    fn lock_of(&self, name: &str) -> PathBuf {
+        self.directory.join(LOCKS).join(name)
+    }
+
+    /// Keeps other commands from making and removing records until the result is dropped.
+    fn lock(&self) -> Result<File, LaunchError> {
+        state_dir::lock(&self.directory)
+    }
+
+    fn sweep_alone(&self) -> Result<(), LaunchError> {
+        let _guard = self.lock()?;
+        self.sweep()
+    }
+
+    /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
+    fn sweep(&self) -> Result<(), LaunchError> {
+        for name in names(&self.directory.join(LOCKS))? {
+            // One that cannot be swept is no reason not to use the others.
+            drop(self.sweep_one(&name));
+        }
+        Ok(())
+    }
+
+    fn sweep_one(&self, name: &str) -> Result<(), LaunchError> {
+        let path = self.lock_of(name);
+        match File::open(&path) {
+            Ok(lock) if is_free(&lock, &path) => self.bury(name),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes the end of one whose supervisor was killed.
+    fn bury(&self, name: &str) -> Result<(), LaunchError> {
+        let (directory, lock) = (&self.directory.join(name), &self.lock_of(name));
+        let Some(mut record) = self.record(name)? else { return remove(directory, Some(lock)) };
+        if record.state == State::Ended {
+            // It was about to remove its lock.
+            return absent(lock, |path| fs::remove_file(path));
+        }
+        runtime_dir::remove_left(&record.runtime);
+        if let Some(socket) = &record.agent_socket {
+            runtime_dir::remove_socket(socket);
+        }
+        if record.remove {
+            return remove(directory, Some(lock));
+        }
+        record.end(None, Some("its supervisor was killed".to_owned()));
+        write(directory, &record)?;
+        absent(lock, |path| fs::remove_file(path))
+    }
+
+    /// Removes the oldest records of boxes that have ended. The lock is held.
+    fn prune(&self) {
+        let names = names(&self.directory).unwrap_or_default();
+        if names.len() <= MAX_ENDED {
+            return;
+        }
+        let age = |name: &String| {
+            let directory = self.directory.join(name);
+            let changed = fs::metadata(directory.join(RECORD)).and_then(|it| it.modified());
+            let has_ended = !self.lock_of(name).exists();
+            has_ended.then(|| (changed.unwrap_or(SystemTime::UNIX_EPOCH), directory))
+        };
+        let mut ended: Vec<_> = names.iter().filter_map(age).collect();
+        ended.sort();
+        let surplus = ended.len().saturating_sub(MAX_ENDED);
+        // Those that cannot be removed are tried again with the next start.
+        ended[..surplus].iter().for_each(|(_, directory)| drop(remove(directory, None)));
+    }
+
+    /// Reads a record; `None` if there is no record, or only half of one, after a crash of the host.
+    fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
+        let path = self.directory.join(name).join(RECORD);
+        match read_file(&path, Links::Refuse, MAX_RECORD) {
+            Err(error) if error.is_absent() => Ok(None),
+            read => {
+                let bytes = read.map_err(|error| LaunchError::file("read", &path)(error.into()))?;
+                Ok(serde_json::from_slice(&bytes).ok())
+            }
+        }
+    }
+
+    fn free_name(&self, base: &str) -> Result<String, LaunchError> {
+        let base = if is_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
+        for _ in 0..TRIES {
+            let random = getrandom::u32().map_err(LaunchError::system("get random bytes"))?;
+            let name = format!("{base}-{:04x}", random >> 16);
+            if !self.directory.join(&name).exists() {
+                return Ok(name);
+            }
+        }
+        Err(LaunchError::NameTaken(base.to_owned()))
+    }
+}
+
+/// The record of a box of this process, which is alive as long as this holds its lock.
+#[derive(Debug)]
+pub struct Entry {
+    directory: PathBuf,
+    /// The path of its lock.
+    lock: PathBuf,
+    /// The state of the box.
+    pub record: Record,
+    /// When the record was last written.
+    written: Instant,
+    /// Whether it has changed since.
+    is_behind: bool,
+    _locked: File,
+}
+
+impl Entry {
+    /// Makes a record. Whoever finds the lock free knows that this process was killed, also halfway.
+    fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, LaunchError> {
+        let locked = private_file(&lock).map_err(LaunchError::file("make", &lock))?;
+        locked.lock().map_err(LaunchError::file("lock", &lock))?;
+        let made = DirBuilder::new().mode(0o700).create(&directory);
+        made.map_err(LaunchError::file("make", &directory))?;
+        write(&directory, &record)?;
+        let (written, is_behind) = (Instant::now(), false);
+        Ok(Self { directory, lock, record, written, is_behind, _locked: locked })
+    }
+
+    /// Returns where the output of the components' own programs is kept, and what a plan declares of the rest.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, LaunchError> {
+        Logs::create(&self.directory, declared.unwrap_or_default())
+    }
+
+    /// Changes the record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), LaunchError> {
+        change(&mut self.record);
+        self.write(Instant::now())
+    }
+
+    /// Changes the record as the guest has it: it is written now, or where that was done less than a second ago, with
+    /// [`Self::write_due`]. Where that fails, the record on the disk lacks the change until the next one.
+    pub(crate) fn note(&mut self, change: impl FnOnce(&mut Record), now: Instant) {
+        change(&mut self.record);
+        self.is_behind = true;
+        self.write_due(now);
+    }
+
+    /// Returns when [`Self::write_due`] is to be called, if something waits to be written.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.is_behind.then(|| self.written + NOTES)
+    }
+
+    /// Writes what has waited for a second.
+    pub(crate) fn write_due(&mut self, now: Instant) {
+        if self.due().is_some_and(|due| due <= now) {
+            // Whoever cannot write it now can do so the next time, or at the end.
+            drop(self.write(now));
+        }
+    }
+
+    fn write(&mut self, now: Instant) -> Result<(), LaunchError> {
+        (self.written, self.is_behind) = (now, false);
+        write(&self.directory, &self.record)
+    }
+
+    /// Keeps what the agent has left as the result of its task.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_result(&self, result: &[u8]) -> Result<(), LaunchError> {
+        write_file(&self.directory.join(RESULT), result)
+    }
+
+    /// Notes how the box ended, or removes the record where that was asked for.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), LaunchError> {
+        if self.record.remove {
+            return remove(&self.directory, Some(&self.lock));
+        }
+        self.record.end(status, error);
+        write(&self.directory, &self.record)?;
+        absent(&self.lock, |path| fs::remove_file(path))
+    }
+}
+
+/// Returns whether nobody holds a lock, which is still the one at its path.
+fn is_free(lock: &File, path: &Path) -> bool {
+    let is_same = || Some(lock.metadata().ok()?.ino() == fs::metadata(path).ok()?.ino());
+    lock.try_lock().is_ok() && is_same() == Some(true)
+}
+
+/// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
+fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
+    let path = directory.join(RECORD);
+    let text = serde_json::to_vec(record).map_err(LaunchError::system("write a record"))?;
+    write_file(&path, &text)
+}
+
+fn write_file(path: &Path, text: &[u8]) -> Result<(), LaunchError> {
+    let put = || -> io::Result<()> {
+        let draft = FileDraft::beside(path, 0o600)?;
+        draft.file().write_all(text)?;
+        draft.finish_over_unflushed(path)
+    };
+    put().map_err(LaunchError::file("write", path))
+}
+
+/// Removes a record, without which there is no box, then all else, and at last the lock.
+fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), LaunchError> {
+    absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
+    absent(directory, |path| fs::remove_dir_all(path))?;
+    lock.map_or(Ok(()), |lock| absent(lock, |path| fs::remove_file(path)))
+}
+
+#[cfg(test)]
+mod tests;

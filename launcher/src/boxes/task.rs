@@ -1,0 +1,154 @@
+//! The task of a run, as the host keeps it.
+
+use std::io::Write as _;
+
+use box_image::{TaskPlan, TaskStatus};
+use host_fs::named::Place;
+use host_fs::publish::FileDraft;
+use rustix::fs::{AtFlags, FileType, statat, unlinkat};
+use serde::{Deserialize, Serialize};
+
+use crate::LaunchError;
+use crate::host::state_dir::absent;
+use crate::streams::log::since_epoch;
+
+/// The task of a box that was started, and how far it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// The kind of task, in the agent's words.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The description for people and models.
+    pub description: String,
+    /// How far it is. Times are in seconds since 1970.
+    #[serde(flatten)]
+    pub status: TaskStatus,
+}
+
+/// The task of a box that has ended, and what has come of it.
+#[derive(Debug, Clone)]
+pub struct EndedTask {
+    /// The task.
+    pub task: Task,
+    /// The bytes that the agent has left in `/task/result.json`.
+    pub result: Vec<u8>,
+}
+
+impl Task {
+    /// Describes a task that nobody works on yet.
+    pub fn new(plan: &TaskPlan) -> Self {
+        let TaskPlan { id, kind, description, .. } = plan.clone();
+        Self { id, kind, description, status: TaskStatus::Pending }
+    }
+
+    /// Notes that the agent works on it.
+    pub(crate) fn start(&mut self) {
+        self.status = TaskStatus::Running { started_at: now() };
+    }
+
+    /// Notes that the box has ended, where there is no verdict yet.
+    pub(crate) fn lose(&mut self) {
+        if matches!(self.status, TaskStatus::Pending | TaskStatus::Running { .. }) {
+            let error = "the box ended before it was done".to_owned();
+            self.status = TaskStatus::Failed { finished_at: now(), error };
+        }
+    }
+}
+
+/// The mode of a result's file, from which the umask takes.
+const RESULT_FILE_MODE: u32 = 0o666;
+
+/// Checks that a result can be written to a place: that nothing is there but a file, which it replaces. A link may be one of
+/// `/dev`.
+///
+/// # Errors
+/// [`LaunchError::ResultPlace`], and when the directory cannot be written to.
+pub fn check_result_place(place: &Place) -> Result<(), LaunchError> {
+    let found = statat(place.directory(), place.name(), AtFlags::SYMLINK_NOFOLLOW);
+    if found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) != FileType::RegularFile) {
+        return Err(LaunchError::ResultPlace(place.path().to_owned()));
+    }
+    let draft = FileDraft::at(place, RESULT_FILE_MODE);
+    draft.map(drop).map_err(LaunchError::file("write", place.path()))
+}
+
+/// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
+///
+/// # Errors
+/// The file's.
+pub fn write_result(place: &Place, result: &[u8]) -> Result<(), LaunchError> {
+    if result.is_empty() {
+        let remove = || unlinkat(place.directory(), place.name(), AtFlags::empty());
+        return absent(place.path(), |_| Ok(remove()?));
+    }
+    let write = || {
+        let draft = FileDraft::at(place, RESULT_FILE_MODE)?;
+        draft.file().write_all(result)?;
+        draft.finish_at(place)
+    };
+    write().map_err(LaunchError::file("write", place.path()))
+}
+
+/// Returns the seconds since 1970.
+pub(crate) fn now() -> u64 {
+    since_epoch() / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::{Path, PathBuf};
+
+    use host_fs::upward::Search;
+
+    use super::*;
+
+    fn place(path: &Path) -> Place {
+        Place::of_new(path, &Search::of_user(|_| None)).unwrap()
+    }
+
+    /// As a box can do while it runs that has the directory to write to.
+    #[test]
+    fn a_result_is_written_where_its_place_was_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let at = |path: &str| real.join(path);
+        fs::create_dir_all(at("share/out")).unwrap();
+        fs::create_dir(at("keys")).unwrap();
+        fs::write(at("keys/result.json"), "key").unwrap();
+        let place = place(&at("share/out/result.json"));
+        check_result_place(&place).unwrap();
+        fs::rename(at("share/out"), at("share/moved")).unwrap();
+        symlink("../keys", at("share/out")).unwrap();
+        let found = || {
+            let read = |path: &str| fs::read_to_string(at(path)).ok();
+            (read("share/moved/result.json"), read("keys/result.json"))
+        };
+        let key = || Some("key".to_owned());
+        write_result(&place, b"1").unwrap();
+        assert_eq!(found(), (Some("1".into()), key()));
+        write_result(&place, b"2").unwrap();
+        assert_eq!(found(), (Some("2".into()), key()));
+        for _ in 0..2 {
+            write_result(&place, b"").unwrap();
+            assert_eq!(found(), (None, key()));
+        }
+        assert_eq!(fs::read_dir(at("share/moved")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_but_a_file_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path);
+        fs::write(at("file"), "").unwrap();
+        symlink("file", at("link")).unwrap();
+        let refused = |path: PathBuf| check_result_place(&place(&path)).is_err();
+        assert!(!refused(at("file")) && !refused(at("none")));
+        for other in [at("link"), dir.path().to_owned(), "/dev/null".into(), "/dev/stdout".into()] {
+            assert!(refused(other.clone()), "{}", other.display());
+        }
+    }
+}

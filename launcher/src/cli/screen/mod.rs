@@ -1,0 +1,284 @@
+//! Standard output and standard error while a box runs and signals wait to be read.
+
+use std::cell::{Cell, RefCell};
+use std::env;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use box_image::text::Harmless;
+use boxlaunch::LaunchError;
+use boxlaunch::streams::output::{Outlet, Route, Sink};
+use boxlaunch::streams::signals::StopSignals;
+use cli_manual::color::{CLEAR_LINE, is_dumb};
+use nix::sys::stat::fstat;
+
+use super::error::{CommandError, signal_code};
+use super::terminal::printed;
+
+/// Where a run writes to. Nothing of it keeps the run from a signal, and nothing that a program in the box writes moves
+/// the cursor of a terminal or hides a text of ours, unless that is asked for: see [`Harmless`].
+///
+/// Text is on its way for a while, so whether it arrives is known only at the end: see
+/// [`Screen::close`].
+#[derive(Debug)]
+pub(crate) struct Screen {
+    stdout: Stream,
+    stderr: Stream,
+    status: Rc<Status>,
+    signals: Rc<StopSignals>,
+    /// Whether programs write to a terminal as they like.
+    is_raw: bool,
+}
+
+/// One of the two.
+#[derive(Debug)]
+struct Stream {
+    outlet: Outlet,
+    is_terminal: bool,
+    /// Whether programs in the box have written here.
+    passed: Rc<Cell<bool>>,
+    /// The treatment of the programs' bytes where this is a terminal.
+    filter: Rc<RefCell<Harmless>>,
+    /// Why something of our own could not be written.
+    failed: RefCell<Option<io::Error>>,
+}
+
+/// The line on a terminal that says what the run is waiting for. It gives way to all other output.
+#[derive(Debug)]
+struct Status {
+    stderr: Outlet,
+    /// Whether there may be such a line: standard error is a terminal that can clear it, and no program in the box has
+    /// written to it, which may have left a line unfinished.
+    is_possible: Cell<bool>,
+    is_shown: Cell<bool>,
+    /// Whether a program has left a line on a terminal unfinished.
+    is_in_line: Cell<bool>,
+}
+
+impl Status {
+    /// Erases the line, through `outlet` where that leads to the same terminal.
+    fn clear(&self, outlet: &Outlet) {
+        if self.is_shown.take() {
+            // Decoration, and the text after it reports what fails.
+            drop(outlet.clone().write_all(CLEAR_LINE.as_bytes()));
+        }
+    }
+}
+
+/// Where programs in the box write to one of the streams.
+#[derive(Debug)]
+struct Passed {
+    outlet: Outlet,
+    any: Rc<Cell<bool>>,
+    status: Rc<Status>,
+    is_terminal: bool,
+    /// None where the bytes pass as they are.
+    filter: Option<Rc<RefCell<Harmless>>>,
+}
+
+impl Screen {
+    /// Uses the standard streams. Bytes of programs reach a terminal as they are only with `is_raw`.
+    pub(crate) fn new(signals: &Rc<StopSignals>, is_raw: bool) -> Result<Self, CommandError> {
+        let own = |file: &dyn AsFd| {
+            let action = "use the standard output and error";
+            let own = file.as_fd().try_clone_to_owned();
+            own.map_err(|source| LaunchError::System { action, source })
+        };
+        let files = [own(&io::stdout())?, own(&io::stderr())?];
+        let screen = Self { is_raw, ..Self::over(files, signals) };
+        screen.status.is_possible.update(|it| it && !is_dumb(env::var_os("TERM")));
+        Ok(screen)
+    }
+
+    fn over(files: [OwnedFd; 2], signals: &Rc<StopSignals>) -> Self {
+        let is_one = is_one_terminal(&files);
+        let [mut stdout, stderr] = files.map(|file| Stream {
+            is_terminal: file.is_terminal(),
+            outlet: Outlet::new(file, signals),
+            passed: Rc::default(),
+            filter: Rc::default(),
+            failed: RefCell::default(),
+        });
+        if is_one {
+            // So that all texts come in the order in which they are written.
+            stdout.outlet = stderr.outlet.clone();
+        }
+        let status = Rc::new(Status {
+            stderr: stderr.outlet.clone(),
+            is_possible: Cell::new(stderr.is_terminal),
+            is_shown: Cell::default(),
+            is_in_line: Cell::default(),
+        });
+        Self { stdout, stderr, status, signals: Rc::clone(signals), is_raw: false }
+    }
+
+    /// Shows a line until something else is written; nothing where standard error is no terminal.
+    pub(crate) fn show_status(&self, text: &str) {
+        if self.status.is_possible.get() {
+            self.stderr.write(&format!("{CLEAR_LINE}{text}"));
+            self.status.is_shown.set(true);
+        }
+    }
+
+    /// Removes that line.
+    pub(crate) fn clear_status(&self) {
+        self.status.clear(&self.stderr.outlet);
+    }
+
+    /// Returns the route of a program in the box to both streams.
+    pub(crate) fn route(&self) -> Route {
+        Route::Pass { stdout: self.program_stdout(), stderr: self.program_stderr() }
+    }
+
+    /// Returns where programs in the box write to standard output.
+    pub(crate) fn program_stdout(&self) -> Box<dyn Sink> {
+        self.program(&self.stdout)
+    }
+
+    /// Returns where programs in the box write to standard error.
+    pub(crate) fn program_stderr(&self) -> Box<dyn Sink> {
+        self.program(&self.stderr)
+    }
+
+    fn program(&self, stream: &Stream) -> Box<dyn Sink> {
+        Box::new(Passed {
+            outlet: stream.outlet.clone(),
+            any: Rc::clone(&stream.passed),
+            status: Rc::clone(&self.status),
+            is_terminal: stream.is_terminal,
+            filter: (stream.is_terminal && !self.is_raw).then(|| Rc::clone(&stream.filter)),
+        })
+    }
+
+    /// Ends the colours and the line that a program has left on a terminal.
+    fn end_line(&self) {
+        for stream in [&self.stdout, &self.stderr].into_iter().filter(|it| it.is_terminal) {
+            let colours = stream.filter.borrow_mut().end_colours();
+            let line = if self.status.is_in_line.take() { "\n" } else { "" };
+            stream.write(&format!("{colours}{line}"));
+        }
+    }
+
+    /// Prints something that is not the result.
+    pub(crate) fn notice(&self, text: &str) {
+        self.clear_status();
+        self.end_line();
+        self.stderr.write(text);
+    }
+
+    /// Prints a result.
+    pub(crate) fn print(&self, text: &str) {
+        self.clear_status();
+        self.end_line();
+        self.stdout.write(text);
+    }
+
+    /// Prints an error, and returns its exit code.
+    pub(crate) fn report(&self, error: &CommandError, as_json: bool) -> u8 {
+        if as_json {
+            self.print(&error.json());
+        } else {
+            self.notice(&error.text());
+        }
+        error.exit
+    }
+
+    /// Waits until everything is written, and returns the exit code: `code`, unless that is 0 and
+    /// something could not be written, or a signal came.
+    pub(crate) fn close(&self, mut code: u8) -> u8 {
+        for stream in [&self.stdout, &self.stderr] {
+            let mut finished = stream.finish();
+            if finished.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
+                code = self.interrupted();
+                // From now on the reader must be taking something.
+                finished = stream.finish();
+            }
+            if let Err(error) = stream.judged(finished) {
+                let failed = self.report(&error, false);
+                code = if code == 0 { failed } else { code };
+            }
+        }
+        code
+    }
+
+    /// Takes the signal that came while a reader took nothing, and returns its exit code.
+    fn interrupted(&self) -> u8 {
+        self.signals.next().ok().flatten().map_or(box_image::exit::FAILED, signal_code)
+    }
+}
+
+impl Stream {
+    fn write(&self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        // Where it would block, it is still on its way, as far as the reader takes it.
+        if let Err(error) = self.outlet.clone().write_all(text.as_bytes())
+            && error.kind() != ErrorKind::WouldBlock
+        {
+            self.failed.replace(Some(error));
+        }
+    }
+
+    fn finish(&self) -> io::Result<()> {
+        self.outlet.finish()?;
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Judges the end of the stream: who had a program's output passed on, and reads it no more,
+    /// ends that program, however much of it was on its way.
+    fn judged(&self, finished: io::Result<()>) -> Result<(), CommandError> {
+        if self.passed.get() {
+            return finished.map_err(|error| LaunchError::Output(error).into());
+        }
+        printed(finished)
+    }
+}
+
+impl Passed {
+    /// Writes what is left to write of bytes that a terminal gets.
+    fn write_shown(&mut self, text: &str) -> io::Result<()> {
+        if let Some(last) = text.chars().next_back() {
+            self.status.is_in_line.set(last != '\n');
+        }
+        self.outlet.write_all(text.as_bytes())
+    }
+}
+
+impl Write for Passed {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        if !data.is_empty() {
+            self.any.set(true);
+            self.status.is_possible.set(false);
+            self.status.clear(if self.is_terminal { &self.outlet } else { &self.status.stderr });
+        }
+        let Some(filter) = &self.filter else { return self.outlet.write(data) };
+        let text = filter.borrow_mut().push(data);
+        self.write_shown(&text).map(|()| data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.outlet.flush()
+    }
+}
+
+impl Drop for Passed {
+    /// Writes what waited for more bytes of the program, and ends its colours.
+    fn drop(&mut self) {
+        let Some(filter) = &self.filter else { return };
+        let text = filter.borrow_mut().finish();
+        // Whoever waits for the end of the outlet is told what fails.
+        drop(self.write_shown(&text));
+    }
+}
+
+/// Returns whether two files are the same terminal.
+fn is_one_terminal(files: &[OwnedFd; 2]) -> bool {
+    let device = |file: &OwnedFd| Some(fstat(file).ok()?.st_rdev).filter(|_| file.is_terminal());
+    let [stdout, stderr] = files;
+    device(stdout).is_some_and(|it| device(stderr) == Some(it))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,523 @@
+//! `boxlaunch run --share` and `--skill`: which directories of this host a box sees.
+//!
+//! A box names what it wants to see. Only the command line says what it gets.
+
+mod large;
+
+use std::env;
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use box_image::plan::SKILLS_PATH;
+use box_image::text::{shell_word, shown};
+use box_image::wire::MAX_DEVICES;
+use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use box_skill::DEFINITION;
+use boxlaunch::mounts::guest_paths;
+use boxlaunch::mounts::shares::{Share, Shown, devices};
+use boxlaunch::{LaunchError, boxes};
+
+use super::error::{CommandError, usage};
+use super::lacks::Lack;
+use super::run::RunArgs;
+
+pub(super) use large::look_for_large;
+
+/// The form of `--share`.
+const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
+
+/// A directory of the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum GivenShare {
+    /// For a share of the box; by itself it is the directory of the Boxfile.
+    Declared { name: String, host: Option<PathBuf> },
+    /// One that the box does not know of.
+    Own { host: PathBuf, guest: String, access: Access },
+}
+
+impl GivenShare {
+    /// Reads an option's value.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(at) = text.rfind(":/") {
+            let (host, rest) = (&text[..at], &text[at + 1..]);
+            let (guest, option) = match rest.split_once(':') {
+                Some((guest, option)) => (guest, Some(option)),
+                None => (rest, None),
+            };
+            let (guest, access) = (guest_paths::read(guest)?, access(option)?);
+            return match host {
+                "" => Err(FORM.to_owned()),
+                _ if boxes::is_name(host) => Err(format!(
+                    "write ./{host} for a directory; a volume is given with --volume {host}:{guest}"
+                )),
+                _ => Ok(Self::Own { host: host.into(), guest: guest.to_owned(), access }),
+            };
+        }
+        match text.split_once('=') {
+            Some((name, host)) if is_name(name) && !host.is_empty() => {
+                Ok(Self::Declared { name: name.to_owned(), host: Some(host.into()) })
+            }
+            None if is_name(text) => Ok(Self::Declared { name: text.to_owned(), host: None }),
+            _ => Err(format!("{FORM}; GUEST is an absolute path")),
+        }
+    }
+
+    /// Reads a value of `--skill`.
+    pub(super) fn parse_skill(text: &str) -> Result<(String, PathBuf), String> {
+        match text.split_once('=') {
+            Some((name, host)) if is_name(name) && !host.is_empty() => {
+                Ok((name.to_owned(), host.into()))
+            }
+            _ => Err("write NAME=DIR".to_owned()),
+        }
+    }
+
+    /// Returns the place of one that the box does not know of.
+    pub(super) fn place(&self) -> Option<&str> {
+        match self {
+            Self::Declared { .. } => None,
+            Self::Own { guest, .. } => Some(guest),
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Declared { name, .. } => Some(name),
+            Self::Own { .. } => None,
+        }
+    }
+}
+
+/// Reads what is after the place in the box.
+fn access(option: Option<&str>) -> Result<Access, String> {
+    match option {
+        None | Some("ro") => Ok(Access::ReadOnly),
+        Some("rw") => Ok(Access::ReadWrite),
+        Some(other) => {
+            let other = shown(other);
+            Err(format!("`{other}` is no option of a share: `rw`, or `ro` as without one"))
+        }
+    }
+}
+
+/// Returns whether a text can name something of a box; paths have other characters, or begin with others.
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)) && !text.is_empty()
+}
+
+/// Checks that what a box wants to see is given, and nothing that it does not know.
+pub(super) fn checked(args: &RunArgs, plan: &RunPlan) -> Result<(), CommandError> {
+    check_shares(&args.shares, &plan.shares)?;
+    let mounted = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
+    let skills: Vec<_> = args.skills.iter().map(|(name, _)| name.as_str()).collect();
+    let declared: Vec<_> = mounted.clone().map(|it| it.name.as_str()).collect();
+    check_names("skill", &skills, &declared, |name| {
+        let message = format!("the box declares no skill {name} to be given");
+        usage(&message, &undeclared("skill", &declared))
+    })?;
+    Ok(())
+}
+
+/// Returns what a command line lacks of the shares and the skills of a box.
+pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
+    let shares = plan.shares.iter().filter(|it| given(args, &it.name).is_none());
+    let is_given = |name: &str| args.skills.iter().any(|(it, _)| it == name);
+    let skills = plan.skills.iter().filter(|it| it.mode == SkillMode::Mounted);
+    let skills = skills.filter(|it| !is_given(&it.name)).map(|it| {
+        let words = format!("--skill {}=DIR", it.name);
+        let message = format!("the box wants its skill {} from a directory of this host", it.name);
+        Lack { message, help: format!("add `{words}`"), words }
+    });
+    shares.map(missing_share).chain(skills).collect()
+}
+
+/// Checks that the box declares the shares that are given by their names.
+fn check_shares(given: &[GivenShare], declared: &[SharePlan]) -> Result<(), CommandError> {
+    let names: Vec<_> = given.iter().filter_map(GivenShare::name).collect();
+    let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
+    check_names("share", &names, &declared, |name| {
+        let help = undeclared("share", &declared);
+        // Whoever writes only that may mean a directory.
+        let help = match given.iter().find(|it| it.name() == Some(name)) {
+            Some(GivenShare::Declared { host: None, .. }) => {
+                format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
+            }
+            _ => help,
+        };
+        usage(&format!("the box declares no share {name}"), &help)
+    })
+}
+
+/// Checks that each given name is declared, and given once.
+fn check_names(
+    kind: &str,
+    given: &[&str],
+    declared: &[&str],
+    unknown: impl Fn(&str) -> CommandError,
+) -> Result<(), CommandError> {
+    for (at, name) in given.iter().enumerate() {
+        if given[..at].contains(name) {
+            return Err(usage(&format!("the {kind} {name} is given twice"), "leave one out"));
+        }
+        if !declared.contains(name) {
+            return Err(unknown(name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns what to do about a name that a box does not declare.
+fn undeclared(kind: &str, declared: &[&str]) -> String {
+    match declared {
+        [] => format!("leave it out: its Boxfile declares no such {kind}"),
+        names => format!("it declares {}", names.join(", ")),
+    }
+}
+
+fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a GivenShare> {
+    args.shares.iter().find(|it| it.name() == Some(name))
+}
+
+fn missing_share(share: &SharePlan) -> Lack {
+    let SharePlan { name, guest, access, host, .. } = share;
+    let access = match access {
+        Access::ReadOnly => "read",
+        Access::ReadWrite => "read and write",
+    };
+    let message =
+        format!("the box wants to {access} a directory of this host at {guest}, its share {name}");
+    let (words, help) = match host {
+        Some(host) => (
+            format!("--share {name}"),
+            format!(
+                "add `--share {name}` to give it {host:?}, or `--share {name}=DIR` for another"
+            ),
+        ),
+        None => (format!("--share {name}=DIR"), format!("add `--share {name}=DIR`")),
+    };
+    Lack { message, help, words }
+}
+
+/// Finds the directories that a box sees.
+pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, CommandError> {
+    let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
+        Some(GivenShare::Declared { host: Some(host), .. }) => found(share, host),
+        _ => proposed(share),
+    });
+    let own = args.shares.iter().filter_map(|share| match share {
+        GivenShare::Own { host, guest, access } => {
+            let found = Share::new(host, guest, *access, Scope::Both);
+            Some(found.map_err(|error| not_found(host, error)))
+        }
+        GivenShare::Declared { .. } => None,
+    });
+    let skills = args.skills.iter().map(|(name, host)| skill(name, host));
+    let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
+    let devices = devices(plan.scratch.len() + args.volumes.len(), &shares, plan.network.mode);
+    if devices > MAX_DEVICES {
+        let message = format!(
+            "a machine has at most {MAX_DEVICES} disks and devices for directories and a shared network, and this one would \
+             have {devices}"
+        );
+        let help = "each scratch disk and each volume is one; so is each directory to be written to, all others are one \
+                    together, and a shared network is one";
+        return Err(usage(&message, help));
+    }
+    Ok(shares)
+}
+
+/// Finds the directory of a declared share.
+fn found(share: &SharePlan, host: &Path) -> Result<Share, CommandError> {
+    let found = Share::new(host, &share.guest, share.access, share.scope);
+    found.map_err(|error| not_found(host, error))
+}
+
+/// Returns the error of a directory of the command line. There may be one whose name ends as an option does.
+fn not_found(host: &Path, error: LaunchError) -> CommandError {
+    let host = host.to_string_lossy();
+    let help = if let Some(rest) = host.strip_prefix("~/") {
+        format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
+    } else if let Some(option) = [":rw", ":ro"].into_iter().find(|it| host.ends_with(it)) {
+        format!("leave `{option}` out: the Boxfile's `access` decides who may write")
+    } else {
+        return error.into();
+    };
+    usage(&error.to_string(), &help)
+}
+
+/// Finds the directory that a box proposes for a share, if it is in the current directory: neither a path of the box's choice
+/// nor a link that a box has left there leads to another.
+fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
+    let Some(host) = share.host.as_deref().map(Path::new) else {
+        return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
+    };
+    let found = Share::new(host, &share.guest, share.access, share.scope);
+    let found = found.map_err(|error| not_proposed(share, host, error))?;
+    if !host.is_absolute() && found.is_in(Path::new(".")) {
+        return Ok(found);
+    }
+    let (name, host, real) = (&share.name, host.display(), found.host());
+    let message =
+        format!("{host}, which the box proposes for its share {name}, leads to {}", real.display());
+    let mut option = OsString::from(format!("{name}="));
+    option.push(real);
+    let option = shell_word(option);
+    Err(usage(&message, &format!("if you mean that directory: `--share {option}`")))
+}
+
+/// Returns the error of a directory that a box proposes, and that is not here.
+fn not_proposed(share: &SharePlan, host: &Path, error: LaunchError) -> CommandError {
+    let is_missing =
+        matches!(&error, LaunchError::File { source, .. } if source.kind() == ErrorKind::NotFound);
+    if !is_missing || host.is_absolute() {
+        return error.into();
+    }
+    let (name, host) = (&share.name, host.display());
+    let help = format!(
+        "the Boxfile proposes {host} for its share {name}, below the current directory: change to where it is, make it, or \
+         give another one: `--share {name}=DIR`"
+    );
+    usage(&error.to_string(), &help)
+}
+
+/// Returns a notice for each directory that the box is shown.
+pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
+    shares.iter().map(|share| {
+        let Shown { host, guest, writable } = share.shown();
+        let access = if writable { "write to" } else { "read" };
+        let text = format!("boxlaunch: {} is shown at {guest}, to {access}", host.display());
+        shown(&text) + "\n"
+    })
+}
+
+/// Returns a notice for each directory to which a link leads that the command line names: it may be another one than yesterday.
+pub(super) fn linked(args: &RunArgs, shares: &[Share]) -> impl Iterator<Item = String> {
+    let is_named = |share: &&Share| named(args).any(|it| it == share.named());
+    shares.iter().filter(is_named).filter_map(link_notice)
+}
+
+/// Returns the directories that the command line names.
+fn named(args: &RunArgs) -> impl Iterator<Item = &Path> {
+    let shares = args.shares.iter().filter_map(|it| match it {
+        GivenShare::Declared { host, .. } => host.as_deref(),
+        GivenShare::Own { host, .. } => Some(host.as_path()),
+    });
+    shares.chain(args.skills.iter().map(|(_, host)| host.as_path()))
+}
+
+fn link_notice(share: &Share) -> Option<String> {
+    let (host, real) = (share.named(), share.host());
+    (real != plain(host)?).then(|| {
+        let (host, real) = (host.display(), real.display());
+        let text = format!("boxlaunch: a link leads from {host} to {real}, which is shown");
+        shown(&text) + "\n"
+    })
+}
+
+/// Returns a notice for each directory that is shown to read in one to write to, and that the box can move away.
+pub(super) fn movable(shares: &[Share]) -> impl Iterator<Item = String> {
+    shares.iter().filter_map(|share| {
+        let (host, around) = (share.host().display(), share.moves_with(shares)?);
+        let text = format!(
+            "boxlaunch: the box can move {host} away with what is around it; to keep it, show {} to read",
+            around.display()
+        );
+        Some(shown(&text) + "\n")
+    })
+}
+
+/// Returns a path as it would be without links, from the current directory's real path.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = if path.is_absolute() { PathBuf::new() } else { env::current_dir().ok()? };
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    Some(plain)
+}
+
+/// Returns whether there is no such directory.
+fn is_absent(error: &LaunchError) -> bool {
+    let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    matches!(error, LaunchError::File { source, .. } if kinds.contains(&source.kind()))
+}
+
+/// Finds the directory of a skill. What was opened is what is looked at.
+fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
+    let none = || {
+        let message = format!("{} is not the directory of a skill", host.display());
+        usage(&message, "name a directory that has a file SKILL.md")
+    };
+    let guest = format!("{SKILLS_PATH}/{name}");
+    let share = Share::new(host, &guest, Access::ReadOnly, Scope::Both);
+    let share = share.map_err(|error| if is_absent(&error) { none() } else { error.into() })?;
+    if share.has_file(DEFINITION) { Ok(share) } else { Err(none()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn own(host: &str, guest: &str, access: Access) -> GivenShare {
+        GivenShare::Own { host: host.into(), guest: guest.into(), access }
+    }
+
+    #[test]
+    fn a_path_without_links_is_itself() {
+        let here = env::current_dir().unwrap();
+        for (path, expected) in [("./a/../b", here.join("b")), ("/x/./y/..", "/x".into())] {
+            assert_eq!(plain(Path::new(path)), Some(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn each_form_is_read() {
+        use Access::{ReadOnly, ReadWrite};
+        for (text, expected) in [
+            (".:/a3s/workspace", own(".", "/a3s/workspace", ReadOnly)),
+            ("./a:/b:ro", own("./a", "/b", ReadOnly)),
+            ("./a:/b/", own("./a", "/b", ReadOnly)),
+            ("./a:/b/:rw", own("./a", "/b", ReadWrite)),
+            ("/a:b:/c:rw", own("/a:b", "/c", ReadWrite)),
+            ("./a=b:/c", own("./a=b", "/c", ReadOnly)),
+            ("../x:/c:/d", own("../x:/c", "/d", ReadOnly)),
+            ("work", GivenShare::Declared { name: "work".into(), host: None }),
+            ("work=.", GivenShare::Declared { name: "work".into(), host: Some(".".into()) }),
+            ("work=/a:b", GivenShare::Declared { name: "work".into(), host: Some("/a:b".into()) }),
+        ] {
+            assert_eq!(GivenShare::parse(text).as_ref(), Ok(&expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_form_is_refused_with_the_way_out() {
+        for (text, reason) in [
+            ("", "write HOST:GUEST"),
+            (":/a", "write HOST:GUEST"),
+            ("./a", "GUEST is an absolute path"),
+            ("./a:b", "GUEST is an absolute path"),
+            ("data:/a", "--volume data:/a"),
+            (".:/", "absolute path without"),
+            (".:/a/../b", "absolute path without"),
+            (".:/a//", "absolute path without"),
+            (".:/a:z", "`z` is no option of a share: `rw`, or `ro` as without one"),
+            (".:/a:rw,z", "`rw,z` is no option"),
+            (".:/a:RW", "`RW` is no option"),
+            (".:/a:rw:ro", "`rw:ro` is no option"),
+            (".:/proc/x", "a box has its own /proc"),
+            (".:/a3s/skills/x", "a box has its own /a3s/skills"),
+        ] {
+            let error = GivenShare::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    fn declared(name: &str) -> SharePlan {
+        SharePlan {
+            name: name.to_owned(),
+            guest: "/data".to_owned(),
+            access: Access::ReadOnly,
+            scope: Scope::Both,
+            host: None,
+        }
+    }
+
+    #[test]
+    fn a_box_proposes_directories_of_the_current_one_alone() {
+        let proposed = |host: &str| {
+            let share = SharePlan { host: Some(host.to_owned()), ..declared("input") };
+            super::proposed(&share).map_err(|error| error.text())
+        };
+        // The tests of a package run in its directory.
+        for host in ["src", "./src/cli", "src/../src"] {
+            assert!(proposed(host).is_ok(), "{host}");
+        }
+        let here = env::current_dir().unwrap().join("src").display().to_string();
+        for host in ["/etc", "..", "../builder", "src/../..", &here] {
+            let error = proposed(host).unwrap_err();
+            assert!(
+                error.contains("which the box proposes for its share input, leads to"),
+                "{error}"
+            );
+            assert!(error.contains("if you mean that directory: `--share input="), "{error}");
+        }
+        assert!(proposed("").is_err());
+    }
+
+    /// As a box can do that has the directory around it to write to.
+    #[test]
+    fn what_is_shown_as_a_skill_is_what_was_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        let at = |path: &str| real.join(path);
+        for path in ["project/notes", "project/linked", "keys"] {
+            fs::create_dir_all(at(path)).unwrap();
+        }
+        fs::write(at("project/notes/SKILL.md"), "").unwrap();
+        symlink("../notes/SKILL.md", at("project/linked/SKILL.md")).unwrap();
+        let share = skill("notes", &at("project/notes")).unwrap();
+        fs::rename(at("project/notes"), at("project/moved")).unwrap();
+        symlink("../keys", at("project/notes")).unwrap();
+        assert!(share.has_file(DEFINITION) && share.is_in(&at("project/moved")));
+        assert_eq!(link_notice(&share), None, "no other one is looked at again");
+        for path in ["project/linked", "project/notes", "none", "project/moved/SKILL.md"] {
+            let error = skill("notes", &at(path)).unwrap_err().text();
+            assert!(error.contains(" is not the directory of a skill"), "{path}: {error}");
+        }
+        symlink("moved", at("project/other")).unwrap();
+        let linked = skill("notes", &at("project/other")).unwrap();
+        let said = link_notice(&linked).unwrap().replace(&real.display().to_string(), "HERE");
+        let expected = "a link leads from HERE/project/other to HERE/project/moved, which is shown";
+        assert_eq!(said, format!("boxlaunch: {expected}\n"));
+    }
+
+    #[test]
+    fn each_directory_is_named_with_what_the_box_may_do() {
+        let here = env::current_dir().unwrap();
+        let share = |access| Share::new(Path::new("src"), "/data", access, Scope::Both).unwrap();
+        let shares = [share(Access::ReadOnly), share(Access::ReadWrite)];
+        let said: String = notices(&shares).collect();
+        let at = here.join("src").display().to_string();
+        let expected = format!(
+            "boxlaunch: {at} is shown at /data, to read\nboxlaunch: {at} is shown at /data, to write to\n"
+        );
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn a_name_that_the_box_does_not_declare_may_be_a_directory() {
+        let refused = |text: &str, declared: &[SharePlan]| {
+            check_shares(&[GivenShare::parse(text).unwrap()], declared).unwrap_err().text()
+        };
+        insta::assert_snapshot!(refused("project", &[]), @"
+        error: the box declares no share project
+          = help: leave it out: its Boxfile declares no such share; or write `-v ./project:/PATH` for the directory project
+        ");
+        insta::assert_snapshot!(refused("other=.", &[declared("input")]), @"
+        error: the box declares no share other
+          = help: it declares input
+        ");
+    }
+
+    #[test]
+    fn who_may_write_to_a_declared_share_is_no_option() {
+        let refused = |host: &str| {
+            let host = Path::new(host);
+            let error = Share::new(host, "/data", Access::ReadOnly, Scope::Both).unwrap_err();
+            not_found(host, error).text()
+        };
+        insta::assert_snapshot!(refused("./none:rw") + &refused("./none"), @"
+        error: cannot share ./none:rw: No such file or directory (os error 2)
+          = help: leave `:rw` out: the Boxfile's `access` decides who may write
+        error: cannot share ./none: No such file or directory (os error 2)
+          = help: make it first, or share another
+        ");
+    }
+}

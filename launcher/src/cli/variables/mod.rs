@@ -1,0 +1,325 @@
+//! `-e` and `--env-file`: variables for a command, and for components that declare them.
+
+mod undeclared;
+
+use std::env::{self, VarError};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use box_image::assignment::Assignment;
+use box_image::secrets::masked_env_file;
+use box_image::wire::check_value;
+use box_image::{ComponentName, ErrorCode, RunPlan};
+use boxfile_spec::dotenv::{self, MAX_DOTENV};
+use boxfile_spec::{Source, Sources, nearest};
+use boxlaunch::machine::variables::GivenVariable;
+
+use super::error::{CommandError, usage};
+use super::given_file;
+use super::lacks::Lack;
+use undeclared::Named;
+
+/// A variable of the command line: `[COMPONENT/]NAME[=VALUE]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct EnvOption {
+    component: Option<ComponentName>,
+    name: String,
+    /// Nothing where it is the one that this program has.
+    value: Option<String>,
+}
+
+impl EnvOption {
+    /// Reads an option's value.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let Assignment { component, name, value } = Assignment::parse(text)?;
+        if let Some(meant) = name.split_once('/').and_then(|(front, _)| near_component(front)) {
+            return Err(format!("write {meant}/ in front of the name for the {meant} component"));
+        }
+        if value.is_none() && matches!(env::var(name), Err(VarError::NotUnicode(_))) {
+            return Err("its value here is not UTF-8".to_owned());
+        }
+        Ok(Self { component, name: name.to_owned(), value: value.map(str::to_owned) })
+    }
+
+    /// Reads an option's value where a component cannot be named.
+    pub(super) fn parse_of_command(text: &str) -> Result<Self, String> {
+        let parsed = Self::parse(text)?;
+        let is_narrow = parsed.component.is_some();
+        if is_narrow {
+            Err("write NAME=VALUE; --in chooses the component of CMD".to_owned())
+        } else {
+            Ok(parsed)
+        }
+    }
+
+    /// Returns whether its value is that of a variable that this program has.
+    pub(super) fn is_from(&self, variable: &str) -> bool {
+        self.value.is_none() && self.name == variable
+    }
+
+    /// Returns the variable with its value; `None` where it has none here, either.
+    fn assigned(&self) -> Option<Assigned> {
+        let value = self.value.clone().or_else(|| env::var(&self.name).ok())?;
+        let (component, name) = (self.component, self.name.clone());
+        Some(Assigned { component, name, value, place: None })
+    }
+}
+
+/// Returns the component whose name was misspelt.
+fn near_component(name: &str) -> Option<&'static str> {
+    nearest(name, &ComponentName::ALL.map(ComponentName::name))
+}
+
+/// A variable with its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Assigned {
+    component: Option<ComponentName>,
+    name: String,
+    value: String,
+    /// The file that it comes from, and the line there.
+    place: Option<String>,
+}
+
+impl Assigned {
+    /// Returns it as a command has it, unless it is for a component alone.
+    pub(super) fn of_command(&self) -> Option<String> {
+        self.component.is_none().then(|| format!("{}={}", self.name, self.value))
+    }
+
+    /// Returns it as a word of a command line.
+    pub(super) fn word(&self) -> String {
+        let component = self.component.map_or_else(String::new, |it| format!("{}/", it.name()));
+        format!("--env={component}{}={}", self.name, self.value)
+    }
+}
+
+/// Returns the variables of files, and over them those of options, with their values.
+pub(super) fn resolved(
+    files: &[PathBuf],
+    options: &[EnvOption],
+) -> Result<Vec<Assigned>, CommandError> {
+    let mut all = Vec::new();
+    for path in files {
+        all.extend(of_file(path)?);
+    }
+    all.extend(options.iter().filter_map(EnvOption::assigned));
+    Ok(all)
+}
+
+fn of_file(path: &Path) -> Result<Vec<Assigned>, CommandError> {
+    let failed = |error| given_file::unread("the variables", path, &error);
+    let most = u64::try_from(MAX_DOTENV).unwrap_or(u64::MAX).saturating_add(1);
+    let (file, mut text) = (given_file::open(path, failed)?, String::new());
+    file.take(most).read_to_string(&mut text).map_err(failed)?;
+    let variables = dotenv::parse(&text).map_err(|found| {
+        let masked = masked_env_file(&text);
+        let sources = Sources::single(Source::new(path.to_string_lossy(), masked));
+        CommandError::found(ErrorCode::Usage, found.as_slice(), &sources)
+    })?;
+    let assigned = variables.into_iter().map(|(name, value)| {
+        let line = text.get(..value.span.offset).map_or(1, |it| it.matches('\n').count() + 1);
+        let place = Some(format!("{}:{line}", path.display()));
+        Assigned { component: None, name, value: value.value, place }
+    });
+    Ok(assigned.collect())
+}
+
+/// Returns what the components are given: the variables that the plan declares for it. With a command, all others are
+/// the command's alone.
+pub(super) fn given(
+    assigned: &[Assigned],
+    options: &[EnvOption],
+    has_command: bool,
+    plan: &RunPlan,
+) -> Result<Vec<GivenVariable>, CommandError> {
+    // An option without a value names one, too.
+    for named in assigned.iter().map(Named::from).chain(options.iter().map(Named::from)) {
+        let is_commands = has_command && named.component.is_none();
+        if !is_commands && targets(plan, named.component, named.name).next().is_none() {
+            return Err(named.undeclared(plan));
+        }
+    }
+    let mut given: Vec<GivenVariable> = Vec::new();
+    for it in assigned {
+        for component in targets(plan, it.component, &it.name) {
+            check_value(&it.value).map_err(|error| {
+                usage(
+                    &format!("the variable {} cannot be given: {error}", it.name),
+                    "give another value",
+                )
+            })?;
+            // The last one counts, as in docker.
+            given.retain(|other| (other.component, &other.name) != (component, &it.name));
+            let (name, value) = (it.name.clone(), it.value.clone());
+            given.push(GivenVariable { component, name, value });
+        }
+    }
+    Ok(given)
+}
+
+/// Lists the components in which a variable is set.
+fn targets<'a>(
+    plan: &'a RunPlan,
+    component: Option<ComponentName>,
+    name: &'a str,
+) -> impl Iterator<Item = ComponentName> + 'a {
+    let declared = plan.launch_variables().filter(move |(_, it)| *it == name);
+    let of = declared.map(|(of, _)| of);
+    of.filter(move |it| component.is_none_or(|component| component == *it))
+}
+
+/// Returns what a command line lacks of the variables without a default.
+pub(super) fn lacking(
+    given: &[GivenVariable],
+    options: &[EnvOption],
+    plan: &RunPlan,
+) -> Option<Lack> {
+    let is_missing = |(of, name): &(ComponentName, &str)| {
+        let has_default = plan.component(*of).is_some_and(|it| it.variable(name).is_some());
+        !has_default && !given.iter().any(|it| it.component == *of && it.name == *name)
+    };
+    let missing: Vec<_> = plan.launch_variables().filter(is_missing).collect();
+    let mut lines: Vec<String> = Vec::new();
+    for (of, name) in &missing {
+        // One option is for both components, unless one of them has it already.
+        let is_given = given.iter().any(|it| it.name == *name);
+        let component = if is_given { format!("{}/", of.name()) } else { String::new() };
+        let line = format!("-e {component}{name}=VALUE");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let mut names: Vec<_> = missing.iter().map(|(_, name)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let unset = options.iter().filter(|it| it.value.is_none());
+    let mut unset: Vec<_> = unset.map(|it| &*it.name).filter(|it| names.contains(it)).collect();
+    unset.dedup();
+    let unset = match unset.as_slice() {
+        [] => String::new(),
+        [name] => format!("; {name} is not set here"),
+        names => format!("; not set here: {}", names.join(", ")),
+    };
+    let (words, names) = (lines.join(" "), names.join(", "));
+    Some(Lack {
+        message: format!("the box declares variables that were not given: {names}{unset}"),
+        help: format!("add `{words}`"),
+        words,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A box whose agent has to be given URL, and has a default for LOG; business has to be given LOG.
+    fn plan() -> RunPlan {
+        let mut plan = testkit::test_box::config().plan;
+        plan.agent.env = vec!["LOG=info".to_owned(), "FIXED=1".to_owned()];
+        plan.agent.launch_env = ["LOG", "URL"].map(str::to_owned).to_vec();
+        plan.business.as_mut().unwrap().launch_env = vec!["LOG".to_owned()];
+        plan
+    }
+
+    fn with(options: &[&str], has_command: bool) -> Result<Vec<String>, String> {
+        let options: Vec<_> = options.iter().map(|it| EnvOption::parse(it).unwrap()).collect();
+        let assigned = resolved(&[], &options).map_err(|error| error.text())?;
+        let given = given(&assigned, &options, has_command, &plan()).and_then(|given| {
+            Lack::check(lacking(&given, &options, &plan()).as_slice()).map(|()| given)
+        });
+        let given = given.map_err(|error| {
+            assert_eq!(error.exit, 2);
+            error.text()
+        })?;
+        let text = |it: &GivenVariable| format!("{}/{}={}", it.component.name(), it.name, it.value);
+        Ok(given.iter().map(text).collect())
+    }
+
+    #[test]
+    fn a_declared_variable_is_set_wherever_it_is_declared() {
+        let set = with(&["URL=u", "LOG=debug"], false).unwrap();
+        assert_eq!(set, ["agent/URL=u", "agent/LOG=debug", "business/LOG=debug"]);
+        let narrow = with(&["URL=", "business/LOG=a", "LOG=b", "business/LOG=c"], false).unwrap();
+        assert_eq!(narrow, ["agent/URL=", "agent/LOG=b", "business/LOG=c"]);
+        let beside = with(&["URL=u", "business/LOG=debug", "OTHER=x", "FIXED=2"], true).unwrap();
+        assert_eq!(beside, ["agent/URL=u", "business/LOG=debug"], "the rest is the command's");
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_the_words_to_type() {
+        insta::assert_snapshot!(with(&[], false).unwrap_err(), @"
+        error: the box declares variables that were not given: LOG, URL
+          = help: add `-e URL=VALUE -e LOG=VALUE`
+        ");
+        insta::assert_snapshot!(with(&["agent/LOG=x", "URL=u"], true).unwrap_err(), @"
+        error: the box declares variables that were not given: LOG
+          = help: add `-e business/LOG=VALUE`
+        ");
+        insta::assert_snapshot!(with(&["LOG=x", "URL"], false).unwrap_err(), @"
+        error: the box declares variables that were not given: URL; URL is not set here
+          = help: add `-e URL=VALUE`
+        ");
+        insta::assert_snapshot!(with(&["LOG", "URL"], false).unwrap_err(), @"
+        error: the box declares variables that were not given: LOG, URL; not set here: LOG, URL
+          = help: add `-e URL=VALUE -e LOG=VALUE`
+        ");
+    }
+
+    #[test]
+    fn what_nobody_declares_is_refused_by_name() {
+        insta::assert_snapshot!(with(&["FIXED=2"], false).unwrap_err(), @"
+        error: the box declares no variable FIXED that is given at launch
+          = help: it declares LOG, URL; or write `env FIXED` into its component in the Boxfile
+        ");
+        insta::assert_snapshot!(with(&["business/URL=u"], true).unwrap_err(), @"
+        error: the business component declares no variable URL that is given at launch
+          = help: it declares LOG; or write `env URL` into that component in the Boxfile
+        ");
+        insta::assert_snapshot!(with(&["LOGS"], false).unwrap_err(), @"
+        error: the box declares no variable LOGS that is given at launch
+          = help: it declares LOG, URL; or write `env LOGS` into its component in the Boxfile
+        ");
+        let long = format!("URL={}", "x".repeat(box_image::wire::MAX_VALUE + 1));
+        let error = with(&["LOG=x", &long], false).unwrap_err();
+        assert!(error.contains("URL cannot be given: it is longer than 32768 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_file_is_read_first_and_what_is_wrong_in_it_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.env");
+        std::fs::write(&path, "A=1\nB='2'\n").unwrap();
+        let option = EnvOption::parse("A=3").unwrap();
+        let all = resolved(std::slice::from_ref(&path), &[option]).unwrap();
+        let words: Vec<_> = all.iter().filter_map(Assigned::of_command).collect();
+        assert_eq!(words, ["A=1", "B=2", "A=3"]);
+        std::fs::write(&path, "A\n").unwrap();
+        let error = resolved(&[path], &[]).unwrap_err();
+        assert!(error.exit == 2 && error.text().contains("a.env:1:1"), "{}", error.text());
+        let missing = resolved(&["/none/a.env".into()], &[]).unwrap_err().text();
+        insta::assert_snapshot!(missing, @"
+        error: cannot read the variables from /none/a.env: No such file or directory (os error 2)
+          = help: correct the path: there is no such file
+        ");
+    }
+
+    #[test]
+    fn variables_have_a_name_and_perhaps_a_component() {
+        let parsed = EnvOption::parse("agent/A=b=c").unwrap();
+        let words = parsed.assigned().map(|it| (it.word(), it.of_command()));
+        assert_eq!(words, Some(("--env=agent/A=b=c".to_owned(), None)));
+        let other = EnvOption::parse("a/b=1").unwrap().assigned().unwrap();
+        assert_eq!(other.of_command().as_deref(), Some("a/b=1"));
+        for (misspelt, meant) in [("agnet/LOG=x", "agent"), ("buisness/LOG", "business")] {
+            let error = EnvOption::parse(misspelt).unwrap_err();
+            assert!(error.starts_with(&format!("write {meant}/ in front")), "{error}");
+        }
+        assert!(EnvOption::parse("").is_err() && EnvOption::parse("=b").is_err());
+        assert!(EnvOption::parse("agent/").is_err() && EnvOption::parse("agent/=b").is_err());
+        EnvOption::parse_of_command("agent/A=1").unwrap_err();
+        EnvOption::parse_of_command("A").unwrap();
+    }
+}

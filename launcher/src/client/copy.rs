@@ -1,0 +1,119 @@
+//! Copies between a box and this host: the connection carries an archive ([`box_copy`]), of which the box's end is init's
+//! own program. The pipe between the archive and the connection is filled or emptied by a thread of its own.
+
+use std::io::{self, ErrorKind};
+use std::thread::{self, JoinHandle};
+
+use box_copy::{Author, LeftOut, Place, pack, unpack};
+use box_image::ComponentName;
+use box_image::text::shown;
+use box_image::wire::{Exec, Own};
+
+use crate::LaunchError;
+use crate::client::Client;
+use crate::client::builtin;
+use crate::streams::input::Input;
+use crate::streams::output::Sink;
+
+/// The box's side of a copy.
+#[derive(Debug)]
+pub struct Inside<'a> {
+    /// The component whose root it is about.
+    pub component: ComponentName,
+    /// The user that reads or writes there, if it is not the component's.
+    pub user: Option<String>,
+    /// The path; relative to the component's working directory.
+    pub path: &'a str,
+}
+
+/// Copies a path of a box to a place of this host, with all that is below it. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The reason of whichever end fails first. What was copied before that stays.
+pub fn from_box(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    to: Place,
+) -> Result<String, LaunchError> {
+    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let source = inside.path.to_owned();
+    let unpack = move || unpack(reader, to, Author::Box(source.as_ref()));
+    let unpacking = thread::Builder::new().spawn(unpack);
+    let unpacking = unpacking.map_err(LaunchError::system("start a thread that unpacks"))?;
+    let read = archive_from_box(client, inside, Box::new(writer));
+    match (read, joined(unpacking)) {
+        // The other one is why nobody reads any more.
+        (Err(error), Ok(_)) => Err(error),
+        (Err(error), Err(_)) if !matches!(error, LaunchError::Output(_)) => Err(error),
+        (_, Err(error)) => Err(LaunchError::Copy(shown(&error.to_string()))),
+        (Ok(said), Ok(LeftOut { links: 0, .. })) => Ok(said),
+        (Ok(said), Ok(left_out)) => Ok(format!("{left_out}\n{said}").trim_end().to_owned()),
+    }
+}
+
+/// Writes an archive of a path of a box. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The box's reason, and the writer's.
+pub fn archive_from_box(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    archive: Box<dyn Sink>,
+) -> Result<String, LaunchError> {
+    run(client, inside, Own::Pack, None, archive)
+}
+
+/// Copies what is at a place of this host to a path of a box, with all that is below it. Returns notices.
+///
+/// # Errors
+/// As of [`from_box`].
+pub fn to_box(
+    client: &mut Client<'_>,
+    from: Place,
+    inside: &Inside<'_>,
+) -> Result<String, LaunchError> {
+    // A path that is not there makes nothing in the box.
+    from.check().map_err(|error| LaunchError::Copy(error.to_string()))?;
+    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let packing = thread::Builder::new().spawn(move || pack(&from, writer));
+    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
+    let written = archive_to_box(client, Input::new(reader), inside);
+    match joined(packing) {
+        // The box has what it wants of it, or says itself why it wants no more.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => written,
+        Err(error) => Err(LaunchError::Copy(error.to_string())),
+        Ok(left_out) if left_out == LeftOut::default() => written,
+        Ok(left_out) => written.map(|_| left_out.to_string()),
+    }
+}
+
+/// Unpacks an archive to a path of a box. Returns the notices of the program in the box.
+///
+/// # Errors
+/// The box's reason, and the reader's.
+pub fn archive_to_box(
+    client: &mut Client<'_>,
+    archive: Input,
+    inside: &Inside<'_>,
+) -> Result<String, LaunchError> {
+    run(client, inside, Own::Unpack, Some(archive), Box::new(io::sink()))
+}
+
+/// Runs the program in the box.
+fn run(
+    client: &mut Client<'_>,
+    inside: &Inside<'_>,
+    own: Own,
+    input: Option<Input>,
+    stdout: Box<dyn Sink>,
+) -> Result<String, LaunchError> {
+    let argv = vec!["cp".to_owned(), inside.path.to_owned()];
+    let exec = Exec::new(0, inside.component, argv);
+    let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
+    builtin::run(client, exec, input, stdout)?.map_err(LaunchError::Copy)
+}
+
+/// Waits for a thread; its panic is this one's.
+pub(crate) fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

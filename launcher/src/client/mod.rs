@@ -1,0 +1,489 @@
+//! A client of a box's supervisor: what `run`, `exec`, `attach` and `stop` are.
+//!
+//! One thread waits for everything at once: the supervisor, the signals, and the input and the terminal of a command.
+//! Nobody else waits for its reading, so that it may also wait for whoever reads its own output.
+
+mod builtin;
+pub mod copy;
+pub mod skills;
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use box_image::ComponentName;
+use box_image::wire::{
+    self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed,
+    Follow, Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL,
+    Resize, RuleChange, Shutdown, Signal, TerminalSize, Usage,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::boxes::Record;
+use crate::error::LaunchError;
+use crate::jail::runtime_dir;
+use crate::machine::not_written;
+use crate::streams::control::{CHUNK, peer};
+use crate::streams::input::Input;
+use crate::streams::output::Route;
+use crate::streams::signals::StopSignals;
+use crate::streams::tty::Tty;
+use crate::supervisor::{RUN, SOCKET};
+
+/// The id under which this names its command; the supervisor knows which one it is.
+const COMMAND_ID: u8 = 1;
+/// How long an answer is waited for that a box can give at once.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection to a supervisor.
+#[derive(Debug)]
+pub struct Client<'a> {
+    stream: UnixStream,
+    frames: Frames,
+    signals: &'a StopSignals,
+    name: String,
+    /// The protocol that the box's init speaks.
+    protocol: u32,
+    input: Option<Input>,
+    tty: Option<Tty>,
+    /// When an answer is no longer waited for.
+    deadline: Option<Instant>,
+    /// The agent's exit status, once it has ended.
+    pub agent_status: Option<u8>,
+    /// Whether the agent has failed, and the kernel has ended something in its component for lack of memory.
+    pub agent_lacked_memory: bool,
+    business: Option<BusinessEnds<'a>>,
+    denials: Option<Denials<'a>>,
+}
+
+/// Gets the component and the text of each thing that the box's filter has denied.
+struct Denials<'a>(&'a dyn Fn(ComponentName, &str));
+
+impl fmt::Debug for Denials<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Denials(…)")
+    }
+}
+
+/// Gets the box's name and how it has ended whenever the business application's own program has ended.
+struct BusinessEnds<'a>(&'a dyn Fn(&str, Exited));
+
+impl fmt::Debug for BusinessEnds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BusinessEnds(…)")
+    }
+}
+
+/// A command for a client to run, with what it reads and where it writes.
+#[derive(Debug)]
+pub struct CommandSetup<'r> {
+    /// The command; its id is the client's to give.
+    pub exec: Exec,
+    /// Its standard input.
+    pub input: Option<Input>,
+    /// The terminal that it gets, whose keys come as the input.
+    pub tty: Option<Tty>,
+    /// Where it writes.
+    pub output: &'r mut Route,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+enum Event {
+    Message(GuestMessage),
+    /// The supervisor has hung up.
+    HungUp,
+    /// A signal asks for the end.
+    Signal(i32),
+    /// Bytes for the command came; none at the end of its input, which comes once.
+    Input(Vec<u8>),
+    /// The terminal that the command has got has this size now.
+    Resized(TerminalSize),
+}
+
+impl<'a> Client<'a> {
+    /// Greets a supervisor over a connection to it.
+    ///
+    /// # Errors
+    /// When it hangs up.
+    pub fn new(
+        stream: UnixStream,
+        (name, protocol): (&str, u32),
+        agent: Follow,
+        signals: &'a StopSignals,
+    ) -> Result<Self, LaunchError> {
+        let (frames, name) = (Frames::default(), name.to_owned());
+        let mut client = Self {
+            stream,
+            frames,
+            signals,
+            name,
+            protocol,
+            input: None,
+            tty: None,
+            deadline: None,
+            agent_status: None,
+            agent_lacked_memory: false,
+            business: None,
+            denials: None,
+        };
+        let mut greeting = Vec::new();
+        let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
+        message.write(&mut greeting).map_err(LaunchError::system("greet the supervisor"))?;
+        client.write(&greeting)?;
+        Ok(client)
+    }
+
+    /// Tells `told` the box's name and how it has ended whenever the business application's own program has.
+    #[must_use]
+    pub fn on_business_end(self, told: &'a dyn Fn(&str, Exited)) -> Self {
+        Self { business: Some(BusinessEnds(told)), ..self }
+    }
+
+    /// Tells `told` whose attempt the box's filter has denied, and what it was; each thing once.
+    #[must_use]
+    pub fn on_denial(self, told: &'a dyn Fn(ComponentName, &str)) -> Self {
+        Self { denials: Some(Denials(told)), ..self }
+    }
+
+    /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
+    ///
+    /// # Errors
+    /// [`LaunchError::NotRunning`].
+    pub fn connect(
+        record: &Record,
+        agent: Follow,
+        signals: &'a StopSignals,
+    ) -> Result<Self, LaunchError> {
+        let gone = || LaunchError::NotRunning(record.name.clone());
+        if !runtime_dir::is_ours(&record.runtime) {
+            return Err(gone());
+        }
+        let stream = UnixStream::connect(record.runtime.join(SOCKET)).map_err(|_| gone())?;
+        // The directory could have become another box's. From another PID namespace a process has no number.
+        match peer(&stream) {
+            Ok(0) => {}
+            Ok(process) if process == record.supervisor => {}
+            _ => return Err(gone()),
+        }
+        // One that still starts says itself where its init is too old.
+        let protocol = record.protocol.unwrap_or(PROTOCOL);
+        Self::new(stream, (&record.name, protocol), agent, signals)
+    }
+
+    /// Waits no longer than so much in all from now on: [`LaunchError::NoAnswer`] then.
+    pub fn give_up_after(&mut self, patience: Duration) {
+        self.deadline = Some(Instant::now() + patience);
+    }
+
+    /// Replaces the rules of the box's filter, as the last thing of this client.
+    ///
+    /// # Errors
+    /// [`LaunchError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
+    pub fn set_rules(mut self, change: RuleChange) -> Result<(), LaunchError> {
+        let mut frame = Vec::new();
+        let written = ClientMessage::Rules(change).write(&mut frame);
+        written.map_err(LaunchError::system("send rules to the supervisor"))?;
+        self.write(&frame)?;
+        self.give_up_after(PATIENCE);
+        self.finish()
+    }
+
+    /// Asks for the resources that the box uses, as the last thing of this client.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
+    pub fn measure(&mut self) -> Result<Usage, LaunchError> {
+        self.send(&HostMessage::Measure(Measure {}))?;
+        self.give_up_after(PATIENCE);
+        loop {
+            match self.next()? {
+                Event::Message(GuestMessage::Usage(usage)) => return Ok(usage),
+                Event::Message(message) => self.agent_message(message, &mut Route::Nowhere)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
+    }
+
+    /// Waits until the agent ends, and returns its status.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`], and [`LaunchError::BoxEnded`] when the box ends first.
+    pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, LaunchError> {
+        loop {
+            if let Some(status) = self.agent_status {
+                return Ok(status);
+            }
+            match self.next()? {
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
+    }
+
+    /// Runs a command until it ends. With a terminal it gets one of its own of the same size.
+    ///
+    /// # Errors
+    /// When init cannot run it, the box ends first, or a signal came: the command still runs then, and
+    /// [`Self::wait_for_command`] continues.
+    pub fn exec(
+        &mut self,
+        setup: CommandSetup<'_>,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        let CommandSetup { exec, input, tty, output } = setup;
+        let (stdin, terminal) = (input.is_some(), tty.as_ref().map(Tty::size));
+        self.send(&HostMessage::Exec(Exec { id: COMMAND_ID, stdin, terminal, ..exec }))?;
+        (self.input, self.tty) = (input, tty);
+        self.wait_for_command(output, agent)
+    }
+
+    /// Waits until the command ends.
+    ///
+    /// # Errors
+    /// As of [`Self::exec`].
+    pub fn wait_for_command(
+        &mut self,
+        output: &mut Route,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        let ended = self.follow_command(output, agent);
+        if !matches!(ended, Err(LaunchError::Signal(_))) {
+            (self.input, self.tty) = (None, None);
+        }
+        ended
+    }
+
+    fn follow_command(
+        &mut self,
+        output: &mut Route,
+        agent: &mut Route,
+    ) -> Result<Exited, LaunchError> {
+        loop {
+            match self.next()? {
+                Event::Message(GuestMessage::Output(wrote)) if is_command(wrote.id.into()) => {
+                    self.pass_on(&wrote, output)?;
+                }
+                Event::Message(GuestMessage::Exited(exit)) if is_command(exit.id) => {
+                    output.finish().map_err(|error| not_written(error, self.signals))?;
+                    return Ok(exit);
+                }
+                Event::Message(GuestMessage::Credit(credit)) => {
+                    self.input.iter_mut().for_each(|input| input.grant(credit.bytes));
+                }
+                Event::Input(data) => self.send_input(data),
+                Event::Resized(size) => {
+                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }));
+                }
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => return Err(self.ended()),
+            }
+        }
+    }
+
+    /// Passes a part of the command's input on, or its end.
+    fn send_input(&mut self, data: Vec<u8>) {
+        let id = COMMAND_ID;
+        self.tell(&if data.is_empty() {
+            HostMessage::InputEnd(InputEnd { id })
+        } else {
+            HostMessage::Input(wire::Input { id, data })
+        });
+    }
+
+    /// Asks for the end of the box. A second time, without grace, the supervisor does not wait for it any more.
+    pub fn ask_to_stop(&mut self, grace: Duration) {
+        self.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
+    }
+
+    /// Lets go of the command's input and terminal, which are this program's again.
+    pub fn let_go(&mut self) {
+        (self.input, self.tty) = (None, None);
+    }
+
+    /// Sends a signal to the agent, or to this client's command.
+    pub fn ask_to_signal(&mut self, is_for_agent: bool, signal: i32) {
+        let id = if is_for_agent { AGENT_ID } else { COMMAND_ID.into() };
+        self.tell(&HostMessage::Signal(Signal { id, signal }));
+    }
+
+    /// Waits until the supervisor has done everything, and hangs up.
+    ///
+    /// # Errors
+    /// [`LaunchError::Signal`]; when the agent's last output cannot be passed on, or the box failed.
+    pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), LaunchError> {
+        loop {
+            match self.next()? {
+                Event::Message(message) => self.agent_message(message, agent)?,
+                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::HungUp => {
+                    return agent.finish().map_err(|error| not_written(error, self.signals));
+                }
+                Event::Input(_) | Event::Resized(_) => {}
+            }
+        }
+    }
+
+    /// Says that this client asks for nothing more, and waits until the supervisor has done what it was asked for.
+    ///
+    /// # Errors
+    /// The supervisor's reason not to do it.
+    pub fn finish(mut self) -> Result<(), LaunchError> {
+        drop(self.stream.shutdown(std::net::Shutdown::Write));
+        self.wait_for_end(&mut Route::Nowhere)
+    }
+
+    /// Handles a message that is not about the command.
+    fn agent_message(
+        &mut self,
+        message: GuestMessage,
+        agent: &mut Route,
+    ) -> Result<(), LaunchError> {
+        match message {
+            GuestMessage::Output(wrote) if u32::from(wrote.id) == AGENT_ID => {
+                self.pass_on(&wrote, agent)
+            }
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
+                self.agent_status = Some(exit.code());
+                self.agent_lacked_memory = exit.lacked_memory();
+                Ok(())
+            }
+            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {
+                self.business.iter().for_each(|it| (it.0)(&self.name, exit));
+                Ok(())
+            }
+            GuestMessage::Denied(Denied { component, what }) => {
+                self.denials.iter().for_each(|it| (it.0)(component, &what));
+                Ok(())
+            }
+            GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),
+            GuestMessage::Failed(Failed { step, message }) => {
+                Err(LaunchError::Refused { step, reason: message })
+            }
+            // What the command still writes after its end was not waited for.
+            _ => Ok(()),
+        }
+    }
+
+    fn pass_on(&self, wrote: &Output, output: &mut Route) -> Result<(), LaunchError> {
+        let written = output.write(wrote.stream, &wrote.data);
+        written.map_err(|error| not_written(error, self.signals))
+    }
+
+    fn ended(&self) -> LaunchError {
+        LaunchError::BoxEnded(self.name.clone())
+    }
+
+    /// Sends a message to the supervisor.
+    fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
+        if message.since() > self.protocol {
+            return Err(LaunchError::OlderBox(self.protocol));
+        }
+        let mut frame = Vec::new();
+        message
+            .write(&mut frame)
+            .map_err(LaunchError::system("send a request to the supervisor"))?;
+        self.write(&frame)
+    }
+
+    fn write(&mut self, frame: &[u8]) -> Result<(), LaunchError> {
+        let written = self.stream.write_all(frame);
+        written.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.ended(),
+            _ => LaunchError::system("send a request to the supervisor")(error),
+        })
+    }
+
+    /// Sends what a supervisor that is gone need not know: that is what comes next.
+    fn tell(&mut self, message: &HostMessage) {
+        drop(self.send(message));
+    }
+
+    /// Waits for the next event.
+    fn next(&mut self) -> Result<Event, LaunchError> {
+        loop {
+            let message = self.frames.next(|rest| GuestMessage::read(rest));
+            let misused = |error: io::Error| LaunchError::Protocol(error.to_string());
+            if let Some(message) = message.map_err(misused)? {
+                return Ok(Event::Message(message));
+            }
+            let ready = self.wait()?;
+            if let Some(event) = self.take(&ready)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Reads from the sources that have something.
+    fn take(&mut self, ready: &Sources) -> Result<Option<Event>, LaunchError> {
+        if ready.signals
+            && let Some(signal) = self.signals.next()?
+        {
+            return Ok(Some(Event::Signal(signal)));
+        }
+        if let Some(tty) = self.tty.as_ref().filter(|_| ready.tty) {
+            tty.clear_resized();
+            return Ok(Some(Event::Resized(tty.size())));
+        }
+        // Keys come before a flood of output; how much may be sent is bounded.
+        if ready.input {
+            let read = self.input.as_mut().map_or(Ok(None), Input::read);
+            return Ok(read.map_err(LaunchError::Input)?.map(Event::Input));
+        }
+        if ready.supervisor { self.receive() } else { Ok(None) }
+    }
+
+    fn wait(&self) -> Result<Sources, LaunchError> {
+        let fallback = self.signals.as_fd();
+        let input = self.input.as_ref().and_then(Input::wanted);
+        let tty = self.tty.as_ref().map(Tty::as_fd);
+        // The signals stand in for a source that is closed, whose answer is then not looked at.
+        let mut fds = [Some(self.stream.as_fd()), Some(fallback), input, tty]
+            .map(|fd| PollFd::new(fd.unwrap_or(fallback), PollFlags::POLLIN));
+        let left = self.deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        let left = left.map(|it| PollTimeout::try_from(it.as_millis()));
+        match poll(&mut fds, left.transpose().ok().flatten().unwrap_or(PollTimeout::NONE)) {
+            Err(nix::Error::EINTR) => return Ok(Sources::default()),
+            Ok(0) => return Err(LaunchError::NoAnswer),
+            polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
+        };
+        let [supervisor, signals, on_input, on_tty] = fds.map(|fd| fd.any().unwrap_or(true));
+        let (input, tty) = (input.is_some() && on_input, tty.is_some() && on_tty);
+        Ok(Sources { supervisor, signals, input, tty })
+    }
+
+    fn receive(&mut self) -> Result<Option<Event>, LaunchError> {
+        let mut chunk = [0; CHUNK];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => Ok(Some(Event::HungUp)),
+            Ok(length) => {
+                self.frames.push(&chunk[..length]);
+                Ok(None)
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Some(Event::HungUp)),
+            Err(error) => Err(LaunchError::system("read what the supervisor says")(error)),
+        }
+    }
+}
+
+/// Returns whether an id is that of a command, and not of a component's own program.
+const fn is_command(id: u32) -> bool {
+    !matches!(id, AGENT_ID | BUSINESS_ID)
+}
+
+/// Which of the sources have something.
+#[derive(Debug, Default)]
+struct Sources {
+    supervisor: bool,
+    signals: bool,
+    input: bool,
+    tty: bool,
+}

@@ -1,0 +1,205 @@
+//! The skills of a box that runs: those that are part of it, by its record, and those that were loaded, by what its init
+//! says. What a box says is bounded and checked: it may be hostile.
+
+use std::io::{self, ErrorKind};
+use std::thread;
+
+use box_image::rules::MAX_LOADED_SKILLS;
+use box_image::wire::{Exec, Own, SkillTask};
+use box_image::{ComponentName, SkillMode, SkillPlan, named_enum};
+use box_skill::Skill;
+use serde::{Serialize, Serializer};
+
+use crate::LaunchError;
+use crate::boxes::Record;
+use crate::client::builtin::{self, Kept};
+use crate::client::copy::joined;
+use crate::client::{Client, PATIENCE};
+use crate::streams::input::Input;
+use crate::streams::output::Sink;
+
+/// How much a box may say of its skills, in bytes: more than all of them have.
+const MAX_LISTED: usize = 1 << 20;
+
+named_enum! {
+    /// How a skill has come into a box.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Source {
+        /// The box was built with it.
+        Baked "baked",
+        /// It is a directory of the host.
+        Mounted "mounted",
+        /// It was loaded while the box ran.
+        Loaded "loaded",
+    }
+}
+
+impl Serialize for Source {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// A skill of a box that runs. Its texts have no control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// The name of its directory.
+    pub name: String,
+    /// How it has come there.
+    pub source: Source,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its purpose.
+    pub description: Option<String>,
+    /// Its author.
+    pub author: Option<String>,
+}
+
+impl Listed {
+    /// Returns a skill of a plan, or one that has come as one of a plan has not.
+    pub fn new(plan: SkillPlan, is_loaded: bool) -> Self {
+        let SkillPlan { name, mode, version, description, author } = plan;
+        let source = match mode {
+            _ if is_loaded => Source::Loaded,
+            SkillMode::Baked => Source::Baked,
+            SkillMode::Mounted => Source::Mounted,
+        };
+        Self { name, source, version, description, author }
+    }
+}
+
+/// Lists the skills of a box, sorted by name. One that was built before skills could be loaded has no loaded ones.
+///
+/// # Errors
+/// When the box does not answer, or not with skills.
+pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, LaunchError> {
+    let own = record.skills.iter().map(|it| Listed::new(it.clone(), false));
+    let loaded = match loaded(client) {
+        Err(LaunchError::OlderBox(_)) => Vec::new(),
+        loaded => loaded?,
+    };
+    let mut all: Vec<_> = own.chain(loaded.into_iter().map(|it| Listed::new(it, true))).collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    match all.array_windows().find(|[one, other]| one.name == other.name) {
+        Some([one, _]) => Err(misused(&format!("it lists the skill {:?} twice", one.name))),
+        None => Ok(all),
+    }
+}
+
+/// Asks a box which skills were loaded.
+fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, LaunchError> {
+    let listed = Kept::new(MAX_LISTED);
+    client.give_up_after(PATIENCE);
+    run(client, "list the skills", SkillTask::List, None, None, Box::new(listed.clone()))?;
+    read(&listed.text())
+}
+
+/// Reads what a box says of its skills.
+fn read(text: &str) -> Result<Vec<SkillPlan>, LaunchError> {
+    if text.lines().count() > MAX_LOADED_SKILLS {
+        return Err(misused("it lists more skills than it can have"));
+    }
+    let plan = |line: &str| serde_json::from_str(line).ok().filter(SkillPlan::is_sound);
+    let plans =
+        text.lines().map(|line| plan(line).ok_or_else(|| misused("it lists what is no skill")));
+    plans.collect()
+}
+
+fn misused(what: &str) -> LaunchError {
+    LaunchError::Protocol(what.to_owned())
+}
+
+/// Checks that a skill is not part of a box, which does not change while that runs.
+///
+/// # Errors
+/// [`LaunchError::FixedSkill`].
+pub fn check_free(record: &Record, name: &str) -> Result<(), LaunchError> {
+    match record.skills.iter().find(|it| it.name == name) {
+        Some(SkillPlan { mode, .. }) => {
+            Err(LaunchError::FixedSkill { name: name.to_owned(), mode: *mode })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Loads a skill, whose definition was checked, into a box; one that was loaded before is replaced.
+///
+/// # Errors
+/// The box's reason. There is no half of a skill then.
+pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), LaunchError> {
+    let argument = serde_json::to_string(plan)
+        .map_err(|error| LaunchError::system("describe a skill")(io::Error::from(error)))?;
+    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let pack = move || skill.archive(io::BufWriter::with_capacity(1 << 16, writer));
+    let packing = thread::Builder::new().spawn(pack);
+    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
+    let action = format!("load the skill {}", plan.name);
+    let input = Some(Input::new(reader));
+    let loaded = run(client, &action, SkillTask::Load, Some(argument), input, Box::new(io::sink()));
+    why_not_packed(joined(packing), action).map_or(loaded, Err)
+}
+
+/// Returns the error of a load whose archive could not be written.
+fn why_not_packed(packed: io::Result<()>, action: String) -> Option<LaunchError> {
+    // Where the box wants no more, it says itself why.
+    let error = packed.err().filter(|it| it.kind() != ErrorKind::BrokenPipe)?;
+    Some(LaunchError::Skills { action, reason: error.to_string() })
+}
+
+/// Unloads a skill.
+///
+/// # Errors
+/// The box's reason, also where the skill is not one of those that were loaded.
+pub fn unload(client: &mut Client<'_>, name: &str) -> Result<(), LaunchError> {
+    let action = format!("unload the skill {name}");
+    run(client, &action, SkillTask::Unload, Some(name.to_owned()), None, Box::new(io::sink()))
+}
+
+fn run(
+    client: &mut Client<'_>,
+    action: &str,
+    task: SkillTask,
+    argument: Option<String>,
+    input: Option<Input>,
+    stdout: Box<dyn Sink>,
+) -> Result<(), LaunchError> {
+    let argv = ["skills".to_owned()].into_iter().chain(argument).collect();
+    let exec = Exec::new(0, ComponentName::Agent, argv);
+    let done = builtin::run(client, Exec { own: Some(Own::Skills(task)), ..exec }, input, stdout)?;
+    let failed = |reason| LaunchError::Skills { action: action.to_owned(), reason };
+    done.map(drop).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skill_that_cannot_be_packed_is_the_one_that_is_named() {
+        let why = |kind: ErrorKind| why_not_packed(Err(kind.into()), "load the skill notes".into());
+        let error = why(ErrorKind::StorageFull).unwrap().to_string();
+        assert_eq!(error, "cannot load the skill notes: no storage space");
+        assert!(why(ErrorKind::BrokenPipe).is_none());
+        assert!(why_not_packed(Ok(()), String::new()).is_none());
+    }
+
+    #[test]
+    fn a_box_lists_skills_and_nothing_else() {
+        assert_eq!(read("").unwrap(), []);
+        let read_back = read("{\"name\":\"notes\",\"version\":\"1\"}\n").unwrap();
+        assert_eq!(read_back[0].version.as_deref(), Some("1"));
+        let many = "{\"name\":\"a\"}\n".repeat(MAX_LOADED_SKILLS + 1);
+        let long = format!("{{\"name\":\"a\",\"version\":\"{}\"}}", "1".repeat(65));
+        for wrong in [
+            "{\"name\":\"../a\"}",
+            "{\"name\":\"a\",\"description\":\"\\u001b[2J\"}",
+            "{\"name\":\"a\",\"other\":1}",
+            "{\"name\":\"a\"",
+            "a",
+            &long,
+            &many,
+        ] {
+            assert!(matches!(read(wrong), Err(LaunchError::Protocol(_))), "{wrong}");
+        }
+    }
+}

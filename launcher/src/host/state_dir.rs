@@ -1,0 +1,164 @@
+//! Directories in the state directory, each with entries that this user has named: what boxes and volumes share.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::unistd::geteuid;
+
+use crate::LaunchError;
+use crate::opened::receipt::open_private;
+
+/// The greatest length of a name.
+pub(crate) const MAX_NAME: usize = 63;
+/// The file that is locked while entries come and go.
+const LOCK: &str = ".lock";
+/// How long another command may hold it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The advice on a name that [`is_name`] refuses.
+pub const NAME_FORM: &str =
+    "use letters, digits, `_`, `.` and `-`, at most 63, the first one a letter or a digit";
+
+/// Returns whether a box or a volume can have this name, which has the form of [`NAME_FORM`].
+pub fn is_name(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(inner)
+        && text.starts_with(|first: char| first.is_ascii_alphanumeric())
+}
+
+/// Checks that what there is of a path belongs to this user or to root: what root makes in a user's directory, that user
+/// cannot use, and a link of another user leads anywhere.
+///
+/// # Errors
+/// [`ErrorKind::PermissionDenied`], and the operating system's.
+pub fn check_owner(path: &Path) -> Result<(), LaunchError> {
+    let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
+    let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
+    let is_ours = |it: fs::Metadata| [0, geteuid().as_raw()].contains(&it.uid());
+    let ours = fs::symlink_metadata(nearest)
+        .and_then(|it| Ok(is_ours(it) && is_ours(fs::metadata(nearest)?)));
+    let found = ours.and_then(|ours| {
+        let other = || io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user");
+        ours.then_some(()).ok_or_else(other)
+    });
+    found.map_err(LaunchError::file("use", nearest))
+}
+
+/// Makes a directory for this user alone, where it is missing.
+///
+/// # Errors
+/// The operating system's, and those of [`check_owner`].
+pub(crate) fn make(directory: &Path) -> Result<(), LaunchError> {
+    check_owner(directory)?;
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(LaunchError::file("make", directory))
+}
+
+/// Keeps other commands from changing what is in a directory until the result is dropped. A directory that others can
+/// change is not used.
+///
+/// # Errors
+/// [`ErrorKind::ResourceBusy`] where another command keeps it for seconds, and the operating system's.
+pub(crate) fn lock(directory: &Path) -> Result<File, LaunchError> {
+    for used in [directory.parent(), Some(directory)].into_iter().flatten() {
+        let opened = open_private(AT_FDCWD, used);
+        opened.map_err(LaunchError::file("use", used))?;
+    }
+    let path = directory.join(LOCK);
+    let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(2));
+            }
+            Err(TryLockError::WouldBlock) => {
+                let held = io::Error::new(ErrorKind::ResourceBusy, "another boxlaunch holds it");
+                return Err(LaunchError::file("lock", &path)(held));
+            }
+            Err(TryLockError::Error(error)) => return Err(LaunchError::file("lock", &path)(error)),
+        }
+    }
+}
+
+/// Returns the names of entries in a directory.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
+    let list = || -> io::Result<Vec<String>> {
+        let names = fs::read_dir(directory)?;
+        let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
+        names.filter_map(Result::transpose).collect()
+    };
+    let mut names = list().map_err(LaunchError::file("list", directory))?;
+    names.retain(|name| is_name(name));
+    Ok(names)
+}
+
+/// Opens a file of this user alone, which is made where it is missing.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits()).open(path)
+}
+
+/// Removes something that may be gone already.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn absent(
+    path: &Path,
+    remove: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), LaunchError> {
+    match remove(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(LaunchError::file("remove", path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{chown, symlink};
+
+    use super::*;
+
+    /// Fails where root would make a directory that its owner cannot use, or make one where a user's link leads.
+    #[test]
+    fn another_users_directory_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, other) = (dir.path().join("own"), dir.path().join("other"));
+        fs::create_dir(&own).unwrap();
+        make(&own.join("volumes")).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, dir.path().join("link")).unwrap();
+        // Only root can give a directory away.
+        if chown(&other, Some(54_321), None).is_ok() {
+            for path in [other.join("volumes"), dir.path().join("link/volumes")] {
+                let error = make(&path).unwrap_err().to_string();
+                assert!(error.ends_with("it belongs to another user"), "{error}");
+                assert!(!path.exists());
+            }
+        }
+    }
+
+    #[test]
+    fn the_form_of_names_is_described_as_it_is() {
+        let described: String = NAME_FORM.chars().filter(char::is_ascii_digit).collect();
+        assert_eq!(described, MAX_NAME.to_string());
+        let form = NAME_FORM.strip_prefix("use ").unwrap();
+        let page = include_str!("../../../docs/volumes.md").replace('\n', " ");
+        assert!(page.contains(&format!("A name has {form}.")), "docs/volumes.md");
+        assert!(is_name(&"a".repeat(MAX_NAME)) && !is_name(&"a".repeat(MAX_NAME + 1)));
+    }
+}

@@ -1,0 +1,182 @@
+//! The means of this host's kernel to isolate a process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use landlock::{AccessFs, CompatLevel, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, access};
+
+/// Where control groups are mounted.
+pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// The settings that can forbid user namespaces.
+const SWITCHES: [Switch; 3] = [
+    Switch { name: "user.max_user_namespaces", forbids: "0", allows: "10000" },
+    Switch { name: "kernel.unprivileged_userns_clone", forbids: "0", allows: "1" },
+    Switch { name: "kernel.apparmor_restrict_unprivileged_userns", forbids: "1", allows: "0" },
+];
+
+/// The kernel's Landlock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Landlock {
+    /// A process restricted itself with it; the version of its interface.
+    Works(i32),
+    /// The kernel has it, and was started without it.
+    Disabled,
+    /// The kernel does not have it.
+    Missing,
+}
+
+/// The control groups of this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cgroups {
+    /// Version 2.
+    Unified {
+        /// The controllers of this process's own group.
+        controllers: Vec<String>,
+        /// Whether this user may make groups below it.
+        delegated: bool,
+    },
+    /// Version 1, with or without parts of version 2.
+    Legacy,
+    /// None are mounted.
+    Missing,
+}
+
+impl Cgroups {
+    /// Returns why a user can make no group for a machine; `None` where nothing is known to forbid it.
+    pub const fn fault(&self, is_root: bool) -> Option<&'static str> {
+        match self {
+            Self::Unified { delegated, .. } if is_root || *delegated => None,
+            Self::Unified { .. } => Some("no control group is delegated to this user"),
+            Self::Legacy | Self::Missing => Some("the host has no control groups of version 2"),
+        }
+    }
+}
+
+impl From<LandlockStatus> for Landlock {
+    fn from(status: LandlockStatus) -> Self {
+        match status {
+            LandlockStatus::Available { effective_abi, kernel_abi } => {
+                Self::Works(kernel_abi.unwrap_or(effective_abi as i32))
+            }
+            LandlockStatus::NotEnabled => Self::Disabled,
+            LandlockStatus::NotImplemented => Self::Missing,
+        }
+    }
+}
+
+impl Landlock {
+    /// Returns the version of its interface.
+    ///
+    /// # Errors
+    /// The reason why it has none.
+    pub(crate) const fn version(self) -> Result<i32, &'static str> {
+        match self {
+            Self::Works(version) => Ok(version),
+            Self::Disabled => Err("the kernel was started without it"),
+            Self::Missing => Err("the kernel does not have it"),
+        }
+    }
+}
+
+/// Returns whether this kernel gives a process rules to restrict itself with. This one takes none.
+pub fn has_landlock() -> bool {
+    let rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Execute)
+        .and_then(Ruleset::create);
+    rules.is_ok()
+}
+
+/// Reads which control groups this process is in.
+pub fn cgroups() -> Cgroups {
+    let Ok(mounted) = statfs(CGROUPS) else { return Cgroups::Missing };
+    if mounted.filesystem_type() != CGROUP2_SUPER_MAGIC {
+        let any = fs::read_dir(CGROUPS).is_ok_and(|mut entries| entries.next().is_some());
+        return if any { Cgroups::Legacy } else { Cgroups::Missing };
+    }
+    let own = own_group();
+    let controllers = fs::read_to_string(own.join("cgroup.controllers")).unwrap_or_default();
+    let controllers = controllers.split_whitespace().map(str::to_owned).collect();
+    let needed = [".", "cgroup.procs", "cgroup.subtree_control"];
+    let delegated = needed.iter().all(|name| access(&own.join(name), AccessFlags::W_OK).is_ok());
+    Cgroups::Unified { controllers, delegated }
+}
+
+/// Returns the directory of this process's control group of version 2.
+pub(crate) fn own_group() -> PathBuf {
+    group_of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
+}
+
+/// Returns the directory of the group in the text of `/proc/PID/cgroup` (cgroups(7)).
+fn group_of(text: &str) -> PathBuf {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    Path::new(CGROUPS).join(path.trim_start_matches('/'))
+}
+
+/// Returns a control group, and those around it: the limits of each one count.
+pub(crate) fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
+    group.ancestors().take_while(|it| it.starts_with(CGROUPS))
+}
+
+/// A setting of the kernel (sysctl(8)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Switch {
+    /// Its name.
+    pub name: &'static str,
+    /// The value that forbids something.
+    pub forbids: &'static str,
+    /// A value that allows it.
+    pub allows: &'static str,
+}
+
+/// Returns those that forbid them to ordinary users.
+pub(crate) fn forbidden() -> Vec<Switch> {
+    forbidden_by(Path::new("/proc/sys"))
+}
+
+/// Returns the settings below a directory that forbid user namespaces.
+pub(crate) fn forbidden_by(settings: &Path) -> Vec<Switch> {
+    let forbids = |switch: &Switch| {
+        let value = fs::read_to_string(settings.join(switch.name.replace('.', "/")));
+        value.is_ok_and(|text| text.trim() == switch.forbids)
+    };
+    SWITCHES.into_iter().filter(forbids).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_is_that_of_version_2() {
+        let text = "1:name=systemd:/x\n0::/user.slice/a b.scope\n";
+        assert_eq!(group_of(text), Path::new("/sys/fs/cgroup/user.slice/a b.scope"));
+        assert_eq!(group_of("0::/\n"), Path::new("/sys/fs/cgroup"));
+        assert_eq!(group_of(""), Path::new("/sys/fs/cgroup"));
+        let with_above = |text: &str| {
+            let group = group_of(text);
+            with_above(&group).map(|it| it.components().collect::<PathBuf>()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            with_above("12:cpu:/x\n0::/user.slice/a.scope\n"),
+            ["user.slice/a.scope", "user.slice", ""].map(|it| Path::new(CGROUPS).join(it))
+        );
+        assert_eq!(with_above("0::/\n"), [Path::new(CGROUPS)]);
+    }
+
+    #[test]
+    fn settings_that_forbid_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(forbidden_by(root.path()), []);
+        for directory in ["user", "kernel"] {
+            fs::create_dir(root.path().join(directory)).unwrap();
+        }
+        for switch in SWITCHES {
+            fs::write(root.path().join(switch.name.replace('.', "/")), "0\n").unwrap();
+        }
+        assert_eq!(forbidden_by(root.path()), SWITCHES[..2]);
+    }
+}

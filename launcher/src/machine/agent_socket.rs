@@ -1,0 +1,377 @@
+//! The Unix socket on the host that leads to the agent's port.
+//!
+//! ```text
+//! clients ── agent.sock ── supervisor ── vmm/agent.sock ── libkrun ── the agent's port
+//! ```
+//!
+//! libkrun carries all connections of a box in one loop, which stops when one of their sockets is full, the control
+//! channel with it. So clients connect to the supervisor, which always reads what the agent sends, and gives a client up
+//! that does not take it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use box_image::plan::MAX_CLIENTS;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{AccessFlags, access, geteuid};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::LaunchError;
+use crate::jail::runtime_dir::{RuntimeDir, checked_socket_path};
+use crate::streams::control::{CHUNK, Listener};
+use crate::vmm::AGENT_SOCKET;
+
+/// How much may wait for a client, in bytes.
+const MAX_WAITING: usize = 8 << 20;
+/// How much may wait for all of them. None may have more than the others have left of it, so that it is never used up by
+/// some that read slowly.
+const MAX_ALL: usize = 32 << 20;
+/// How long a client may take nothing of what waits for it.
+const STALLED: Duration = Duration::from_secs(10);
+/// How often a client that sends no more is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long libkrun may have no place for a connection: it takes five at a time, and none before its machine runs.
+const NO_PLACE: Duration = Duration::from_secs(10);
+/// How often it is asked again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+/// The places of the two sockets.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    port: u16,
+    /// For clients.
+    outer: PathBuf,
+    /// libkrun's.
+    inner: PathBuf,
+}
+
+/// Returns where the agent is reached: at `wanted`, else in the private directory.
+pub(crate) fn places(
+    port: u16,
+    wanted: Option<PathBuf>,
+    runtime: &RuntimeDir,
+) -> Result<Places, LaunchError> {
+    let inner = runtime.vmm_socket(AGENT_SOCKET)?;
+    let Some(wanted) = wanted else {
+        return Ok(Places { port, outer: runtime.socket("agent.sock")?, inner });
+    };
+    let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
+    let outer = checked_socket_path(path)?;
+    // Now, and not after the hashing, which takes time.
+    may_be_made(&outer).map_err(LaunchError::file(MAKE, &outer))?;
+    Ok(Places { port, outer, inner })
+}
+
+const MAKE: &str = "make the agent's socket";
+
+/// Checks that there is no file at a path, but a directory that one can be made in.
+fn may_be_made(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(taken());
+    }
+    let directory = path.parent().unwrap_or(path).join(".");
+    Ok(access(&directory, AccessFlags::W_OK)?)
+}
+
+fn taken() -> io::Error {
+    io::Error::new(ErrorKind::AlreadyExists, "it exists already")
+}
+
+/// The agent's socket, which is served in the current runtime; it is gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct AgentSocket {
+    /// Removes the file.
+    listener: Listener,
+    /// The port.
+    pub(crate) port: u16,
+    served: AbortHandle,
+}
+
+impl AgentSocket {
+    /// Makes the socket for clients, for this user alone, and serves them from now on.
+    ///
+    /// # Errors
+    /// When there is something at its place, or it cannot be made.
+    pub(crate) fn serve(places: Places) -> Result<Self, LaunchError> {
+        let Places { port, outer, inner } = places;
+        let listener = Listener::bind(outer).map_err(|error| match error {
+            LaunchError::File { path, source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                LaunchError::File { action: MAKE, path, source: taken() }
+            }
+            error => error,
+        })?;
+        let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
+        let served = tokio::spawn(accept(watched, inner.clone())).abort_handle();
+        Ok(Self { listener, port, served })
+    }
+
+    /// Returns the path for clients.
+    pub(crate) fn path(&self) -> &Path {
+        self.listener.path()
+    }
+}
+
+impl Drop for AgentSocket {
+    fn drop(&mut self) {
+        self.served.abort();
+    }
+}
+
+/// Accepts clients, and carries each one's connection.
+async fn accept(listener: UnixListener, inner: PathBuf) {
+    let (mut clients, all) = (JoinSet::new(), Arc::default());
+    loop {
+        let accepted = listener.accept().await;
+        while clients.try_join_next().is_some() {}
+        match accepted {
+            Ok((client, _)) if clients.len() < MAX_CLIENTS && is_own(&client) => {
+                clients.spawn(carry(client, inner.clone(), Backlog::of(&all)));
+            }
+            // One too many is hung up on, and so is one of another user.
+            Ok(_) => {}
+            // Too many open files, which others may close.
+            Err(_) => sleep(AGAIN).await,
+        }
+    }
+}
+
+/// Returns whether a client is a process of this user, or of root: its socket may be where others come, and its mode may have
+/// been changed.
+fn is_own(client: &UnixStream) -> bool {
+    client.peer_cred().is_ok_and(|it| it.uid() == geteuid().as_raw() || it.uid() == 0)
+}
+
+/// Carries a connection until the agent, or its client, is done.
+async fn carry(client: UnixStream, inner: PathBuf, backlog: Backlog) {
+    let Some(agent) = connect(&inner).await else { return };
+    let ((mut from_client, to_client), (from_agent, mut to_agent)) =
+        (client.into_split(), agent.into_split());
+    let upwards = async {
+        // An end, or an error, is the end of the client's part: it may still read the rest.
+        drop(copy(&mut from_client, &mut to_agent).await);
+        drop(to_agent.shutdown().await);
+        gone(from_client.as_ref()).await;
+    };
+    tokio::select! {
+        () = upwards => {}
+        () = pass_down(from_agent, to_client, backlog) => {}
+    }
+}
+
+/// Waits until a client that sends no more does not read any more, either. An agent that has nothing to say to it may never
+/// notice that.
+async fn gone(client: &UnixStream) {
+    let is_gone = || {
+        let mut fds = [PollFd::new(client.as_fd(), PollFlags::empty())];
+        matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
+    };
+    loop {
+        // Before the first look, too: what the client has sent is on its way.
+        sleep(LOOK).await;
+        if is_gone() {
+            return;
+        }
+    }
+}
+
+/// Connects to libkrun's socket; `None` where it is not there, or has no place for long.
+async fn connect(inner: &Path) -> Option<UnixStream> {
+    let deadline = Instant::now() + NO_PLACE;
+    loop {
+        match UnixStream::connect(inner).await {
+            Ok(stream) => return Some(stream),
+            Err(_) if Instant::now() < deadline => sleep(AGAIN).await,
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The bytes that wait for a client.
+#[derive(Debug)]
+struct Backlog {
+    bytes: VecDeque<u8>,
+    /// How much waits for all clients.
+    all: Arc<AtomicUsize>,
+}
+
+impl Backlog {
+    /// Returns an empty one among all.
+    fn of(all: &Arc<AtomicUsize>) -> Self {
+        Self { bytes: VecDeque::new(), all: Arc::clone(all) }
+    }
+
+    /// Adds bytes; returns `false` where that would be too much.
+    fn push(&mut self, data: &[u8]) -> bool {
+        let all = self.all.fetch_add(data.len(), Ordering::Relaxed) + data.len();
+        self.bytes.extend(data);
+        self.bytes.len() <= MAX_WAITING.min(MAX_ALL.saturating_sub(all))
+    }
+
+    /// Removes the first bytes.
+    fn remove(&mut self, length: usize) {
+        self.bytes.drain(..length);
+        self.all.fetch_sub(length, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Backlog {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+/// Passes on what the agent sends, which is always read, until its end or that of the client's patience.
+async fn pass_down(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut waiting: Backlog) {
+    let mut chunk = vec![0; CHUNK];
+    let (mut taken, mut has_ended) = (Instant::now(), false);
+    while !has_ended || !waiting.bytes.is_empty() {
+        tokio::select! {
+            read = from.read(&mut chunk), if !has_ended => match read {
+                Ok(length @ 1..) => {
+                    taken = if waiting.bytes.is_empty() { Instant::now() } else { taken };
+                    if !waiting.push(&chunk[..length]) {
+                        return;
+                    }
+                }
+                Ok(0) | Err(_) => has_ended = true,
+            },
+            written = to.write(waiting.bytes.as_slices().0), if !waiting.bytes.is_empty() => match written {
+                Ok(length @ 1..) => {
+                    waiting.remove(length);
+                    taken = Instant::now();
+                }
+                Ok(0) | Err(_) => return,
+            },
+            () = sleep_until(taken + STALLED), if !waiting.bytes.is_empty() => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::{UnixListener as Plain, UnixStream as PlainStream};
+    use std::thread;
+
+    use testkit::test_box::{TestBox, config};
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    #[test]
+    fn the_agents_socket_needs_a_free_place() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let (made, directory) = (TestBox::new(&config()), tempfile::tempdir().unwrap());
+        let directory = RuntimeDir::create(directory.path()).unwrap();
+        let plan = |path: &str| places(80, Some(made.path().join(path)), &directory);
+        let free = plan("a.sock").unwrap();
+        assert_eq!(free.outer, made.path().join("a.sock"));
+        fs::write(&free.outer, "another run's").unwrap();
+        let error = AgentSocket::serve(free).unwrap_err().to_string();
+        assert!(error.ends_with("a.sock: it exists already"), "{error}");
+        assert!(made.path().join("a.sock").exists());
+        for (path, reason) in [
+            ("index.json", "it exists already"),
+            ("missing/a.sock", "No such file or directory (os error 2)"),
+            ("index.json/a.sock", "Not a directory (os error 20)"),
+        ] {
+            let error = plan(path).unwrap_err().to_string();
+            let path = made.path().join(path);
+            assert_eq!(
+                error,
+                format!("cannot make the agent's socket {}: {reason}", path.display())
+            );
+        }
+        let served = AgentSocket::serve(plan("b.sock").unwrap()).unwrap();
+        let path = served.path().to_owned();
+        assert!(path.exists());
+        drop(served);
+        assert!(!path.exists());
+    }
+
+    /// Serves a socket beside the test; returns its path, and libkrun's part of it.
+    fn served() -> (tempfile::TempDir, PathBuf, Plain) {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("agent.sock");
+        let inner = base.path().join("inner");
+        let plain = Plain::bind(&inner).unwrap();
+        // Who connects now waits until the thread accepts.
+        let outer = Plain::bind(&path).unwrap();
+        outer.set_nonblocking(true).unwrap();
+        thread::spawn(move || {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { accept(UnixListener::from_std(outer).unwrap(), inner).await });
+        });
+        (base, path, plain)
+    }
+
+    #[test]
+    fn both_directions_are_carried_to_their_ends() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        let (mut inside, _) = agent.accept().unwrap();
+        client.write_all(b"request").unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut got = String::new();
+        inside.read_to_string(&mut got).unwrap();
+        assert_eq!(got, "request");
+        inside.write_all(&[7; 100_000]).unwrap();
+        drop(inside);
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, [7; 100_000]);
+    }
+
+    #[test]
+    fn a_client_that_is_gone_leaves_nothing_with_an_agent_that_says_nothing() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        client.write_all(b"?").unwrap();
+        let (inside, _) = agent.accept().unwrap();
+        drop(client);
+        let mut fds = [PollFd::new(inside.as_fd(), PollFlags::empty())];
+        assert_eq!(poll(&mut fds, PollTimeout::from(20_000_u16)), Ok(1), "it is hung up on");
+        let mut said = String::new();
+        (&inside).read_to_string(&mut said).unwrap();
+        assert_eq!(said, "?", "what the client had sent has come");
+    }
+
+    /// Fails where those that read slowly leave the others nothing.
+    #[test]
+    fn all_clients_together_have_a_bound_and_each_has_a_part() {
+        let all = Arc::default();
+        let part = vec![0; 1 << 16];
+        let mut slow: Vec<_> = (0..MAX_CLIENTS - 1).map(|_| Backlog::of(&all)).collect();
+        // Each takes what it can, and is hung up on then: here it keeps it.
+        slow.iter_mut().for_each(|it| while it.push(&part) {});
+        assert!(all.load(Ordering::Relaxed) <= MAX_ALL + (MAX_CLIENTS << 16));
+        slow.truncate(8);
+        assert!(Backlog::of(&all).push(&part), "one that reads is carried on");
+        drop(slow);
+        assert_eq!(all.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_client_that_reads_nothing_stops_no_agent_and_is_given_up() {
+        let (_base, path, agent) = served();
+        let mut client = PlainStream::connect(path).unwrap();
+        let (mut inside, _) = agent.accept().unwrap();
+        // More than the sockets hold: the agent is read nevertheless, up to a bound.
+        inside.write_all(&vec![7; MAX_WAITING / 2]).unwrap();
+        assert!(inside.write_all(&vec![7; 2 * MAX_WAITING]).is_err(), "it was hung up on");
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+        assert!(rest.len() < MAX_WAITING);
+    }
+}

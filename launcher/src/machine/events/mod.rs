@@ -1,0 +1,363 @@
+//! The events of a running machine, one at a time: what init sends, the VMM process's log and its end, signals and
+//! the time.
+
+use std::future::pending;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd as _;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use box_image::wire::{FRAME_COST, GuestMessage, HostMessage};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::coop::consume_budget;
+use tokio::task::yield_now;
+use tokio::time::{sleep_until, timeout};
+
+use crate::LaunchError;
+use crate::streams::console::Console;
+use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, SEND, SETTLE, check_peer};
+use crate::streams::signals::{SIGNAL_SIZE, StopSignals};
+use crate::vmm::Vmm;
+
+/// How long the control channel of a VMM process that has ended is read: what it left there is there already.
+const REST: Duration = Duration::from_millis(1);
+/// How long a VMM process may live on that has closed its log, and how long the log is read of one that has ended. An
+/// honest one does both at once.
+const LAG: Duration = Duration::from_secs(2);
+/// How much of its last words is kept, as [`Output::cost`](box_image::wire::Output::cost) counts it.
+const MAX_SETTLED: u32 = 1 << 20;
+
+const KEEP: &str = "keep the machine's console";
+
+/// Something that happened.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Init said something.
+    Message(GuestMessage),
+    /// Init closed the control channel; said once.
+    HungUp,
+    /// The VMM process has ended, and everything that it said was delivered.
+    VmmEnded(ExitStatus),
+    /// A signal asks for the end.
+    Signal(i32),
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// The control connection's life.
+#[derive(Debug)]
+enum Control {
+    /// The listener is kept for its file, which goes with it.
+    Awaited {
+        socket: UnixListener,
+        nonce: Nonce,
+        first: Vec<HostMessage>,
+        _listener: Listener,
+    },
+    Open(Channel),
+    Closed,
+}
+
+/// Everything that a machine is waited on for.
+#[derive(Debug)]
+pub(crate) struct Events {
+    vmm: Vmm,
+    /// Readable once the process of the machine has ended; nothing from then on.
+    running: Option<Receiver>,
+    log: Option<Receiver>,
+    control: Control,
+    /// When the other one is not waited for any more, where only the process or only its log has ended.
+    limit: Option<Instant>,
+    /// When what the machine has left is not read any more, where both have ended.
+    ended: Option<Instant>,
+    pub(crate) console: Console,
+}
+
+/// The signals that end a run, where they are waited for.
+#[derive(Debug)]
+pub(crate) struct WatchedSignals<'a> {
+    pub(crate) signals: &'a StopSignals,
+    fd: Receiver,
+}
+
+impl<'a> WatchedSignals<'a> {
+    /// Watches the signals in the current runtime.
+    pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, LaunchError> {
+        let action = "wait for signals";
+        let fd = signals.as_fd().try_clone_to_owned().map_err(LaunchError::system(action))?;
+        // Not a pipe, but as readable as one.
+        let fd = Receiver::from_owned_fd_unchecked(fd).map_err(LaunchError::system(action))?;
+        Ok(Self { signals, fd })
+    }
+
+    /// Returns the next signal; may be dropped at any time.
+    async fn next(&self) -> Result<i32, LaunchError> {
+        loop {
+            self.fd.readable().await.map_err(LaunchError::system("wait for signals"))?;
+            let mut information = [0; SIGNAL_SIZE];
+            match self.fd.try_read(&mut information) {
+                Ok(_) => return Ok(self.signals.take(information)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) => return Err(LaunchError::system("read a signal")(error)),
+            }
+        }
+    }
+}
+
+impl Events {
+    /// Starts to wait on a machine in the current runtime.
+    pub(crate) fn new(
+        mut vmm: Vmm,
+        listener: Listener,
+        (nonce, first): (Nonce, Vec<HostMessage>),
+        console: Console,
+    ) -> Result<Self, LaunchError> {
+        let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
+        let log = log.map_err(LaunchError::system("read the machine's console"))?;
+        // Not a pipe, but as readable as one.
+        let running = vmm.watch().and_then(Receiver::from_owned_fd_unchecked);
+        let running = Some(running.map_err(LaunchError::system("watch the VMM process"))?);
+        let socket = listener.watched();
+        let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
+        let control = Control::Awaited { socket, nonce, first, _listener: listener };
+        Ok(Self { vmm, running, log, control, limit: None, ended: None, console })
+    }
+
+    /// Returns the VMM's process id.
+    pub(crate) fn vmm_pid(&self) -> u32 {
+        self.vmm.pid()
+    }
+
+    /// Returns the protocol that init speaks.
+    pub(crate) const fn protocol(&self) -> Option<u32> {
+        match &self.control {
+            Control::Open(channel) => channel.protocol(),
+            Control::Awaited { .. } | Control::Closed => None,
+        }
+    }
+
+    /// Sends a request to init.
+    pub(crate) fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
+        match &self.control {
+            Control::Open(channel) => channel.send(message),
+            Control::Awaited { .. } | Control::Closed => {
+                let gone = io::Error::from(ErrorKind::NotConnected);
+                Err(LaunchError::system(SEND)(gone))
+            }
+        }
+    }
+
+    /// Kills what is left of the machine, and keeps what it has still said.
+    pub(crate) async fn kill(&mut self) -> Result<(), LaunchError> {
+        self.vmm.kill();
+        let rest = async {
+            while let Some(log) = &mut self.log {
+                let mut chunk = [0; CHUNK];
+                let length = log.read(&mut chunk).await;
+                self.keep(length, &chunk)?;
+            }
+            Ok(())
+        };
+        // Whoever else has it open is not the machine.
+        timeout(LAG, rest).await.unwrap_or(Ok(()))
+    }
+
+    /// Waits for the next event; may be dropped at any time. A message that has arrived comes before the machine's
+    /// end.
+    pub(crate) async fn next(
+        &mut self,
+        deadline: Option<Instant>,
+        signals: Option<&WatchedSignals<'_>>,
+    ) -> Result<Event, LaunchError> {
+        loop {
+            let mut chunk = [0; CHUNK];
+            // Messages that have arrived already must not keep the runtime from seeing a signal.
+            consume_budget().await;
+            tokio::select! {
+                biased;
+                () = until(deadline), if self.ended.is_none() => return Ok(Event::Deadline),
+                signal = next_signal(signals) => return signal.map(Event::Signal),
+                () = until(self.limit), if self.ended.is_none() => self.cut_off()?,
+                () = end(self.running.as_ref()) => {
+                    self.running = None;
+                    self.note_end();
+                }
+                said = said(&mut self.log, &mut self.control, &mut chunk) => match said {
+                    Said::InLog(length) => {
+                        self.keep(length, &chunk)?;
+                        // A chunk may be thousands of lines: clients are served between any two.
+                        yield_now().await;
+                    }
+                    Said::InControl(progress) => {
+                        if let Some(event) = self.follow(progress?)? {
+                            return Ok(event);
+                        }
+                    }
+                },
+                () = until(self.ended) => return self.vmm.wait().map(Event::VmmEnded),
+            }
+        }
+    }
+
+    /// Notes that the process of the machine has ended, or its log.
+    fn note_end(&mut self) {
+        let now = Instant::now();
+        match (&self.running, &self.log) {
+            (None, None) => self.ended = Some(now + REST),
+            _ => self.limit = Some(now + LAG),
+        }
+    }
+
+    /// Waits no longer for the half of the machine that has not ended: a log that another process has open, or a process
+    /// that hides.
+    fn cut_off(&mut self) -> Result<(), LaunchError> {
+        if self.running.is_some() {
+            self.vmm.kill();
+            return Err(LaunchError::HiddenVmm);
+        }
+        self.end_log()
+    }
+
+    fn end_log(&mut self) -> Result<(), LaunchError> {
+        self.log = None;
+        self.note_end();
+        self.console.finish().map_err(LaunchError::system(KEEP))
+    }
+
+    /// Gives a failing machine a moment to say its last words, which `each` is called with; returns what came instead
+    /// of words.
+    pub(crate) async fn settle(&mut self, each: &mut dyn FnMut(GuestMessage)) -> Option<Event> {
+        let (deadline, mut kept) = (Instant::now() + SETTLE, 0_u32);
+        loop {
+            match self.next(Some(deadline), None).await.ok()? {
+                Event::Message(GuestMessage::Output(output)) => {
+                    kept = kept.saturating_add(output.cost());
+                    if kept <= MAX_SETTLED {
+                        each(GuestMessage::Output(output));
+                    }
+                }
+                Event::Message(message @ GuestMessage::Exited(_)) => {
+                    kept = kept.saturating_add(FRAME_COST);
+                    if kept <= MAX_SETTLED {
+                        each(message);
+                    }
+                }
+                // Nobody asks for an answer any more.
+                Event::Message(_) | Event::HungUp => {}
+                event => return Some(event),
+            }
+        }
+    }
+
+    /// Takes a step of the control connection's life; returns what has happened by it.
+    fn follow(&mut self, progress: Progress) -> Result<Option<Event>, LaunchError> {
+        let stream = match progress {
+            Progress::Said(message) => return Ok(Some(Event::Message(message))),
+            Progress::Received => return Ok(None),
+            Progress::Connected(stream) => Some(stream),
+            Progress::Ended => None,
+        };
+        // Nobody else can connect: the listener is dropped, and its file with it.
+        match (stream, std::mem::replace(&mut self.control, Control::Closed)) {
+            (Some(stream), Control::Awaited { nonce, first, .. }) => {
+                check_peer(&stream, self.vmm.pid())?;
+                self.control = Control::Open(Channel::new(stream, nonce, first));
+                Ok(None)
+            }
+            _ => Ok(Some(Event::HungUp)),
+        }
+    }
+
+    /// Keeps what was read of the log.
+    fn keep(&mut self, read: io::Result<usize>, chunk: &[u8]) -> Result<(), LaunchError> {
+        match read {
+            Ok(0) => self.end_log(),
+            Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(KEEP)),
+            Err(error) => Err(LaunchError::system("read the machine's console")(error)),
+        }
+    }
+}
+
+/// A step of the control socket's life.
+#[derive(Debug)]
+enum Progress {
+    /// Somebody has connected.
+    Connected(UnixStream),
+    /// Something has arrived.
+    Received,
+    /// It was a message.
+    Said(GuestMessage),
+    /// The connection is at its end.
+    Ended,
+}
+
+impl Control {
+    /// Waits until something has happened; may be dropped at any time.
+    async fn progress(&mut self) -> Result<Progress, LaunchError> {
+        match self {
+            Self::Awaited { socket, .. } => {
+                let accepted = socket.accept().await;
+                let (stream, _) = accepted.map_err(LaunchError::system(ACCEPT))?;
+                Ok(Progress::Connected(stream))
+            }
+            Self::Open(channel) => {
+                if let Some(message) = channel.message()? {
+                    return Ok(Progress::Said(message));
+                }
+                let received = channel.receive().await?;
+                Ok(if received { Progress::Received } else { Progress::Ended })
+            }
+            Self::Closed => pending().await,
+        }
+    }
+}
+
+/// Something that a machine has said.
+enum Said {
+    InLog(io::Result<usize>),
+    InControl(Result<Progress, LaunchError>),
+}
+
+/// Waits for what a machine says in its log or on its control channel: in any order, since a flood on one of them must not
+/// drown the other. May be dropped at any time.
+async fn said(log: &mut Option<Receiver>, control: &mut Control, chunk: &mut [u8]) -> Said {
+    tokio::select! {
+        length = read(log, chunk) => Said::InLog(length),
+        progress = control.progress() => Said::InControl(progress),
+    }
+}
+
+async fn next_signal(signals: Option<&WatchedSignals<'_>>) -> Result<i32, LaunchError> {
+    match signals {
+        Some(signals) => signals.next().await,
+        None => pending().await,
+    }
+}
+
+async fn read(log: &mut Option<Receiver>, chunk: &mut [u8]) -> io::Result<usize> {
+    match log {
+        Some(log) => log.read(chunk).await,
+        None => pending().await,
+    }
+}
+
+/// Waits for the end of a process; for ever where that was noted.
+async fn end(running: Option<&Receiver>) {
+    match running {
+        // It cannot be waited for: its log and its limit still can.
+        Some(running) if running.readable().await.is_ok() => {}
+        _ => pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! The health check of a component that runs, made once from inside: how it is asked for, and what its answer means.
+
+use std::time::Duration;
+
+use box_image::ComponentName;
+use box_image::text::shown;
+use box_image::wire::{Exec, Exited, Own};
+
+use crate::streams::output::Route;
+
+/// How much of what a check says is shown, in bytes.
+const MAX_REASON: usize = 4096;
+
+/// Returns the command with the number `id` that makes a component's check, by a program in at most `limit`.
+pub fn check(id: u8, component: ComponentName, limit: Duration) -> Exec {
+    let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+    let exec = Exec::new(id, component, vec!["health".to_owned()]);
+    Exec { own: Some(Own::Check), timeout_ms, ..exec }
+}
+
+/// Returns a route for what the check says.
+pub fn answer() -> Route {
+    Route::capture_within(MAX_REASON)
+}
+
+/// Returns why a check with this limit has not passed, as one line that is safe for a terminal; `None` where it has.
+pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
+    let said = answer.captured();
+    let said = [said.stderr(), said.stdout()].map(|text| shown(text.trim_end()));
+    match (exit.status, said) {
+        _ if exit.timed_out => {
+            Some(format!("the check took longer than {} s", limit.as_secs_f64()))
+        }
+        (0, _) => None,
+        (_, [said, _] | [_, said]) if !said.is_empty() => Some(said),
+        (status, _) => Some(format!("the check ended with status {status}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use box_image::wire::Stream;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    fn reason_of(status: u8, timed_out: bool, said: &[(Stream, &str)]) -> Option<String> {
+        let mut answer = answer();
+        said.iter().for_each(|(stream, text)| answer.write(*stream, text.as_bytes()).unwrap());
+        reason(Exited { id: 1, status, oom_killed: false, timed_out }, &answer, LIMIT)
+    }
+
+    #[test]
+    fn a_check_is_explained_by_what_it_says_or_by_its_end() {
+        let (out, err) = ((Stream::Stdout, "out\n"), (Stream::Stderr, "err\n"));
+        assert_eq!(reason_of(0, false, &[out, err]), None);
+        assert_eq!(reason_of(3, false, &[out, err]).unwrap(), "err");
+        assert_eq!(reason_of(3, false, &[out]).unwrap(), "out");
+        assert_eq!(reason_of(3, false, &[]).unwrap(), "the check ended with status 3");
+        assert_eq!(reason_of(137, true, &[out]).unwrap(), "the check took longer than 1 s");
+        let exit = Exited { id: 1, status: 137, oom_killed: false, timed_out: true };
+        let short = reason(exit, &answer(), Duration::from_millis(600)).unwrap();
+        assert_eq!(short, "the check took longer than 0.6 s");
+    }
+
+    #[test]
+    fn what_a_guest_says_is_short_and_safe() {
+        let flood = "\u{1b}[2J\n".repeat(10_000);
+        let reason = reason_of(1, false, &[(Stream::Stderr, &flood)]).unwrap();
+        assert!(reason.chars().count() <= MAX_REASON, "{}", reason.len());
+        assert!(!reason.contains(['\u{1b}', '\n']), "{reason}");
+    }
+}

@@ -1,0 +1,292 @@
+//! The report of a run: the budget's table for people, one JSON object for machines.
+
+use std::path::Path;
+use std::time::Duration;
+
+use box_digest::Digest;
+use box_image::secrets::mask_words;
+use box_image::wire::Exited;
+use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::jail::Report;
+use crate::opened::verify::{Verification, Verified};
+use crate::streams::output::{Captured, Route};
+
+/// Renders what each phase may take, what it took, and by how much it was over; before them, what
+/// the hashing took, which is not limited.
+pub fn budget_table(budget: &Budget, facts: &RunFacts) -> String {
+    let taken = &facts.phases;
+    let over = budget.overruns(taken);
+    let mut table = format!("{:<8}{:>10}{:>14}\n", "phase", "allowed", "taken");
+    if let Some(ms) = facts.verify_ms() {
+        let took = format!("{ms:.2} ms");
+        table += &format!("{:<8}{:>10}{took:>14}   before the start\n", "verify", "-");
+    }
+    for phase in Phase::ALL {
+        let allowed = budget.limit(phase).map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"));
+        let took = match phase {
+            Phase::Ready if !facts.is_ready => "not reached".to_owned(),
+            _ if !facts.knows(phase) => "unknown".to_owned(),
+            _ => format!("{:.2} ms", taken.of(phase)),
+        };
+        let excess = over.iter().find(|excess| excess.phase == phase);
+        let verdict = excess.map_or_else(String::new, |excess| {
+            format!("   over by {:.2} ms", excess.taken_ms - excess.limit_ms as f64)
+        });
+        table += &format!("{:<8}{allowed:>10}{took:>14}{verdict}\n", phase.name());
+    }
+    table
+}
+
+/// The facts of a run so far.
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// How the box's blobs were verified.
+    pub verification: Verification,
+    /// The time that each phase of the start took; only `total` if the agent was never ready.
+    pub phases: Phases,
+    /// The jail of the VMM process, as far as it is known.
+    pub jail: Report,
+    /// Whether the agent was ready before the enforced total had passed.
+    pub is_ready: bool,
+    /// Why its health check did not pass by then, as far as the guest has said so; safe for a terminal.
+    pub unready: Option<String>,
+    /// The agent's exit status, once it has ended.
+    pub agent_status: Option<u8>,
+}
+
+impl RunFacts {
+    /// Returns those of a machine that has not started, but has a jail.
+    pub fn new(verification: Verification, jail: Report) -> Self {
+        let phases = Phases::default();
+        let (unready, agent_status) = (None, None);
+        Self { verification, phases, jail, is_ready: false, unready, agent_status }
+    }
+
+    /// Returns whether it is known how long a phase took. The guest reports it with being ready.
+    fn knows(&self, phase: Phase) -> bool {
+        self.is_ready || phase == Phase::Total
+    }
+
+    /// Returns how long the hashing of the blobs took, in milliseconds; `None` without any.
+    fn verify_ms(&self) -> Option<f64> {
+        let Verification { verified, hashing } = self.verification;
+        (verified == Verified::Hashed).then_some(hashing.as_secs_f64() * 1e3)
+    }
+
+    /// Returns the time that each phase took, `null` where that is not known.
+    fn phases_ms(&self) -> Value {
+        let of = |phase| self.knows(phase).then(|| self.phases.of(phase));
+        Phase::ALL.into_iter().map(|phase| (phase.name().to_owned(), json!(of(phase)))).collect()
+    }
+}
+
+/// Writes a duration for people: `120 ms`, or from a second on `1.3 s`.
+pub fn shown_duration(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{} ms", duration.as_millis());
+    }
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// A command that was run, and how it ended.
+#[derive(Debug, Serialize)]
+pub struct CommandReport {
+    component: ComponentName,
+    argv: Vec<String>,
+    status: u8,
+    oom_killed: bool,
+    timed_out: bool,
+    duration_ms: f64,
+    #[serde(flatten)]
+    output: Captured,
+    #[serde(skip)]
+    exit: Exited,
+}
+
+impl CommandReport {
+    /// Describes a command that has ended after a time, with its output where that was captured.
+    pub fn new(
+        component: ComponentName,
+        argv: Vec<String>,
+        exit: Exited,
+        taken: Duration,
+        output: &Route,
+    ) -> Self {
+        let Exited { status, oom_killed, timed_out, .. } = exit;
+        let duration_ms = taken.as_secs_f64() * 1e3;
+        let output = output.captured();
+        Self { component, argv, status, oom_killed, timed_out, duration_ms, output, exit }
+    }
+
+    /// Returns whether the command has failed, and the kernel has ended something in its component for lack of memory.
+    pub const fn lacked_memory(&self) -> bool {
+        self.exit.lacked_memory()
+    }
+
+    /// Returns the component in which it ran.
+    pub const fn component(&self) -> ComponentName {
+        self.component
+    }
+
+    /// Returns the exit code of a run with this command, as [`Exited::code`] has it.
+    pub const fn code(&self) -> u8 {
+        self.exit.code()
+    }
+}
+
+/// Reports a run of a box as `boxlaunch run --json` prints it, without its command and errors.
+/// `agent_socket` is the one that led to the agent's port.
+pub fn run_report(
+    digest: Digest,
+    config: &BoxConfig,
+    facts: &RunFacts,
+    agent_output: &Route,
+    agent_socket: Option<&Path>,
+) -> Value {
+    let plan = &config.plan;
+    let excess = plan.budget.overruns(&facts.phases);
+    let mut agent = json!(agent_output.captured());
+    agent["status"] = json!(facts.agent_status);
+    json!({
+        "box": digest,
+        "tree": config.tree,
+        "verified": facts.verification.verified,
+        "verify_ms": facts.verify_ms(),
+        "phases_ms": facts.phases_ms(),
+        "budget": plan.budget,
+        "within_budget": facts.is_ready && excess.is_empty(),
+        "excess": excess,
+        "agent": with_plan(agent, &plan.agent),
+        "business": plan.business.as_ref().map(|plan| with_plan(json!({}), plan)),
+        "command": null,
+        "jail": {"missing": facts.jail.missing, "landlock_abi": facts.jail.landlock_abi},
+        "agent_socket": agent_socket.map(|path| path.display().to_string()),
+    })
+}
+
+/// Adds what the plan says of a component to an object, with the secrets in its commands masked.
+fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
+    component["hostname"] = json!(plan.hostname);
+    let (mut argv, mut health) = (plan.argv.clone(), plan.health.clone());
+    mask_words(&mut argv);
+    if let Some(Health::Exec { argv }) = &mut health {
+        mask_words(argv);
+    }
+    component["argv"] = json!(argv);
+    component["port"] = json!(plan.port);
+    component["health"] = json!(health);
+    component
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use box_image::wire::Stream;
+    use testkit::test_box::config;
+
+    const TAKEN: Phases =
+        Phases { vmm: 119.0, jail: 1.5, kernel: 320.25, init: 40.0, ready: 19.25, total: 500.0 };
+
+    const RECEIPT: Verification =
+        Verification { verified: Verified::Receipt, hashing: Duration::ZERO };
+
+    fn facts(verification: Verification, phases: Phases) -> RunFacts {
+        RunFacts { phases, is_ready: true, ..RunFacts::new(verification, Report::default()) }
+    }
+
+    #[test]
+    fn the_table_names_limits_times_and_overruns() {
+        let budget =
+            Budget { kernel: Some(300), init: Some(40), total: Some(1000), ..Budget::default() };
+        assert_eq!(
+            budget_table(&budget, &facts(RECEIPT, TAKEN)),
+            "phase      allowed         taken\n\
+             vmm              -     119.00 ms\n\
+             jail             -       1.50 ms\n\
+             kernel      300 ms     320.25 ms   over by 20.25 ms\n\
+             init         40 ms      40.00 ms\n\
+             ready            -      19.25 ms\n\
+             total      1000 ms     500.00 ms\n"
+        );
+    }
+
+    #[test]
+    fn a_start_that_was_stopped_shows_the_phase_that_was_not_reached() {
+        let budget = Budget { total: Some(1000), ..Budget::default() };
+        let hashing = Duration::from_millis(1345);
+        let verification = Verification { verified: Verified::Hashed, hashing };
+        let taken = crate::machine::clock::unready(Duration::from_micros(1_000_250));
+        let facts = RunFacts { is_ready: false, ..facts(verification, taken) };
+        assert_eq!(
+            budget_table(&budget, &facts),
+            "phase      allowed         taken\n\
+             verify           -    1345.00 ms   before the start\n\
+             vmm              -       unknown\n\
+             jail             -       unknown\n\
+             kernel           -       unknown\n\
+             init             -       unknown\n\
+             ready            -   not reached\n\
+             total      1000 ms    1000.25 ms   over by 0.25 ms\n"
+        );
+        let mut config = config();
+        // Whatever the budget is: an agent that is not ready is not within it.
+        config.plan.budget.total = None;
+        let report =
+            run_report(Digest::from_bytes([1; 32]), &config, &facts, &Route::Nowhere, None);
+        let phases = json!({"vmm": null, "jail": null, "kernel": null, "init": null, "ready": null, "total": 1000.25});
+        assert_eq!(report["phases_ms"], phases);
+        assert_eq!(report["within_budget"], false);
+        assert_eq!(report["verify_ms"], 1345.0);
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_people_use() {
+        assert_eq!(shown_duration(Duration::from_micros(120_900)), "120 ms");
+        assert_eq!(shown_duration(Duration::from_millis(1345)), "1.3 s");
+    }
+
+    #[test]
+    fn the_report_has_the_promised_fields() {
+        let mut config = config();
+        config.plan.budget.total = Some(499);
+        config.plan.agent.argv.push("--token=hunter2".to_owned());
+        let mut output = Route::Capture(Captured::default());
+        output.write(Stream::Stdout, b"hi\xff").unwrap();
+        let exit = Exited { id: 1, status: 3, oom_killed: true, timed_out: false };
+        let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
+        let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
+        assert!(command.code() == 3 && command.lacked_memory());
+        let (digest, socket) = (Digest::from_bytes([1; 32]), Path::new("/run/a.sock"));
+        let facts = facts(RECEIPT, TAKEN);
+        let mut report = run_report(digest, &config, &facts, &output, Some(socket));
+        report["command"] = json!(command);
+        let expected = serde_json::json!({
+            "box": format!("sha256:{}", "01".repeat(32)),
+            "tree": format!("blake3:{}", "00".repeat(32)),
+            "verified": "receipt",
+            "verify_ms": null,
+            "phases_ms":
+                {"vmm": 119.0, "jail": 1.5, "kernel": 320.25, "init": 40.0, "ready": 19.25, "total": 500.0},
+            "budget": {"total": 499},
+            "within_budget": false,
+            "excess": [{"phase": "total", "limit_ms": 499, "taken_ms": 500.0}],
+            "agent": {
+                "hostname": "agent-host", "argv": ["/agent", "--token=****"], "port": 4088,
+                "health": {"kind": "tcp", "port": 4088}, "status": null,
+                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+            },
+            "business": {"hostname": "agent-host", "argv": ["/agent"], "port": null, "health": null},
+            "command": {
+                "component": "business", "argv": ["sh"], "status": 3, "oom_killed": true,
+                "timed_out": false, "duration_ms": 1.5,
+                "stdout": "hi\u{fffd}", "stderr": "", "truncated": false,
+            },
+            "jail": {"missing": [], "landlock_abi": null},
+            "agent_socket": "/run/a.sock",
+        });
+        assert_eq!(report, expected);
+    }
+}

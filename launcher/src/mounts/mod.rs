@@ -1,0 +1,6 @@
+//! What a start adds to the file systems of a box: directories of the host, volumes and scratch disks.
+
+pub mod guest_paths;
+pub mod scratch;
+pub mod shares;
+pub mod volumes;

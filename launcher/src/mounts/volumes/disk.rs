@@ -1,0 +1,85 @@
+//! The file that is the disk of a volume.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::Path;
+
+use ext4_image::Options;
+use nix::fcntl::OFlag;
+use nix::unistd::{getegid, geteuid};
+
+use super::VolumeError;
+use crate::LaunchError;
+use crate::host::state_dir::private_file;
+use crate::mounts::scratch::{EVERYBODYS, random};
+
+/// Its name in the directory of the volume.
+pub(super) const DISK: &str = "disk";
+
+/// Makes the disk of a volume, empty but for its file system; returns its size in bytes.
+///
+/// # Errors
+/// The operating system's.
+pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, LaunchError> {
+    let path = directory.join(DISK);
+    let make = || -> io::Result<u64> {
+        let file = private_file(&path)?;
+        let (root_owner, root_mode) = EVERYBODYS;
+        let options = Options { uuid: random()?, journal: true, root_owner, root_mode };
+        ext4_image::format(&file, size_bytes, &options).map_err(io::Error::other)?;
+        Ok(file.metadata()?.len())
+    };
+    make().map_err(LaunchError::file("make", &path))
+}
+
+/// Returns whether there is a volume in a directory: one with a disk.
+///
+/// # Errors
+/// The operating system's: nothing is said of a disk that cannot be looked at.
+pub(super) fn is_there(directory: &Path) -> Result<bool, LaunchError> {
+    let path = directory.join(DISK);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => found.map(|_| true).map_err(LaunchError::file("look at", path)),
+    }
+}
+
+/// Opens the disk of a volume.
+///
+/// # Errors
+/// [`VolumeError::Missing`], and the operating system's.
+pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
+    if !is_there(directory)? {
+        return Err(VolumeError::Missing(name.to_owned()).into());
+    }
+    let path = directory.join(DISK);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+    options.open(&path).map_err(LaunchError::file("open", &path))
+}
+
+/// Checks that a disk has the size that it was made with: its file system has it.
+///
+/// # Errors
+/// [`VolumeError::Damaged`].
+pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
+    let found = disk.metadata().map_err(LaunchError::system("look at a volume's disk"))?.len();
+    if found == size_bytes {
+        return Ok(());
+    }
+    let reason = format!("its disk has {found} bytes, and was made with {size_bytes}");
+    Err(VolumeError::Damaged { name: name.to_owned(), reason }.into())
+}
+
+/// Makes a disk this user's again. Root has given it to the machine that had it before, whose user is nobody now.
+///
+/// # Errors
+/// The operating system's.
+pub(super) fn take_back(disk: &File) -> io::Result<()> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    if disk.metadata()?.uid() == user {
+        return Ok(());
+    }
+    fchown(disk, Some(user), Some(group))
+}

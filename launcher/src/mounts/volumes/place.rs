@@ -1,0 +1,53 @@
+//! `NAME:/path`: which volume a box gets, and where it sees that.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::VolumeError;
+use crate::host::state_dir::is_name;
+use crate::mounts::guest_paths;
+
+const FORM: &str = "write NAME:/path";
+
+/// A volume of a start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumePlace {
+    /// The volume's name.
+    #[serde(rename = "name")]
+    pub volume: String,
+    /// Where the components of the box see it: absolute and normalized, and nothing of the guest's own.
+    pub guest: String,
+}
+
+impl FromStr for VolumePlace {
+    type Err = String;
+
+    /// Reads `NAME:/path`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (volume, guest) = text.split_once(':').ok_or(FORM)?;
+        if volume.starts_with(['.', '/']) {
+            return Err(format!("{FORM}; for a directory of the host there is --share"));
+        }
+        if !is_name(volume) {
+            return Err(VolumeError::BadName(volume.to_owned()).to_string());
+        }
+        if guest.ends_with(":ro") || guest.ends_with(":rw") {
+            return Err("a volume is always writable: leave out what is after the path".to_owned());
+        }
+        let guest = guest_paths::read(guest)?.to_owned();
+        Ok(Self { volume: volume.to_owned(), guest })
+    }
+}
+
+/// Checks that each volume of a start is named once.
+///
+/// # Errors
+/// Which is not, for people.
+pub fn check_once(places: &[VolumePlace]) -> Result<(), String> {
+    let again = places
+        .iter()
+        .enumerate()
+        .find(|(at, it)| places[..*at].iter().any(|other| other.volume == it.volume));
+    again.map_or(Ok(()), |(_, it)| Err(format!("the volume {} is named twice", it.volume)))
+}

@@ -1,0 +1,332 @@
+//! The network that a box shares with its host: passt carries what the guest sends in sockets of the host.
+//!
+//! ```text
+//! guest ── virtio-net ── VMM process ══ relay ══ passt ── whatever the host reaches
+//! ```
+//!
+//! passt runs beside the VMM process, outside of that one's jail, which has no network. It confines itself: it becomes
+//! nobody where root starts it, takes namespaces of its own with an empty root, and filters its system calls. The relay
+//! is in the supervisor, and keeps the host's own loopback out of the guest's reach, see [`relay`]. passt ends when its
+//! socket is hung up, as it is in whatever way the supervisor ends. A signal at the death of the parent would be lost:
+//! the kernel forgets it when a process changes its user or its capabilities.
+
+mod relay;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, PipeReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use box_image::NetworkMode;
+use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
+use box_image::text::shown;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::unistd::Pid;
+
+use crate::LaunchError;
+use crate::host::programs::{self, NETWORK};
+use crate::jail::process::close_on_exec;
+use crate::network::Given;
+use crate::vmm::GUEST_MAC;
+use relay::{Flows, MAX_FRAME};
+
+/// The one at which passt answers for every other address. By itself it takes that of the host's device, which need not
+/// have one.
+const PASST_MAC: &str = "02:00:00:00:00:01";
+/// How long passt may take to answer. It needs some milliseconds.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Only this much of what it says is read, in bytes.
+const MAX_SAID: usize = 4096;
+/// Where passt finds the resolver of this host.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+
+/// A running passt; ended when dropped.
+#[derive(Debug)]
+pub(crate) struct Passt {
+    child: Child,
+    /// Its messages, which nobody has to read.
+    stderr: PipeReader,
+    /// The relay's ends of the sockets.
+    machine: UnixStream,
+    passt: UnixStream,
+    relay: Vec<JoinHandle<()>>,
+}
+
+/// Finds passt in the directories of a `PATH`, where a box gets the network of its host.
+///
+/// # Errors
+/// [`LaunchError::NoPasst`] where it is not installed.
+pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, LaunchError> {
+    if given.mode != NetworkMode::Shared {
+        return Ok(None);
+    }
+    programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
+}
+
+/// The other end of a box's network device.
+#[derive(Debug)]
+pub(crate) enum Device {
+    /// The network of the host.
+    Host(Passt),
+    /// Nothing, for a box that declares that network and does not get it: its init expects the device. As long as this end
+    /// is there and unread, the device waits.
+    Nothing { _end: UnixStream },
+}
+
+impl Device {
+    /// Makes that of a box which declares the network of its host, and starts this passt for it, if it is to have one; returns
+    /// it and the socket of the guest's device.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn make(passt: Option<&Path>) -> Result<(Self, UnixStream), LaunchError> {
+        if let Some(program) = passt {
+            return Passt::start(program).map(|(passt, device)| (Self::Host(passt), device));
+        }
+        let pair = UnixStream::pair().map_err(LaunchError::system("make a network device"));
+        pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
+    }
+
+    /// Returns the process that carries its network, where there is one.
+    pub(crate) fn process(&self) -> Option<Pid> {
+        match self {
+            Self::Host(passt) => i32::try_from(passt.child.id()).ok().map(Pid::from_raw),
+            Self::Nothing { .. } => None,
+        }
+    }
+
+    /// Lets the guest reach it, once it carries a network.
+    ///
+    /// # Errors
+    /// Those of [`Passt::serve`].
+    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+        match self {
+            Self::Host(passt) => passt.serve(),
+            Self::Nothing { .. } => Ok(()),
+        }
+    }
+}
+
+/// Starts passt and waits until it carries a network, which then ends.
+///
+/// # Errors
+/// Those of [`Passt::start`] and [`Passt::serve`].
+pub(crate) fn try_passt(program: &Path) -> Result<(), LaunchError> {
+    let (mut passt, _device) = Passt::start(program)?;
+    passt.check()
+}
+
+impl Passt {
+    /// Starts it; returns it and the socket of the guest's device.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn start(program: &Path) -> Result<(Self, UnixStream), LaunchError> {
+        let action = "start passt";
+        let system = || LaunchError::system::<io::Error>(action);
+        let (machine, device) = UnixStream::pair().map_err(system())?;
+        let (mut passt, own) = UnixStream::pair().map_err(system())?;
+        let (stderr, says) = io::pipe().map_err(system())?;
+        // It closes nothing that it inherits.
+        close_on_exec().map_err(LaunchError::system(action))?;
+        // It shall not wait for somebody to read what it says, nor be ended because nobody can.
+        fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+            .map_err(LaunchError::system(action))?;
+        let child = command(program)
+            .stdin(OwnedFd::from(own))
+            .stdout(Stdio::null())
+            .stderr(says)
+            .spawn()
+            .map_err(LaunchError::file("start", program))?;
+        let asked = passt.write_all(&relay::question(GUEST_MAC, SHARED_GUEST, SHARED_GATEWAY));
+        let started = Self { child, stderr, machine, passt, relay: Vec::new() };
+        // Where it has ended already, the wait for an answer says why.
+        drop(asked);
+        Ok((started, device))
+    }
+
+    /// Waits until it carries a network, and lets the guest reach that.
+    ///
+    /// # Errors
+    /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
+    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+        self.check()?;
+        self.relay = self.start_relay().map_err(LaunchError::system("carry the network"))?;
+        Ok(())
+    }
+
+    /// Starts the threads of the relay. However one ends, the guest has no network then: the sockets stay open, so that its
+    /// device waits.
+    fn start_relay(&self) -> io::Result<Vec<JoinHandle<()>>> {
+        let (flows, names) = (Arc::new(Flows::default()), has_resolver());
+        let [machine, passt] = [&self.machine, &self.passt];
+        let (from, to, known) = (machine.try_clone()?, passt.try_clone()?, Arc::clone(&flows));
+        let to_host = move || drop(relay::to_host(from, to, &known, names));
+        let ((sender, waiting), from) = (relay::queue(), passt.try_clone()?);
+        let to_guest = move || drop(relay::to_guest(from, &sender, &flows));
+        let to = machine.try_clone()?;
+        let deliver = move || drop(relay::deliver(&waiting, to));
+        Ok(vec![
+            thread::Builder::new().name("to passt".to_owned()).spawn(to_host)?,
+            thread::Builder::new().name("from passt".to_owned()).spawn(to_guest)?,
+            thread::Builder::new().name("to the guest".to_owned()).spawn(deliver)?,
+        ])
+    }
+
+    /// Waits until it carries a network.
+    fn check(&mut self) -> Result<(), LaunchError> {
+        self.answer()
+            .map_err(|error| LaunchError::Passt(self.why().unwrap_or_else(|| error.to_string())))
+    }
+
+    /// Waits for the answer to the question that it was asked.
+    fn answer(&mut self) -> io::Result<()> {
+        self.passt.set_read_timeout(Some(LIMIT))?;
+        let mut length = [0; relay::LENGTH];
+        self.passt.read_exact(&mut length)?;
+        let length = u64::from(u32::from_be_bytes(length));
+        if length > MAX_FRAME as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let read = io::copy(&mut (&self.passt).take(length), &mut io::sink())?;
+        self.passt.set_read_timeout(None)?;
+        if read == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Returns the last line that it has said, once it has ended, safe for a terminal.
+    fn why(&mut self) -> Option<String> {
+        self.child.kill().ok()?;
+        let mut said = [0; MAX_SAID];
+        let length = self.stderr.read(&mut said).ok()?;
+        let said = String::from_utf8_lossy(&said[..length]).into_owned();
+        said.lines().rfind(|line| !line.trim().is_empty()).map(|line| shown(line.trim()))
+    }
+}
+
+impl Drop for Passt {
+    fn drop(&mut self) {
+        // These fail only where it has ended already, or the kernel does. Hung up on, it ends by itself, too.
+        drop((self.machine.shutdown(Shutdown::Both), self.passt.shutdown(Shutdown::Both)));
+        drop(self.child.kill());
+        drop(self.child.wait());
+        self.relay.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Returns whether passt finds a resolver that it can ask: without one, it would ask this host at 127.0.0.1.
+fn has_resolver() -> bool {
+    fs::read_to_string(RESOLV_CONF).is_ok_and(|text| names_resolver(&text))
+}
+
+/// Returns whether a resolv.conf(5) names a resolver by IPv4.
+fn names_resolver(text: &str) -> bool {
+    text.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.next() == Some("nameserver")
+            && words.next().is_some_and(|it| it.parse::<Ipv4Addr>().is_ok())
+    })
+}
+
+/// Returns the command that starts passt with its socket as standard input.
+///
+/// It has IPv4 alone, as the guest's addresses are. It answers nobody who asks for addresses, since init knows them; it
+/// listens at no port of the host; and the gateway is not another name of the host.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    let [guest, gateway, resolver]: [String; 3] =
+        [SHARED_GUEST, SHARED_GATEWAY, SHARED_RESOLVER].map(|it: Ipv4Addr| it.to_string());
+    command
+        .args(["--foreground", "--quiet", "--fd", "0", "--ipv4-only"])
+        .args(["--address", &guest, "--netmask", &SHARED_PREFIX.to_string()])
+        .args(["--gateway", &gateway, "--mac-addr", PASST_MAC, "--dns-forward", &resolver])
+        .args(["--no-map-gw", "--tcp-ports", "none", "--udp-ports", "none"])
+        .args(["--no-dhcp", "--no-ndp", "--no-dhcpv6", "--no-ra"])
+        .env_clear()
+        .current_dir("/")
+        // Ctrl-C at a terminal is for the supervisor, which ends the machine in order.
+        .process_group(0);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A program in the place of passt, in a directory of its own.
+    fn program(script: &str) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(NETWORK);
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn what_passt_says_last_is_why_there_is_no_network() {
+        let (_directory, path) = program("echo first >&2; echo 'no \u{1b}route' >&2");
+        let (mut passt, _device) = Passt::start(&path).unwrap();
+        let error = passt.serve().unwrap_err().to_string();
+        assert_eq!(error, "passt could not start: no \u{fffd}route");
+    }
+
+    #[test]
+    fn a_resolver_of_ipv4_is_one_that_passt_asks() {
+        assert!(names_resolver("search a\nnameserver fd00::1\n nameserver\t127.0.0.53\n"));
+        for text in ["", "nameserver fd00::53\n", "# nameserver 1.1.1.1\n", "nameserver\n"] {
+            assert!(!names_resolver(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn passt_has_none_of_our_files() {
+        let open = fs::File::open("/etc/hostname").unwrap();
+        let inherited = nix::unistd::dup(&open).unwrap();
+        let (_directory, path) =
+            program(r"ls -l /proc/self/fd | grep -c hostname >&2; exec sleep 1000");
+        let (mut passt, _device) = Passt::start(&path).unwrap();
+        let mut said = [0];
+        passt.stderr.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"0");
+        drop(inherited);
+    }
+
+    #[test]
+    fn the_page_has_the_addresses_of_the_box() {
+        let page = include_str!("../../../../docs/network.md");
+        let guest = format!("{SHARED_GUEST}/{SHARED_PREFIX}");
+        for address in [guest, SHARED_GATEWAY.to_string(), SHARED_RESOLVER.to_string()] {
+            assert!(page.contains(&address), "{address}");
+        }
+    }
+
+    #[test]
+    fn passt_ends_with_its_handle() {
+        let (_directory, path) = program("exec sleep 1000");
+        let (passt, _device) = Passt::start(&path).unwrap();
+        let proc = PathBuf::from(format!("/proc/{}", passt.child.id()));
+        assert!(proc.exists());
+        drop(passt);
+        assert!(!proc.exists());
+    }
+
+    #[test]
+    fn what_comes_from_passt_reaches_the_device() {
+        // The answer to the question, and a frame of ARP.
+        let (_directory, path) =
+            program(r"printf '\0\0\0\02ok\0\0\0\016aaaaaabbbbbb\010\006' >&0; exec sleep 1000");
+        let (mut passt, mut device) = Passt::start(&path).unwrap();
+        passt.serve().unwrap();
+        let mut frame = [0; 18];
+        device.read_exact(&mut frame).unwrap();
+        assert_eq!(&frame, b"\0\0\0\x0eaaaaaabbbbbb\x08\x06");
+    }
+}

@@ -1,0 +1,9 @@
+//! Bytes on their way between a box and its host: signals, terminals, input and output, consoles, logs, and the control channel.
+
+pub mod console;
+pub mod control;
+pub mod input;
+pub(crate) mod log;
+pub mod output;
+pub mod signals;
+pub mod tty;

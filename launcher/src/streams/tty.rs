@@ -1,0 +1,78 @@
+//! This program's terminal, while a command in the box has it.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use box_image::wire::TerminalSize;
+use nix::sys::signalfd::SignalFd;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::streams::signals;
+
+/// The size of a terminal that does not say it, as of a VT100.
+const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };
+
+/// A terminal in raw mode: every key goes to the command, Ctrl-C too. It is as it was before when this is dropped.
+#[derive(Debug)]
+pub struct Tty {
+    file: File,
+    before: Termios,
+    /// Readable when its size has changed.
+    resized: SignalFd,
+}
+
+impl Tty {
+    /// Takes over a terminal; returns `None` if the file is something else.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn take(file: impl Into<OwnedFd>) -> io::Result<Option<Self>> {
+        let file = File::from(file.into());
+        if !file.is_terminal() {
+            return Ok(None);
+        }
+        let (before, resized) = (tcgetattr(&file)?, signals::resizes()?);
+        let tty = Self { file, before, resized };
+        let mut raw = tty.before.clone();
+        raw.make_raw();
+        tcsetattr(&tty.file, OptionalActions::Drain, &raw)?;
+        Ok(Some(tty))
+    }
+
+    /// Returns the size; 24 lines of 80 characters where it is not known.
+    pub fn size(&self) -> TerminalSize {
+        let size = tcgetwinsize(&self.file).ok().filter(|it| it.ws_row > 0 && it.ws_col > 0);
+        size.map_or(USUAL, |it| TerminalSize { rows: it.ws_row, columns: it.ws_col })
+    }
+
+    /// Reads the signals for changes of the size.
+    pub(crate) fn clear_resized(&self) {
+        while let Ok(Some(_)) = self.resized.read_signal() {}
+    }
+}
+
+/// Becomes readable when the size has changed.
+impl AsFd for Tty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.resized.as_fd()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        // Where the terminal is gone there is nothing to restore.
+        let _ = tcsetattr(&self.file, OptionalActions::Flush, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_terminal_is_left_alone() {
+        let (reader, _writer) = io::pipe().unwrap();
+        assert!(Tty::take(reader).unwrap().is_none());
+    }
+}

@@ -1,0 +1,521 @@
+//! The supervisor of a running box: it serves the box's clients until the box ends.
+//!
+//! ```text
+//! init ◀── control channel ──▶ Supervisor ◀── Unix sockets ──▶ clients: run, exec, attach, stop …
+//! ```
+//!
+//! One thread, which waits for everything at once and for nothing in particular: what a client does not read waits in
+//! its own queue. The agent and each command have a window for what they write (see [`box_image::wire`]), which is
+//! granted again once the bytes are on their way to every client that follows them, so that a queue stays small and
+//! only the program waits whose output is not read.
+
+mod clients;
+mod network;
+mod programs;
+mod task;
+mod wall_clock;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use box_image::wire::{
+    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
+    Shutdown, Signal,
+};
+use box_image::{ComponentName, PeerPlan};
+use egress_proxy::LOOKUPS;
+use host_fs::named::Place;
+use nix::libc::SIGKILL;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::boxes::Entry;
+use crate::boxes::task::EndedTask;
+use crate::error::{LaunchError, RunFailure};
+use crate::jail::runtime_dir::RuntimeDir;
+use crate::machine::events::{Event, WatchedSignals};
+use crate::machine::{Machine, Setup, explain_end, guest_error};
+use crate::streams::control::watched;
+use crate::streams::signals::StopSignals;
+use crate::supervisor::wall_clock::WallClock;
+use clients::{Clients, FromClient, MAX_CLIENTS};
+use programs::{AGENT, BUSINESS, Programs};
+
+/// The name of the socket in a box's runtime directory, on which its supervisor listens.
+pub const SOCKET: &str = "supervisor.sock";
+/// How long a machine may take to power off once its programs have ended.
+const POWER_OFF: Duration = Duration::from_secs(5);
+/// How many answers of the guest may be waited for.
+const MAX_MEASURED: usize = 64;
+/// The step that a supervisor names where its machine has failed.
+pub(crate) const RUN: &str = "run the box";
+/// How the end of a machine that nobody asked for is described.
+const WHEN: &str = "while the box ran";
+
+/// The end of a box that was served, with its task, if it had one.
+pub type Served = Result<Option<EndedTask>, RunFailure>;
+
+/// A started box, which nobody serves yet.
+#[derive(Debug)]
+pub struct Started {
+    runtime: Runtime,
+    listener: UnixListener,
+    /// The machine.
+    pub machine: Machine,
+}
+
+impl Started {
+    /// Starts a machine, on whose runtime directory clients can wait from now on.
+    ///
+    /// # Errors
+    /// Those of [`Machine::start`].
+    pub fn new(setup: Setup<'_>) -> Result<Self, RunFailure> {
+        let runtime =
+            Builder::new_current_thread().enable_all().max_blocking_threads(LOOKUPS).build();
+        let runtime = runtime.map_err(LaunchError::system("make the supervisor's runtime"))?;
+        let listener = listen(&setup.runtime)?;
+        match runtime.block_on(Machine::start(setup)) {
+            Ok(machine) => Ok(Self { runtime, listener, machine }),
+            Err(error) => {
+                // Nobody waits for the answer of a resolver any more.
+                runtime.shutdown_background();
+                Err(error)
+            }
+        }
+    }
+
+    /// Serves the box on a thread of its own; returns that, which returns the box's task, and a connection to it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn serve_beside(
+        self,
+        entry: Entry,
+        terms: Terms,
+    ) -> Result<(UnixStream, JoinHandle<Served>), LaunchError> {
+        let action = "start the supervisor";
+        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::system(action))?;
+        let serve = move || self.serve(entry, terms, None, Some(theirs));
+        let thread = thread::Builder::new().name("supervisor".to_owned()).spawn(serve);
+        Ok((ours, thread.map_err(LaunchError::system(action))?))
+    }
+
+    /// Serves the box until it ends, or a signal asks for that; returns its task, if it had one.
+    ///
+    /// # Errors
+    /// When the machine ends by itself, or its init fails.
+    pub fn serve_here(self, entry: Entry, terms: Terms, signals: &StopSignals) -> Served {
+        self.serve(entry, terms, Some(signals), None)
+    }
+
+    fn serve(
+        self,
+        entry: Entry,
+        terms: Terms,
+        signals: Option<&StopSignals>,
+        first: Option<UnixStream>,
+    ) -> Served {
+        let Self { runtime, listener, mut machine } = self;
+        let served = runtime.block_on(async {
+            let signals = signals.map(WatchedSignals::new).transpose()?;
+            let mut clients = Clients::new(listener)?;
+            if let Some(first) = first {
+                let stream = watched(first);
+                let stream = stream.map_err(LaunchError::system("serve the first client"))?;
+                clients.welcome_first(stream);
+            }
+            let programs = Programs::new(std::mem::take(&mut machine.agent_window));
+            let supervisor = Supervisor {
+                machine,
+                given: entry.record.network_local.clone(),
+                entry,
+                clients,
+                programs,
+                terms,
+                stop: None,
+                agent: None,
+                status: None,
+                measured_for: VecDeque::new(),
+                wall_clock: WallClock::new()?,
+                told: BTreeSet::new(),
+                result: Vec::new(),
+                has_failed: false,
+            };
+            supervisor.run(signals.as_ref()).await
+        });
+        runtime.shutdown_background();
+        served
+    }
+}
+
+/// Makes the socket of a supervisor, for this user alone: its directory is.
+fn listen(directory: &RuntimeDir) -> Result<UnixListener, LaunchError> {
+    let path = directory.socket(SOCKET)?;
+    UnixListener::bind(&path).map_err(LaunchError::file("make", &path))
+}
+
+/// How a box ends.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Whether it ends with its agent.
+    pub ends_with_agent: bool,
+    /// How long its programs may take to end then, or after a signal.
+    pub grace: Duration,
+    /// The place for the result of its task, if there is one.
+    pub result: Option<Arc<Place>>,
+}
+
+/// Serves a box.
+#[derive(Debug)]
+struct Supervisor {
+    machine: Machine,
+    entry: Entry,
+    clients: Clients,
+    programs: Programs,
+    terms: Terms,
+    /// When the machine is killed, once its end was asked for.
+    stop: Option<Instant>,
+    /// How the agent has ended.
+    agent: Option<Exited>,
+    /// The same for the record: none where it was ended after the command for which the box was started.
+    status: Option<u8>,
+    /// The clients that wait for a [`GuestMessage::Usage`], in the order of its answers.
+    measured_for: VecDeque<u64>,
+    wall_clock: WallClock,
+    /// The addresses that are not on the internet, and that the command line gave the box.
+    given: Vec<PeerPlan>,
+    /// The denials that clients know of.
+    told: BTreeSet<(ComponentName, String)>,
+    /// The result that the agent has left of its task.
+    result: Vec<u8>,
+    /// Whether the box is ending because something has failed.
+    has_failed: bool,
+}
+
+/// Whether the box is served any longer.
+type Flow = ControlFlow<()>;
+
+const CONTINUE: Flow = ControlFlow::Continue(());
+const BREAK: Flow = ControlFlow::Break(());
+
+impl Supervisor {
+    /// Serves the box to its end, which the record then says.
+    async fn run(mut self, signals: Option<&WatchedSignals<'_>>) -> Served {
+        let served = self.serve(signals).await;
+        self.has_failed = served.is_err();
+        if served.as_ref().is_err_and(|error| !error.is_an_end()) {
+            self.settle().await;
+        }
+        let killed = self.machine.events.kill().await;
+        let (task, written) = self.ended_task();
+        let ended = served.and(killed).and(written);
+        let error = ended.as_ref().err().map(ToString::to_string);
+        let status = self.status;
+        // Where that fails, the next command finds that nobody holds the lock, and notes the end.
+        let incomplete = self.log_failure();
+        let error = error.or(incomplete);
+        let Self { machine, entry, mut clients, .. } = self;
+        drop(entry.end(status, error));
+        let said = vec![machine.console_end()];
+        // Whoever waits for the end finds all of it done.
+        drop(machine);
+        if let Err(error) = &ended {
+            clients.tell_all(&failed(RUN, &error.to_string()));
+        }
+        clients.close().await;
+        ended.map(|()| task).map_err(|error| RunFailure { error, said })
+    }
+
+    /// Passes on what is left to say of a machine that has failed.
+    async fn settle(&mut self) {
+        let mut said = Vec::new();
+        self.machine.events.settle(&mut |it| said.push(it)).await;
+        for message in said {
+            // The error at hand matters more than another one.
+            drop(self.serve_guest(message));
+        }
+    }
+
+    /// Writes what of record and logs had to wait.
+    fn write_due(&mut self, now: Instant) {
+        self.entry.write_due(now);
+        self.machine.logs.write_due(now);
+    }
+
+    fn log_failure(&mut self) -> Option<String> {
+        self.machine.logs.finish();
+        self.machine.logs.failed().map(|error| format!("its log is not complete: {error}"))
+    }
+
+    async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
+        loop {
+            let flow = tokio::select! {
+                event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
+                message = self.clients.next() => self.serve_client(message),
+                denied = network::next_denied(self.machine.network.as_mut()) => {
+                    self.tell_denied(&denied);
+                    CONTINUE
+                }
+                granted = self.programs.next_granted() => {
+                    self.grant(granted);
+                    CONTINUE
+                }
+                now_ns = self.wall_clock.next() => {
+                    self.machine.tell(&HostMessage::Clock(HostTime { now_ns }));
+                    CONTINUE
+                }
+                () = due(self.entry.due(), self.machine.logs.due()) => {
+                    self.write_due(Instant::now());
+                    CONTINUE
+                }
+            };
+            if flow == BREAK {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Handles an event of the machine.
+    async fn take(&mut self, event: Event) -> Result<Flow, LaunchError> {
+        match event {
+            Event::Message(message) => self.serve_guest(message),
+            Event::Signal(_) if self.stop.is_some() => Ok(BREAK),
+            Event::Signal(_) => Ok(self.begin_stop(self.terms.grace)),
+            _ if self.stop.is_some() => Ok(BREAK),
+            event => {
+                let mut said = Vec::new();
+                let each = &mut |it| said.push(it);
+                let error = explain_end(&mut self.machine.events, event, WHEN, each).await;
+                for message in said {
+                    // Whatever it says, the machine has ended.
+                    let _ = self.serve_guest(message)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Handles a message of init.
+    fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, LaunchError> {
+        match message {
+            GuestMessage::Output(output) => self.pass_on(output),
+            GuestMessage::Exited(exit) if exit.id == AGENT_ID => return self.agent_ended(exit),
+            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => self.business_ended(exit),
+            GuestMessage::Exited(exit) => {
+                let id = u8::try_from(exit.id).ok();
+                if let Some(program) = id.and_then(|id| self.programs.remove(id)) {
+                    self.note_oom(program.component, exit);
+                    self.clients.send(program.client, &GuestMessage::Exited(exit), None);
+                }
+            }
+            GuestMessage::TaskResult(part) => self.take_result(&part)?,
+            event @ (GuestMessage::Event(_) | GuestMessage::Trajectory(_)) => {
+                self.machine.logs.keep(event, Instant::now());
+            }
+            GuestMessage::Credit(credit) => {
+                if let Some(client) = self.programs.granted_input(credit) {
+                    self.clients.send(client, &GuestMessage::Credit(credit), None);
+                }
+            }
+            GuestMessage::Usage(usage) => {
+                if let Some(client) = self.measured_for.pop_front() {
+                    self.clients.send(client, &GuestMessage::Usage(usage), None);
+                }
+            }
+            // What it cannot do while it ends matters no more.
+            GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.stop.is_some() => {}
+            GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
+            GuestMessage::Ready(_) if self.machine.facts.is_ready => {
+                return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
+            }
+            // The channel lets no second greeting through.
+            GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
+            // A guest decides nothing of that.
+            GuestMessage::Denied(_) => {}
+        }
+        Ok(CONTINUE)
+    }
+
+    fn agent_ended(&mut self, exit: Exited) -> Result<Flow, LaunchError> {
+        if self.agent.replace(exit).is_some() {
+            return Err(LaunchError::Protocol("the agent ended twice".to_owned()));
+        }
+        self.end_task(exit);
+        if self.terms.ends_with_agent || self.stop.is_none() {
+            self.status = Some(exit.code());
+        }
+        self.note_oom(ComponentName::Agent, exit);
+        self.clients.tell(&[Follow::Output, Follow::End], &GuestMessage::Exited(exit), None);
+        if self.terms.ends_with_agent && self.stop.is_none() {
+            return Ok(self.begin_stop(self.terms.grace));
+        }
+        Ok(CONTINUE)
+    }
+
+    /// Notes that a component had too little memory.
+    fn note_oom(&mut self, component: ComponentName, exit: Exited) {
+        if exit.oom_killed && !self.entry.record.oom_killed.contains(&component) {
+            self.entry.note(|record| record.oom_killed.push(component), Instant::now());
+        }
+    }
+
+    /// Notes that the business application's own program has ended by itself, which ends nothing else.
+    fn business_ended(&mut self, exit: Exited) {
+        self.note_oom(ComponentName::Business, exit);
+        if self.stop.is_some() {
+            return;
+        }
+        let status = Some(exit.status);
+        if self.entry.record.business_status != status {
+            self.entry.note(|record| record.business_status = status, Instant::now());
+        }
+        // Nothing waits for such a message to be read, so that there may be any number of them.
+        if !self.clients.are_behind() {
+            self.clients.tell(&[Follow::Output], &GuestMessage::Exited(exit), None);
+        }
+    }
+
+    /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
+    /// all that it has written.
+    fn pass_on(&mut self, output: Output) {
+        if matches!(output.id, AGENT | BUSINESS) {
+            self.machine.logs.write(&output, Instant::now());
+        }
+        let (grant, owner) =
+            (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));
+        let (is_agents, message) = (output.id == AGENT, GuestMessage::Output(output));
+        if is_agents {
+            self.clients.tell(&[Follow::Output], &message, Some(&grant));
+        } else if let Some(client) = owner {
+            self.clients.send(client, &message, Some(&grant));
+        }
+    }
+
+    /// Lets a program write more, unless it is another one by now.
+    fn grant(&mut self, granted: programs::Granted) {
+        if let Some(bytes) = self.programs.passed(granted) {
+            self.machine.grant(granted.id, bytes);
+        }
+    }
+
+    fn serve_client(&mut self, message: FromClient) -> Flow {
+        match message {
+            FromClient::Connected(stream) => {
+                let why = format!("it has {MAX_CLIENTS} clients");
+                self.clients.welcome_or(stream, &failed("serve another client", &why));
+            }
+            FromClient::Greeted { client, follow } => {
+                self.clients.follow(client, follow);
+                if let (Some(exit), Follow::End | Follow::Output) = (self.agent, follow) {
+                    self.clients.send(client, &GuestMessage::Exited(exit), None);
+                }
+            }
+            // It was told that nothing is done for it.
+            FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
+            FromClient::Asked { client, message } => {
+                return self.ask(client, message).unwrap_or_else(|reason| {
+                    self.clients.send(client, &failed("do that", &reason), None);
+                    CONTINUE
+                });
+            }
+            FromClient::Rules { client, rules } if self.clients.knows(client) => {
+                if let Err(reason) = self.set_rules(rules) {
+                    self.clients.send(client, &failed("change the box's rules", &reason), None);
+                }
+            }
+            FromClient::Rules { .. } => {}
+            FromClient::Misused { client, why } => {
+                self.clients.send(client, &failed("understand its client", &why), None);
+            }
+            FromClient::Gone { client } => self.part(client),
+        }
+        CONTINUE
+    }
+
+    /// Ends what belongs to a client that is gone.
+    fn part(&mut self, client: u64) {
+        self.clients.remove(client);
+        if let Some(id) = self.programs.of(client) {
+            let (id, signal) = (id.into(), SIGKILL);
+            self.machine.tell(&HostMessage::Signal(Signal { id, signal }));
+        }
+    }
+
+    /// Does what a client asks for, or says why not.
+    fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
+        let own = self.programs.of(client);
+        let message = match message {
+            HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
+            HostMessage::Exec(_) if self.stop.is_some() => {
+                return Err("the box is being stopped".to_owned());
+            }
+            HostMessage::Exec(mut exec) => {
+                let reads = exec.stdin || exec.terminal.is_some();
+                exec.id = self.programs.add(client, (exec.component, reads))?;
+                HostMessage::Exec(exec)
+            }
+            HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
+            HostMessage::Measure(_) if self.measured_for.contains(&client) => {
+                return Err("it is being measured".to_owned());
+            }
+            HostMessage::Measure(_) if self.measured_for.len() >= MAX_MEASURED => {
+                return Err("its guest does not answer".to_owned());
+            }
+            HostMessage::Measure(_) => message,
+            // Grants, the time, variables, secrets and mounts are the supervisor's to give.
+            HostMessage::Credit(_)
+            | HostMessage::Clock(_)
+            | HostMessage::Variable(_)
+            | HostMessage::Secret(_)
+            | HostMessage::Mounts(_) => {
+                return Ok(CONTINUE);
+            }
+            // Of a command that has ended.
+            _ if own.is_none() => return Ok(CONTINUE),
+            HostMessage::Signal(mut signal) => {
+                signal.id = own.unwrap_or(AGENT).into();
+                HostMessage::Signal(signal)
+            }
+            message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
+        };
+        if let Err(error) = self.machine.events.send(&message) {
+            if let HostMessage::Exec(exec) = &message {
+                self.programs.remove(exec.id);
+            }
+            return Err(error.to_string());
+        }
+        if matches!(message, HostMessage::Measure(_)) {
+            self.measured_for.push_back(client);
+        }
+        Ok(CONTINUE)
+    }
+
+    /// Asks init to end everything. A second request hastens the first; one without grace does not wait for the
+    /// machine any more.
+    fn begin_stop(&mut self, grace: Duration) -> Flow {
+        let deadline = Instant::now() + grace + POWER_OFF;
+        self.stop = match self.stop {
+            Some(_) if grace.is_zero() => return BREAK,
+            Some(earlier) => Some(earlier.min(deadline)),
+            None => Some(deadline),
+        };
+        // Where init is gone already, the machine is about to end, too.
+        self.machine.tell(&HostMessage::Shutdown(Shutdown::within(grace)));
+        CONTINUE
+    }
+}
+
+/// Waits for the earlier of two times; for ever if there is neither.
+async fn due(record: Option<Instant>, logs: Option<Instant>) {
+    match record.into_iter().chain(logs).min() {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn failed(step: &str, message: &str) -> GuestMessage {
+    GuestMessage::Failed(Failed { step: step.to_owned(), message: message.to_owned() })
+}
