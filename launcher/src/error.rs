@@ -12,15 +12,15 @@ use box_layout::OpenError;
 use box_skill::SkillError;
 use egress_rules::PeerError;
 use serde::Serialize;
+use vmm::VmmError;
+use vmm::krun::KrunError;
 
 use crate::agent::AgentError;
 use crate::host::kvm_error::KvmError;
 use crate::host::programs::NETWORK;
-use crate::jail::Missing;
 use crate::mounts::volumes::VolumeError;
 use crate::network::Published;
 use crate::streams::output::Route;
-use crate::vmm::krun::KrunError;
 
 /// Why a box could not be opened, verified or run.
 #[derive(Debug, thiserror::Error)]
@@ -73,15 +73,6 @@ pub enum LaunchError {
     /// The scratch disks of the box may hold more than it may take, in bytes.
     #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
     TooMuchScratch { asked: u64, most: u64 },
-    /// The jail lacks layers, and all are asked for.
-    #[error("this host does not give all layers of the jail: it lacks {}", missing(.0))]
-    Jail(Vec<Missing>),
-    /// The VMM process has not confined itself in time.
-    #[error("the process of the machine did not confine itself in time")]
-    NoJail,
-    /// A Unix socket's path does not fit its address.
-    #[error("the socket path {} is longer than {limit} bytes", path.display())]
-    SocketPath { path: PathBuf, limit: usize },
     /// A port of the host cannot be published at.
     #[error("cannot publish a port at {at}: {source}")]
     Port {
@@ -110,9 +101,9 @@ pub enum LaunchError {
         #[source]
         source: io::Error,
     },
-    /// libkrun refused a call.
+    /// The process of the machine could not be started or confined.
     #[error(transparent)]
-    Krun(#[from] KrunError),
+    Vmm(VmmError),
     /// Init reported that a step of the start, or of a request, failed.
     #[error("the guest failed to {step}: {message}")]
     Guest { step: String, message: String },
@@ -173,18 +164,9 @@ pub enum LaunchError {
     /// The box ended before what was waited for.
     #[error("the box {0} ended first")]
     BoxEnded(String),
-    /// A directory of the host cannot be shared.
-    #[error("{0}")]
-    Share(String),
-    /// This host gives no mount namespace, and nothing is shared elsewhere.
-    #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
-    ShareHost(String),
-    /// The box's files are not where they were.
-    #[error("the box is not there any more: {0}")]
-    Gone(String),
-    /// Directories to be written to belong to several users.
-    #[error("directories of several users or groups cannot be shared to be written to")]
-    SharedOwners,
+    /// The directories of the host that a box shows, and its task, do not fit into one message to init.
+    #[error("its directories and its task are too many and too long for one message")]
+    TooManyMounts,
     /// The agent of a box could not be asked.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -250,11 +232,6 @@ fn signal_name(number: i32) -> String {
     named.unwrap_or_else(|| format!("signal {number}"))
 }
 
-/// Lists layers of the jail.
-fn missing(layers: &[Missing]) -> String {
-    layers.iter().map(|it| shown(&it.to_string())).collect::<Vec<_>>().join(", ")
-}
-
 /// Ends a sentence about an agent that is not ready with what is known of its health check.
 pub fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |why| format!("; its health check: {why}"))
@@ -307,5 +284,21 @@ impl Said {
 impl From<LaunchError> for RunFailure {
     fn from(error: LaunchError) -> Self {
         Self { error, said: Vec::new() }
+    }
+}
+
+/// A signal is one error, whoever was waiting when it came.
+impl From<VmmError> for LaunchError {
+    fn from(error: VmmError) -> Self {
+        match error {
+            VmmError::Signal(signal) => Self::Signal(signal),
+            error => Self::Vmm(error),
+        }
+    }
+}
+
+impl From<KrunError> for LaunchError {
+    fn from(error: KrunError) -> Self {
+        VmmError::from(error).into()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Two processes run a box. The **supervisor** opens the box and verifies its blobs ([`opened`]), starts the machine
 //! ([`machine`]) with its control channel, and serves its clients ([`supervisor`]) until it ends. The **VMM** ([`vmm`]) is the same
-//! program started again, in a [`jail`]: it calls libkrun, and becomes the virtual machine. It gets the blobs as open files, so
+//! program started again, in a [jail](vmm::jail): it calls libkrun, and becomes the virtual machine. It gets the blobs as open files, so
 //! that what was verified is what boots. Whether the host can run a machine at all is found out before that ([`host`]), by a guest
 //! of a hundred bytes.
 //!
@@ -20,27 +20,26 @@
 //! mounts       directories of the host, volumes, scratch disks
 //! network      what a box reaches, and what reaches a box
 //! host         what this host can do, and where a user's state is
-//! vmm, jail    the process that becomes the machine, and what confines it
 //! opened       a box that is opened and verified
 //! streams      signals, terminals, input, output, logs, the control channel
 //! agent        a client of agents in boxes
 //! ```
 //!
+//! Below them is the crate `vmm`, the process that becomes the machine, which has all `unsafe` code.
+//!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 pub mod agent;
 pub mod boxes;
 pub mod client;
 pub mod error;
 pub mod host;
-pub mod jail;
 pub mod machine;
 pub mod mounts;
 pub mod network;
 pub mod opened;
 pub mod streams;
 pub mod supervisor;
-pub mod vmm;
 
 pub use error::{LaunchError, RunFailure};

@@ -34,7 +34,7 @@ use host_fs::read::{Links, read_file};
 
 use crate::LaunchError;
 use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
-use crate::jail::runtime_dir;
+use vmm::runtime_dir;
 
 pub use crate::host::state_dir::{NAME_FORM, check_owner, is_name};
 pub use crate::streams::log::since_epoch;

@@ -9,7 +9,6 @@ use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 
 use crate::boxes::task::Task;
-use crate::jail::Missing;
 use crate::machine::Machine;
 use crate::machine::variables::GivenVariable;
 use crate::mounts::shares::Shown;
@@ -17,6 +16,7 @@ use crate::mounts::volumes::VolumePlace;
 use crate::network::Published;
 use crate::network::given::Choice;
 use crate::streams::log::since_epoch;
+use vmm::jail::Missing;
 
 /// The state of a box that was started. Times are in milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use testkit::test_box::{TestBox, config};
 
 use super::*;
 use crate::client::Client;
-use crate::jail::runtime_dir::RuntimeDir;
 use crate::network::decisions::kept;
-use crate::streams::signals::StopSignals;
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
 
 /// A state directory, and a box to have records of.
 struct Fixture {

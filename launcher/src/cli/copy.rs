@@ -13,7 +13,7 @@ use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::streams::input::Input;
-use boxlaunch::streams::signals::StopSignals;
+use vmm::signals::StopSignals;
 
 use super::command::{component, own_input, user};
 use super::error::CommandError;

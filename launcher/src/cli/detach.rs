@@ -9,11 +9,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use box_image::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Started, Terms};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
+use vmm::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
 use super::paths::SELF;

@@ -12,6 +12,7 @@ use boxlaunch::{LaunchError, RunFailure};
 use error_report::{Explanation, Problem};
 use serde_json::json;
 use virtual_host::HostError;
+use vmm::VmmError;
 
 use super::explain::{explain, without_kvm};
 use super::terminal::{self, painted};
@@ -105,6 +106,12 @@ impl From<LaunchError> for CommandError {
     }
 }
 
+impl From<VmmError> for CommandError {
+    fn from(error: VmmError) -> Self {
+        LaunchError::from(error).into()
+    }
+}
+
 impl From<RunFailure> for CommandError {
     fn from(failure: RunFailure) -> Self {
         Self::of_run(failure, None)
@@ -160,6 +167,8 @@ pub(crate) fn signal_code(signal: i32) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use vmm::jail::Unshared;
+
     use std::path::PathBuf;
 
     use boxlaunch::error::Said;
@@ -183,18 +192,19 @@ mod tests {
         assert_eq!(exit(LaunchError::Output(io::ErrorKind::BrokenPipe.into())), 141);
         assert_eq!(exit(KvmError::Kernel.into()), exit::FAILED);
         let path = "a".into();
-        assert_eq!(exit(LaunchError::SocketPath { path, limit: 107 }), exit::USAGE);
+        assert_eq!(exit(VmmError::SocketPath { path, limit: 107 }.into()), exit::USAGE);
     }
 
     #[test]
     fn a_directory_that_its_user_may_not_look_at_comes_with_that_advice() {
-        let text = |reason: &str| {
-            let reason = format!("/root cannot be shared: {reason}");
-            CommandError::from(LaunchError::Share(reason)).text()
+        let text = |is_forbidden| {
+            let reason = "/root cannot be shared: a reason".to_owned();
+            let error = VmmError::from(Unshared::Directory { reason, is_forbidden });
+            CommandError::from(error).text()
         };
-        let denied = text("Permission denied (os error 13)");
+        let denied = text(true);
         assert!(denied.ends_with("help: share what you yourself may look at\n"), "{denied}");
-        let other = text("another directory is at its place now");
+        let other = text(false);
         assert!(other.ends_with("help: share another directory, or one above it\n"), "{other}");
     }
 

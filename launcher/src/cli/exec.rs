@@ -13,7 +13,7 @@ use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
+use vmm::signals::StopSignals;
 
 use super::command::{CommandOptions, component};
 use super::error::{CommandError, usage};

@@ -18,13 +18,15 @@ use boxlaunch::mounts::volumes::VolumeError;
 use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
+use vmm::VmmError;
+use vmm::jail::Unshared;
 
 /// The advice where this user may not look at a directory that is to be shared.
 const NOT_YOURS: &str = "share what you yourself may look at";
 
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
-    if let LaunchError::Open(error) = error {
+    if let LaunchError::Open(error) | LaunchError::Vmm(VmmError::Open(error)) = error {
         return error.into();
     }
     match help(error) {
@@ -38,7 +40,6 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::Open(error) => Explanation::from(error).code,
         LaunchError::Kvm(_) => KvmUnavailable,
         LaunchError::TooMuch(_) | LaunchError::TooMuchScratch { .. } => HostPolicy,
-        LaunchError::Jail(_) => JailIncomplete,
         LaunchError::Writable(_) => BoxWritable,
         LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
             BoxUnsupported
@@ -56,31 +57,43 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::BoxEnded(_) => BoxEnded,
         LaunchError::Volume(error) => volume_code(error),
         LaunchError::Refused { .. } => Refused,
-        LaunchError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => {
-            OutputExists
-        }
+        LaunchError::File { source, .. } => file_code(source),
         LaunchError::Peer(_) => BoxMalformed,
-        LaunchError::File { .. }
-        | LaunchError::Port { .. }
+        LaunchError::Port { .. }
         | LaunchError::Input(_)
         | LaunchError::Output(_)
         | LaunchError::Copy(_)
-        | LaunchError::Share(_)
-        | LaunchError::ShareHost(_)
-        | LaunchError::Gone(_)
+        | LaunchError::TooManyMounts
         | LaunchError::Skills { .. } => Io,
         LaunchError::NoPasst | LaunchError::Passt(_) => NetworkUnavailable,
-        LaunchError::SocketPath { .. } | LaunchError::BadName(_) | LaunchError::SharedOwners => {
-            Usage
-        }
-        LaunchError::Krun(_) | LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
+        LaunchError::BadName(_) => Usage,
+        LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
+        LaunchError::Vmm(error) => vmm_code(error),
         LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
         LaunchError::AgentEnded { .. } => AgentFailed,
         LaunchError::Agent(_) => AgentCallFailed,
-        LaunchError::Timeout { .. } | LaunchError::NoJail => StartupTimeout,
+        LaunchError::Timeout { .. } => StartupTimeout,
         LaunchError::Signal(_) => Interrupted,
         LaunchError::System { .. } => Internal,
     }
+}
+
+fn vmm_code(error: &VmmError) -> ErrorCode {
+    match error {
+        VmmError::File { source, .. } => file_code(source),
+        VmmError::System { .. } => Internal,
+        VmmError::Krun(_) => VmmFailed,
+        VmmError::Open(error) => Explanation::from(error).code,
+        VmmError::Jail(_) => JailIncomplete,
+        VmmError::NoJail => StartupTimeout,
+        VmmError::SocketPath { .. } | VmmError::SharedOwners => Usage,
+        VmmError::Unshared(_) => Io,
+        VmmError::Signal(_) => Interrupted,
+    }
+}
+
+fn file_code(error: &io::Error) -> ErrorCode {
+    if error.kind() == ErrorKind::AlreadyExists { OutputExists } else { Io }
 }
 
 const fn volume_code(error: &VolumeError) -> ErrorCode {
@@ -126,8 +139,6 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         LaunchError::TooMuch(_) => {
             "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
         }
-        LaunchError::Share(reason) if reason.contains(Errno::EACCES.desc()) => NOT_YOURS,
-        LaunchError::Gone(_) => "it was removed, or built again, while it started: start it again",
         LaunchError::Port { source, .. } if source.kind() == ErrorKind::AddrInUse => {
             "another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows"
         }
@@ -136,14 +147,8 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::Port { .. } => "publish at an address of this host, such as 127.0.0.1",
         LaunchError::NoSuchPort { .. } => "`boxlaunch inspect BOX` shows its components",
-        LaunchError::Share(_) => "share another directory, or one above it",
-        LaunchError::ShareHost(_) => "`boxlaunch doctor` says what this host gives, and what to do",
-        LaunchError::SharedOwners => {
-            "what a box writes belongs to one user: share only that user's directories to be written to"
-        }
-        LaunchError::Jail(_) => {
-            "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them"
-        }
+        LaunchError::TooManyMounts => "share another directory, or one above it",
+        LaunchError::Vmm(error) => return vmm_help(error),
         LaunchError::VmmEnded { status, .. } if status.signal() == Some(SIGSYS) => {
             "the jail forbids a system call that the machine made: `boxlaunch run --jail trace` names it. Please \
              report it"
@@ -157,9 +162,6 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
         }
         LaunchError::File { action: SHARE, source, .. } => return share_help(source),
         LaunchError::File { source, .. } => return file_help(source),
-        LaunchError::SocketPath { .. } => {
-            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
-        }
         LaunchError::AgentEnded { lacked_memory: true, .. } => {
             "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile"
         }
@@ -173,6 +175,37 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
              machine said, and --startup-timeout gives it more time"
         }
         error => return named_help(error).or_else(|| skill_help(error)),
+    })
+}
+
+/// Returns what to do about a VMM process that could not be started or confined.
+fn vmm_help(error: &VmmError) -> Option<&'static str> {
+    Some(match error {
+        VmmError::File { source, .. } => return file_help(source),
+        VmmError::Unshared(Unshared::Directory { is_forbidden: true, .. }) => NOT_YOURS,
+        VmmError::Unshared(Unshared::Directory { .. }) => {
+            "share another directory, or one above it"
+        }
+        VmmError::Unshared(Unshared::Box(_)) => {
+            "it was removed, or built again, while it started: start it again"
+        }
+        VmmError::Unshared(Unshared::Host(_)) => {
+            "`boxlaunch doctor` says what this host gives, and what to do"
+        }
+        VmmError::SharedOwners => {
+            "what a box writes belongs to one user: share only that user's directories to be written to"
+        }
+        VmmError::Jail(_) => {
+            "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them"
+        }
+        VmmError::SocketPath { .. } => {
+            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
+        }
+        VmmError::Open(_)
+        | VmmError::System { .. }
+        | VmmError::Krun(_)
+        | VmmError::NoJail
+        | VmmError::Signal(_) => return None,
     })
 }
 

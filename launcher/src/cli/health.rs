@@ -9,8 +9,8 @@ use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::machine::health as check;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use serde_json::json;
+use vmm::signals::StopSignals;
 
 use super::command::component;
 use super::error::{CommandError, usage};

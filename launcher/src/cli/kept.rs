@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use box_image::KernelName;
 use box_image::text::shown;
-use boxlaunch::jail::runtime_dir::is_name_of_one;
 use boxlaunch::mounts::shares::Share;
 use host_fs::own::{self, OwnFile, Purpose};
+use vmm::runtime_dir::is_name_of_one;
 
 use super::error::{CommandError, usage};
 use super::paths;

@@ -10,9 +10,9 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use vmm::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
 use super::memory::out_of_memory;

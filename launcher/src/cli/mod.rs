@@ -57,7 +57,6 @@ use boxlaunch::LaunchError;
 use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};
 use boxlaunch::machine::clock::process_start;
-use boxlaunch::vmm;
 use clap::{Parser, Subcommand};
 use cli_manual::{CompletionsArgs, ManArgs};
 use error_report::Problem;
@@ -213,16 +212,16 @@ fn dispatch() -> u8 {
 /// subcommands. The first two become a machine, and return only where that fails.
 fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
     match subcommand.to_str()? {
-        vmm::SUBCOMMAND => Some(Err(vmm::enter(io::stdin().lock()))),
+        vmm::SUBCOMMAND => Some(Err(vmm::enter(io::stdin().lock()).into())),
         guest::SUBCOMMAND => {
             let supervisor = env::args().nth(2).and_then(|pid| pid.parse().ok());
-            Some(Err(guest::enter(supervisor)))
+            Some(Err(guest::enter(supervisor).into()))
         }
         jail::SUBCOMMAND => Some(jail::enter(io::stdin().lock())),
         floor_probe::SUBCOMMAND => Some(measure_floor()),
         virtual_host::FOLLOW => {
             let arguments: Vec<_> = env::args_os().skip(2).collect();
-            Some(Err(vmm::follow_as(&arguments)))
+            Some(Err(vmm::follow_as(&arguments).into()))
         }
         _ => None,
     }

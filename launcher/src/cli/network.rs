@@ -9,12 +9,12 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::network::given::Choice;
-use boxlaunch::streams::signals::StopSignals;
 use clap::Subcommand;
 use egress_proxy::Verdict;
 use egress_rules::{Local, Peer};
 use serde::Serialize;
 use serde_json::json;
+use vmm::signals::StopSignals;
 
 use super::error::CommandError;
 use super::found::BoxArgument;

@@ -12,9 +12,9 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::Client;
 use boxlaunch::client::skills::{self as tasks, Listed};
-use boxlaunch::streams::signals::StopSignals;
 use clap::Subcommand;
 use serde_json::json;
+use vmm::signals::StopSignals;
 
 use super::error::CommandError;
 use super::paths;

@@ -7,8 +7,8 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::host::resources::{MachineUsage, of_machine};
-use boxlaunch::streams::signals::StopSignals;
 use serde_json::{Value, json};
+use vmm::signals::StopSignals;
 
 use super::error::CommandError;
 use super::paths;

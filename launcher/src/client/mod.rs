@@ -23,14 +23,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::boxes::Record;
 use crate::error::LaunchError;
-use crate::jail::runtime_dir;
 use crate::machine::not_written;
 use crate::streams::control::{CHUNK, peer};
 use crate::streams::input::Input;
 use crate::streams::output::Route;
-use crate::streams::signals::StopSignals;
 use crate::streams::tty::Tty;
 use crate::supervisor::{RUN, SOCKET};
+use vmm::runtime_dir;
+use vmm::signals::StopSignals;
 
 /// The id under which this names its command; the supervisor knows which one it is.
 const COMMAND_ID: u8 = 1;

@@ -10,10 +10,11 @@ use box_image::plan::CONTROL_PORT;
 
 use crate::LaunchError;
 use crate::host::elf::{self, Access};
-use crate::jail::runtime_dir::RuntimeDir;
-use crate::streams::control::{Listener, Nonce};
-use crate::vmm::krun::{self, PortMode, Vm};
-use crate::vmm::{CONTROL_SOCKET, add_first_root};
+use crate::streams::control::Listener;
+use vmm::Nonce;
+use vmm::krun::{self, PortMode, Vm};
+use vmm::runtime_dir::RuntimeDir;
+use vmm::{CONTROL_SOCKET, add_first_root};
 
 /// The hidden subcommand that measures the floor: `boxlaunch floor KERNEL CPUS MEMORY_MIB`.
 pub const SUBCOMMAND: &str = "floor";

@@ -16,11 +16,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
 
-use crate::LaunchError;
 use crate::host::elf::{self, Access, CODE_AT};
-use crate::jail::fd_path;
-use crate::vmm::krun::{self, Vm};
-use crate::vmm::{confine, follow};
+use vmm::VmmError;
+use vmm::jail::fd_path;
+use vmm::krun::{self, Vm};
+use vmm::{confine, follow};
 
 /// The hidden subcommand as which the guest's process is started, with the caller's process id as its
 /// argument.
@@ -121,24 +121,24 @@ fn gate(handler: u64) -> [u8; 16] {
 }
 
 /// Becomes the guest, whose serial port is standard output. Returns only on failure.
-pub fn enter(supervisor: Option<i32>) -> LaunchError {
+pub fn enter(supervisor: Option<i32>) -> VmmError {
     match configured(supervisor.unwrap_or_default()) {
-        Ok(vm) => LaunchError::Krun(vm.start()),
+        Ok(vm) => VmmError::Krun(vm.start()),
         Err(error) => error,
     }
 }
 
-fn configured(supervisor: i32) -> Result<Vm, LaunchError> {
+fn configured(supervisor: i32) -> Result<Vm, VmmError> {
     follow(Pid::from_raw(supervisor))?;
     confine()?;
     krun::log_to_stderr()?;
     let mut vm = Vm::new(1, MEMORY_MIB)?;
-    let kernel = in_memory(&image()).map_err(LaunchError::system("make a file in memory"))?;
+    let kernel = in_memory(&image()).map_err(VmmError::system("make a file in memory"))?;
     vm.set_kernel(&fd_path(kernel.as_raw_fd()))?;
     // libkrun opens the kernel when the machine starts.
     std::mem::forget(kernel);
     let serial = io::stdout().as_fd().try_clone_to_owned();
-    vm.add_serial_output(serial.map_err(LaunchError::system("use standard output"))?)?;
+    vm.add_serial_output(serial.map_err(VmmError::system("use standard output"))?)?;
     Ok(vm)
 }
 

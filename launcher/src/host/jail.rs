@@ -9,12 +9,12 @@ use box_image::Vm as Size;
 
 use super::kvm;
 use crate::LaunchError;
-use crate::jail::runtime_dir::RuntimeDir;
-use crate::jail::{Files, Jail, Policy, Report, Terms};
 use crate::streams::control::Listener;
-use crate::streams::signals::StopSignals;
-use crate::vmm::confine;
-use crate::vmm::{self, CONTROL_SOCKET, Vmm};
+use vmm::confine;
+use vmm::jail::{Files, Jail, Policy, Report, Terms};
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
+use vmm::{CONTROL_SOCKET, Vmm};
 
 /// The hidden subcommand as which that process is started.
 pub const SUBCOMMAND: &str = "jail-trial";
@@ -43,7 +43,8 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     let terms = confine::terms(blobs, &[], device, &runtime, policy, Vec::new(), &mut process)?;
     process.configure(&terms)?;
     let deadline = Instant::now() + LIMIT;
-    confine::finish(SIZE, &runtime, policy, &mut process, None, (deadline, &signals))
+    let until = (deadline, &signals);
+    Ok(confine::finish(SIZE, &runtime, policy, &mut process, None, until)?)
 }
 
 /// Reads the terms of a jail, puts it up around this process, and reports it.
@@ -57,5 +58,5 @@ pub fn enter(terms: impl Read) -> Result<(), LaunchError> {
     vmm::confine()?;
     let jail = Jail::enter(terms, Files::default())?;
     jail.close(vmm::report_stream()?)?;
-    vmm::await_go(&mut input)
+    Ok(vmm::await_go(&mut input)?)
 }

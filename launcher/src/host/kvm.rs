@@ -18,11 +18,11 @@ use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
 use super::guest::{self, END, TRIALS};
 use super::kvm_error::{Allowed, KvmError};
 use super::programs::output_within;
-use crate::jail::Users;
 use crate::streams::console::INTERNAL_ERROR;
+use vmm::jail::Users;
 
 /// The device of KVM.
-pub const DEVICE: &str = crate::jail::DEVICE;
+pub const DEVICE: &str = vmm::jail::DEVICE;
 /// How long the guest may take. It needs some 30 ms.
 const LIMIT: Duration = Duration::from_secs(1);
 

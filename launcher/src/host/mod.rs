@@ -27,9 +27,9 @@ use virtual_host::HostKernel;
 use virtual_host::programs::fetchers;
 pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 
-use crate::jail::isolation::{self, Cgroups, Switch};
-use crate::jail::{Report, control_group};
 use crate::network::passt;
+use vmm::jail::isolation::{self, Cgroups, Switch};
+use vmm::jail::{Report, control_group};
 
 /// The things that it needs of a host, for people.
 pub const NETWORK_NEEDS: &str = "a box with `network \"shared\"` needs a host with a default route of IPv4; passt there needs user namespaces, and for root \

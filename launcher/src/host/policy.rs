@@ -9,7 +9,7 @@ use box_image::Vm;
 use nix::sys::statvfs::statvfs;
 
 use crate::LaunchError;
-use crate::jail::isolation::{own_group, with_above};
+use vmm::jail::isolation::{own_group, with_above};
 
 /// The CPUs that every box may have: Boxfiles that say nothing get as many.
 const LEAST_CPUS: u8 = 2;

@@ -27,9 +27,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::LaunchError;
-use crate::jail::runtime_dir::{RuntimeDir, checked_socket_path};
 use crate::streams::control::{CHUNK, Listener};
-use crate::vmm::AGENT_SOCKET;
+use vmm::AGENT_SOCKET;
+use vmm::runtime_dir::{RuntimeDir, checked_socket_path};
 
 /// How much may wait for a client, in bytes.
 const MAX_WAITING: usize = 8 << 20;

@@ -30,8 +30,6 @@ use box_layout::OpenBox;
 
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
-use crate::jail::runtime_dir::RuntimeDir;
-use crate::jail::{Missing, Policy, Report};
 use crate::machine::agent_socket::{AgentSocket, places};
 use crate::machine::report::RunFacts;
 use crate::mounts::shares::{self, Share};
@@ -42,14 +40,17 @@ use crate::opened::check_enforced;
 use crate::opened::receipt::Receipts;
 use crate::opened::verify::{self, Trust, Verification, Verified};
 use crate::streams::console::Console;
-use crate::streams::control::{Listener, Nonce};
+use crate::streams::control::Listener;
 use crate::streams::log::Logs;
 use crate::streams::output::Route;
-use crate::streams::signals::StopSignals;
-use crate::vmm::confine;
-use crate::vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
 use events::{Event, Events, WatchedSignals};
 use variables::GivenVariable;
+use vmm::Nonce;
+use vmm::confine;
+use vmm::jail::{Missing, Policy, Report};
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
+use vmm::{BlobFds, CONTROL_SOCKET, Vmm, VmmConfig};
 
 /// How often somebody who watches a start is shown the time.
 const LOOK: Duration = Duration::from_secs(1);
@@ -65,7 +66,7 @@ pub struct Setup<'a> {
     pub opened: &'a OpenBox,
     /// The machine's size, which is the box's unless somebody asked for another.
     pub size: Size,
-    /// The program that is started as the VMM, with the argument [`crate::vmm::SUBCOMMAND`].
+    /// The program that is started as the VMM, with the argument [`vmm::SUBCOMMAND`].
     pub program: &'a Path,
     /// The directories in which passt is looked for, as in a `PATH`, where the box shares the network of its host.
     pub programs: &'a OsStr,
@@ -412,7 +413,7 @@ pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> LaunchErro
     match signals.next() {
         Ok(Some(signal)) => LaunchError::Signal(signal),
         Ok(None) => LaunchError::Output(error),
-        Err(error) => error,
+        Err(error) => error.into(),
     }
 }
 

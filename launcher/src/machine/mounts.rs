@@ -12,17 +12,12 @@ use crate::mounts::volumes::{self, Volume};
 /// Returns the message to init about them, where there are some. The machine is as such a user and group to itself.
 ///
 /// # Errors
-/// [`LaunchError::Share`] where that is too much for one message.
+/// [`LaunchError::TooManyMounts`] where that is too much for one message.
 pub(super) fn message(
     setup: &Setup<'_>,
     ids: (u32, u32),
 ) -> Result<Option<HostMessage>, LaunchError> {
-    let too_many = || {
-        LaunchError::Share(
-            "its directories and its task are too many and too long for one message".to_owned(),
-        )
-    };
-    let mut mounts = shares::mounts(&setup.shares, ids).ok_or_else(too_many)?;
+    let mut mounts = shares::mounts(&setup.shares, ids).ok_or(LaunchError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&setup.volumes));
     mounts.task.clone_from(&setup.task);
     if mounts.mounts.is_empty() && mounts.task.is_none() {
@@ -31,7 +26,7 @@ pub(super) fn message(
     // What is inside something else comes after it.
     mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
     let message = HostMessage::Mounts(mounts);
-    message.write(&mut io::sink()).map_err(|_| too_many())?;
+    message.write(&mut io::sink()).map_err(|_| LaunchError::TooManyMounts)?;
     Ok(Some(message))
 }
 

@@ -10,9 +10,9 @@ use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::jail::Report;
 use crate::opened::verify::{Verification, Verified};
 use crate::streams::output::{Captured, Route};
+use vmm::jail::Report;
 
 /// Renders what each phase may take, what it took, and by how much it was over; before them, what
 /// the hashing took, which is not limited.

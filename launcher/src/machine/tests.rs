@@ -6,9 +6,9 @@ use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
 use super::*;
-use crate::jail::Policy;
 use crate::streams::output::Outlet;
 use testkit::test_box::{TestBox, config};
+use vmm::jail::Policy;
 
 /// More than all pipes on the way to a reader that takes nothing.
 const TOO_MUCH: usize = 1 << 20;

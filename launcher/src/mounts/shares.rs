@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 
 use crate::LaunchError;
-use crate::jail::shares::{Shared, sources};
+use vmm::jail::shares::{Shared, sources};
 
 /// The action of a [`LaunchError::File`] where a directory cannot be shared.
 pub const SHARE: &str = "share";
@@ -269,13 +269,13 @@ mod tests {
         fs::create_dir_all(at("outer/a/b")).unwrap();
         assert!(share.is_in(&at("outer/moved")) && share.has(&at("outer/moved/b/none")));
         assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
-        let refused = |shares: &[Shared]| crate::jail::shares::open(shares).unwrap_err();
+        let refused = |shares: &[Shared]| vmm::jail::shares::open(shares).unwrap_err();
         let error = refused(&directories(std::slice::from_ref(&share)));
-        assert!(error.ends_with("another directory is at its place now"), "{error}");
+        assert!(error.to_string().ends_with("another directory is at its place now"), "{error}");
         fs::remove_dir_all(at("outer/a")).unwrap();
         std::os::unix::fs::symlink("moved", at("outer/a")).unwrap();
         let error = refused(&directories(&[share]));
-        assert!(error.contains("cannot be shared: Not a directory"), "{error}");
+        assert!(error.to_string().contains("cannot be shared: Not a directory"), "{error}");
     }
 
     #[test]

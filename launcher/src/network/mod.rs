@@ -34,11 +34,11 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::LaunchError;
-use crate::jail::runtime_dir::RuntimeDir;
 use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
-use crate::vmm::NETWORK_SOCKET;
 use link::Visitor;
+use vmm::NETWORK_SOCKET;
+use vmm::runtime_dir::RuntimeDir;
 
 pub use given::Given;
 pub use publish::Published;

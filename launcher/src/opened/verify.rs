@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::LaunchError;
 use crate::opened::receipt::Receipts;
-use crate::streams::signals::StopSignals;
+use vmm::signals::StopSignals;
 
 /// How it was found that a blob is the one that the box names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

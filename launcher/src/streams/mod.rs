@@ -5,5 +5,4 @@ pub mod control;
 pub mod input;
 pub(crate) mod log;
 pub mod output;
-pub mod signals;
 pub mod tty;

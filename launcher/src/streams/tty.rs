@@ -8,7 +8,7 @@ use box_image::wire::TerminalSize;
 use nix::sys::signalfd::SignalFd;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use crate::streams::signals;
+use vmm::signals;
 
 /// The size of a terminal that does not say it, as of a VT100.
 const USUAL: TerminalSize = TerminalSize { rows: 24, columns: 80 };

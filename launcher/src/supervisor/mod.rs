@@ -35,14 +35,14 @@ use tokio::runtime::{Builder, Runtime};
 use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
 use crate::error::{LaunchError, RunFailure};
-use crate::jail::runtime_dir::RuntimeDir;
 use crate::machine::events::{Event, WatchedSignals};
 use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::streams::control::watched;
-use crate::streams::signals::StopSignals;
 use crate::supervisor::wall_clock::WallClock;
 use clients::{Clients, FromClient, MAX_CLIENTS};
 use programs::{AGENT, BUSINESS, Programs};
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
 
 /// The name of the socket in a box's runtime directory, on which its supervisor listens.
 pub const SOCKET: &str = "supervisor.sock";

@@ -55,7 +55,7 @@ fn alone(program: &str) -> ExitCode {
 /// Lets itself be jailed, and makes the attempt that it is named after.
 fn in_the_jail(program: &str) -> ExitCode {
     let Some((attempt, target)) = Attempt::of_program(program) else { return ExitCode::from(2) };
-    match boxlaunch::vmm::prepare(io::stdin().lock()) {
+    match vmm::prepare(io::stdin().lock()) {
         Ok(_) => {
             eprintln!("attempt: {}", attempt.make(&target));
             ExitCode::SUCCESS

@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use box_image::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
-use boxlaunch::jail::Policy;
-use boxlaunch::jail::runtime_dir::RuntimeDir;
 use boxlaunch::machine::Setup;
 use boxlaunch::mounts::shares::Share;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::{LaunchError, RunFailure};
+use vmm::jail::Policy;
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
 
 use crate::attempts::{ALL, Attempt};
 
@@ -95,7 +95,7 @@ fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
 fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
     let Machine { bundle, state, signals, ref share } = *machine;
     let opened = boxlaunch::opened::open(Path::new(bundle))?;
-    let runtime = RuntimeDir::create(Path::new("/tmp"))?;
+    let runtime = RuntimeDir::create(Path::new("/tmp")).map_err(LaunchError::from)?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
     let entry = Boxes::new(state).create(None, Record { remove: true, ..record })?;
     Started::new(Setup {

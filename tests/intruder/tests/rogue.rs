@@ -17,12 +17,12 @@ use box_image::wire::Follow;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::SOCKET;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 use testkit::test_box::{TestBox, config};
+use vmm::signals::StopSignals;
 
 /// The most memory that a supervisor may have, in KiB.
 const MEMORY: u64 = 64 << 10;

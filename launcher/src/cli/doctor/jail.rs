@@ -1,8 +1,8 @@
 //! The rows of the jail: one for the whole, and one for each layer that is missing.
 
 use boxlaunch::host::Facts;
-use boxlaunch::jail::isolation::{Cgroups, Switch};
-use boxlaunch::jail::{Layer, Missing, Report};
+use vmm::jail::isolation::{Cgroups, Switch};
+use vmm::jail::{Layer, Missing, Report};
 
 use super::row::{Finding, Row};
 

@@ -10,9 +10,9 @@ use box_image::{ErrorCode, exit};
 use boxlaunch::host::Facts;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
-use boxlaunch::jail::Policy;
 use error_report::Problem;
 use serde::Serialize;
+use vmm::jail::Policy;
 
 use super::error::CommandError;
 use super::paths::{self, SELF};
@@ -131,8 +131,8 @@ mod tests {
     use boxlaunch::host::EmulatedKernel;
     use boxlaunch::host::kvm_error::KvmError;
     use boxlaunch::host::programs::Tool;
-    use boxlaunch::jail::isolation::{Cgroups, Switch};
-    use boxlaunch::jail::{Layer, Missing};
+    use vmm::jail::isolation::{Cgroups, Switch};
+    use vmm::jail::{Layer, Missing};
 
     use super::*;
 
@@ -147,7 +147,7 @@ mod tests {
             kvm: Ok(()),
             emulator: tool("qemu-system-x86_64", "QEMU emulator version 10.0.2"),
             emulated_kernel: EmulatedKernel::Here("6.1.0-56-cloud-amd64".to_owned()),
-            jail: Ok(boxlaunch::jail::Report { landlock_abi: Some(7), ..Default::default() }),
+            jail: Ok(vmm::jail::Report { landlock_abi: Some(7), ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Unified { controllers, delegated: true },
             bounds_supervisor: true,
@@ -172,7 +172,7 @@ mod tests {
             kvm: Err(KvmError::Unusable(reason.to_owned())),
             emulator: None,
             emulated_kernel: EmulatedKernel::ToBeFetched,
-            jail: Ok(boxlaunch::jail::Report { missing, ..Default::default() }),
+            jail: Ok(vmm::jail::Report { missing, ..Default::default() }),
             is_root: false,
             cgroups: Cgroups::Legacy,
             bounds_supervisor: false,

@@ -17,7 +17,6 @@ use box_layout::OpenBox;
 use boxlaunch::boxes::task::Task;
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
-use boxlaunch::jail::runtime_dir::RuntimeDir;
 use boxlaunch::machine::Setup;
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::scratch;
@@ -26,12 +25,13 @@ use boxlaunch::network::Published;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::{Prefixed, Route};
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::Started;
 use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
 use host_fs::named::Place;
 use rustix::fs::{Mode, OFlags, openat};
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
 
 use super::command::component;
 use super::error::CommandError;
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &RunArgs, started: Instant) -> Result<u8, CommandError> 
     let handed_over = secrets::handed_over();
     if args.detached {
         // Before anything is opened: of its caller it keeps nothing else.
-        boxlaunch::vmm::close_all_but(handed_over.as_slice())?;
+        vmm::close_all_but(handed_over.as_slice())?;
     }
     let fetching = Instant::now();
     // What started this process has fetched the box.

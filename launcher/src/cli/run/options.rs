@@ -10,7 +10,6 @@ use box_image::{ComponentName, Phase, RunPlan, Vm, size};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
-use boxlaunch::jail::Policy;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NotGiven};
 use boxlaunch::network::{Given, Published};
@@ -19,6 +18,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cli_registry::RegistryOptions;
 use egress_proxy::is_own;
 use egress_rules::Local;
+use vmm::jail::Policy;
 
 use nix::unistd::geteuid;
 

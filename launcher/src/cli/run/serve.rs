@@ -16,11 +16,11 @@ use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::error::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use error_report::Problem;
 use host_fs::named::Place;
 use serde_json::json;
+use vmm::signals::StopSignals;
 
 use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
@@ -352,8 +352,8 @@ mod tests {
     use std::rc::Rc;
 
     use boxlaunch::RunFailure;
-    use boxlaunch::jail::Report;
     use boxlaunch::opened::verify::{Verification, Verified};
+    use vmm::jail::Report;
 
     use super::*;
 

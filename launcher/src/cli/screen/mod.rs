@@ -9,9 +9,9 @@ use std::rc::Rc;
 use box_image::text::Harmless;
 use boxlaunch::LaunchError;
 use boxlaunch::streams::output::{Outlet, Route, Sink};
-use boxlaunch::streams::signals::StopSignals;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use nix::sys::stat::fstat;
+use vmm::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
 use super::terminal::printed;

@@ -5,8 +5,8 @@ use std::thread;
 
 use box_image::manifest::MAX_SEGMENTS;
 use box_image::text::shown;
-use boxlaunch::jail::most_files;
 use boxlaunch::mounts::shares::Share;
+use vmm::jail::most_files;
 
 /// The files that a machine needs for itself: the largest rootfs has each of its parts open twice.
 const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);

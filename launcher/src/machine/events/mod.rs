@@ -17,9 +17,10 @@ use tokio::time::{sleep_until, timeout};
 
 use crate::LaunchError;
 use crate::streams::console::Console;
-use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, Nonce, SEND, SETTLE, check_peer};
-use crate::streams::signals::{SIGNAL_SIZE, StopSignals};
-use crate::vmm::Vmm;
+use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, check_peer};
+use vmm::Nonce;
+use vmm::Vmm;
+use vmm::signals::{SIGNAL_SIZE, StopSignals};
 
 /// How long the control channel of a VMM process that has ended is read: what it left there is there already.
 const REST: Duration = Duration::from_millis(1);
@@ -196,7 +197,7 @@ impl Events {
                         }
                     }
                 },
-                () = until(self.ended) => return self.vmm.wait().map(Event::VmmEnded),
+                () = until(self.ended) => return Ok(Event::VmmEnded(self.vmm.wait()?)),
             }
         }
     }

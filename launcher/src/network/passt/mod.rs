@@ -33,10 +33,10 @@ use nix::unistd::Pid;
 
 use crate::LaunchError;
 use crate::host::programs::{self, NETWORK};
-use crate::jail::process::close_on_exec;
 use crate::network::Given;
-use crate::vmm::GUEST_MAC;
 use relay::{Flows, MAX_FRAME};
+use vmm::GUEST_MAC;
+use vmm::jail::process::close_on_exec;
 
 /// The one at which passt answers for every other address. By itself it takes that of the host's device, which need not
 /// have one.

@@ -5,9 +5,7 @@
 //! process, and is gone then; the first frame must prove with the boot's nonce that it is init's;
 //! and whatever is malformed after that is an error that ends the run.
 
-use std::fmt;
 use std::fs;
-use std::hint::black_box;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -17,21 +15,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use box_digest::hex;
-use box_image::plan::NONCE_LENGTH;
 use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, getsockopt, listen, socket,
     sockopt::PeerCredentials,
 };
 use nix::sys::stat::{Mode, fchmod};
-use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream as Watched;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 use zeroize::Zeroizing;
+
+use vmm::Nonce;
 
 use crate::LaunchError;
 
@@ -47,40 +44,6 @@ pub(crate) const SEND: &str = "send a request to init";
 pub(crate) const ACCEPT: &str = "accept the control connection";
 /// How much is read at a time, in bytes.
 pub(crate) const CHUNK: usize = 16 << 10;
-
-/// The secret of one boot: random bytes, written as [`NONCE_LENGTH`] hexadecimal digits.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Nonce(String);
-
-impl Nonce {
-    /// Makes a new one.
-    ///
-    /// # Errors
-    /// When the kernel gives no random bytes.
-    pub fn random() -> Result<Self, LaunchError> {
-        let mut bytes = [0; NONCE_LENGTH / 2];
-        getrandom::fill(&mut bytes).map_err(LaunchError::system("get random bytes"))?;
-        Ok(Self(hex(&bytes)))
-    }
-
-    /// Returns the digits.
-    pub fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// Compares without telling through its duration where the first difference is.
-    pub fn matches(&self, other: &str) -> bool {
-        let pairs = self.0.bytes().zip(other.bytes());
-        let difference = pairs.fold(0, |seen, (ours, theirs)| black_box(seen | (ours ^ theirs)));
-        self.0.len() == other.len() && difference == 0
-    }
-}
-
-impl fmt::Debug for Nonce {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Nonce(…)")
-    }
-}
 
 /// The socket that waits for init's one connection; its file goes with it.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let (guest, host) = UnixStream::pair().unwrap();
-        Self::of(guest, host, Nonce("ab".repeat(32)), Vec::new())
+        Self::of(guest, host, nonce(), Vec::new())
     }
 
     fn of(guest: UnixStream, host: UnixStream, nonce: Nonce, first: Vec<HostMessage>) -> Self {
@@ -135,17 +135,12 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
 #[test]
 fn secrets_are_for_the_init_of_this_boot_alone() {
     let secret = Secret { index: 0, value: b"canary".to_vec().into() };
-    let greeted = |nonce: &str| {
+    let greeted = |given: &str| {
         let (guest, host) = UnixStream::pair().unwrap();
-        let mut pair = Pair::of(
-            guest,
-            host,
-            Nonce("ab".repeat(32)),
-            vec![HostMessage::Secret(secret.clone())],
-        );
+        let mut pair = Pair::of(guest, host, nonce(), vec![HostMessage::Secret(secret.clone())]);
         pair.guest.set_nonblocking(true).unwrap();
         assert!(pair.sent().is_none(), "before the greeting");
-        pair.guest.write_all(&bytes_of(&[hello(nonce, PROTOCOL)])).unwrap();
+        pair.guest.write_all(&bytes_of(&[hello(given, PROTOCOL)])).unwrap();
         assert!(pair.receive().unwrap());
         drop(pair.channel.message());
         pair.sent()
@@ -240,4 +235,9 @@ fn a_socket_is_this_users_from_the_first_and_no_other_file_goes_with_it() {
     let gone = directory.path().join("b.sock");
     drop(Listener::bind(gone.clone()).unwrap());
     assert!(!gone.exists());
+}
+
+/// A nonce that is known.
+fn nonce() -> Nonce {
+    serde_json::from_value("ab".repeat(32).into()).unwrap()
 }

@@ -95,7 +95,6 @@ impl Logs {
     }
 
     /// Returns logs that keep nothing.
-
     #[cfg(test)]
     pub(crate) fn nowhere() -> Self {
         let log = || {

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::ExitCode;
 
-use boxlaunch::vmm::krun::{self, KrunError, ShareMode, Vm};
+use vmm::krun::{self, KrunError, ShareMode, Vm};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -23,7 +23,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::streams::signals::StopSignals;
+use vmm::signals::StopSignals;
 
 /// How long a reader may take nothing once a signal has asked for the end.
 const LINGER: Duration = Duration::from_secs(1);

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::thread;
 
 use box_image::wire::{Exited, GuestMessage, Hello, Output, PROTOCOL, Stream, Timing};
-use boxlaunch::jail::Report;
 use nix::unistd::close;
 use serde_json::Value;
+use vmm::jail::Report;
 
 /// A VMM that has read its configuration.
 pub(crate) struct Peer {

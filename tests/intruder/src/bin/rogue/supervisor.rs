@@ -6,17 +6,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use box_image::LogsPlan;
-use boxlaunch::RunFailure;
 use boxlaunch::boxes::{Boxes, Entry, Record};
-use boxlaunch::jail::Policy;
-use boxlaunch::jail::runtime_dir::RuntimeDir;
 use boxlaunch::machine::Setup;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
-use boxlaunch::streams::signals::StopSignals;
 use boxlaunch::supervisor::{Started, Terms};
+use boxlaunch::{LaunchError, RunFailure};
+use vmm::jail::Policy;
+use vmm::runtime_dir::RuntimeDir;
+use vmm::signals::StopSignals;
 
 /// How long a box may take to start, and its programs to end.
 const STARTUP: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ fn start(
     signals: &StopSignals,
 ) -> Result<(Started, Entry), RunFailure> {
     let opened = boxlaunch::opened::open(bundle)?;
-    let runtime = RuntimeDir::create(state)?;
+    let runtime = RuntimeDir::create(state).map_err(LaunchError::from)?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
     let mut entry = Boxes::new(state).create(Some("rogue"), record)?;
     let started = Started::new(Setup {

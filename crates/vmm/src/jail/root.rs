@@ -14,11 +14,12 @@ use rustix::mount::{
 };
 use rustix::process::{chdir, chroot, pivot_root};
 
+use super::layer::Unshared;
 use super::shares::{self, Shared, directory, fix};
-use crate::jail::runtime_dir::VMM;
+use crate::runtime_dir::VMM;
 
 /// The device of KVM.
-pub(crate) const DEVICE: &str = "/dev/kvm";
+pub const DEVICE: &str = "/dev/kvm";
 /// Where the sockets are in it.
 pub(super) const SOCKETS: &str = "/run";
 /// The process's own open files, through which libkrun opens the box's files again.
@@ -27,7 +28,7 @@ const NOTHING_SPECIAL: MountFlags =
     MountFlags::NOSUID.union(MountFlags::NODEV).union(MountFlags::NOEXEC);
 
 /// Returns a path by which an open file of this process is opened again.
-pub(crate) fn fd_path(fd: RawFd) -> PathBuf {
+pub fn fd_path(fd: RawFd) -> PathBuf {
     Path::new(FILES).join(fd.to_string())
 }
 
@@ -38,8 +39,8 @@ pub(super) enum RootError {
     #[error(transparent)]
     System(#[from] io::Error),
     /// A directory cannot be shared.
-    #[error("{0}")]
-    Share(String),
+    #[error(transparent)]
+    Share(Unshared),
     /// A file of the box is not where it was.
     #[error("{0}")]
     Box(String),

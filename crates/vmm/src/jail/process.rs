@@ -34,40 +34,44 @@ const NOT_STARTED: isize = 127;
 
 /// A program to start.
 #[derive(Debug)]
-pub(crate) struct Program<'a> {
+pub struct Program<'a> {
     /// The file.
-    pub(crate) path: &'a Path,
+    pub path: &'a Path,
     /// Its only argument.
-    pub(crate) argument: &'a str,
+    pub argument: &'a str,
     /// Its environment, each as `NAME=value`.
-    pub(crate) environment: &'a [&'a str],
+    pub environment: &'a [&'a str],
     /// The descriptors that it gets, with their numbers.
-    pub(crate) files: &'a [RawFd],
+    pub files: &'a [RawFd],
 }
 
 /// A started process, which has not been waited for.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     pid: Pid,
     status: Option<ExitStatus>,
 }
 
 /// A started process and its streams.
 #[derive(Debug)]
-pub(crate) struct Started {
-    pub(crate) process: Process,
-    pub(crate) stdin: PipeWriter,
-    pub(crate) stdout: PipeReader,
-    pub(crate) stderr: PipeReader,
+pub struct Started {
+    /// The process.
+    pub process: Process,
+    /// What it reads.
+    pub stdin: PipeWriter,
+    /// What it writes: a report.
+    pub stdout: PipeReader,
+    /// What it writes: the log.
+    pub stderr: PipeReader,
     /// The namespaces that this host does not give.
-    pub(crate) missing: Vec<Missing>,
+    pub missing: Vec<Missing>,
 }
 
 /// Starts a program in the directory `/`, in a process group of its own and with a pipe for each standard stream.
 ///
 /// # Errors
 /// When it cannot be started, in whatever namespaces.
-pub(crate) fn start(program: &Program<'_>) -> io::Result<Started> {
+pub fn start(program: &Program<'_>) -> io::Result<Started> {
     let ((read_in, stdin), (stdout, write_out)) = (io::pipe()?, io::pipe()?);
     let (stderr, write_err) = io::pipe()?;
     let streams = [read_in.as_fd(), write_out.as_fd(), write_err.as_fd()];
@@ -184,7 +188,7 @@ impl<'a> Prepared<'a> {
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn close_on_exec() -> nix::Result<()> {
+pub fn close_on_exec() -> nix::Result<()> {
     // `CLOSE_RANGE_CLOEXEC` of linux/close_range.h.
     const CLOEXEC: u32 = 1 << 2;
     // SAFETY: it changes a flag of descriptors alone, and closes none.
@@ -196,7 +200,7 @@ pub(crate) fn close_on_exec() -> nix::Result<()> {
 ///
 /// # Errors
 /// The kernel's.
-pub(crate) fn close_range(first: u32, last: u32) -> nix::Result<()> {
+pub fn close_range(first: u32, last: u32) -> nix::Result<()> {
     // SAFETY: whoever calls it says that nothing owns the files.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0_u32) };
     Errno::result(done).map(drop)
@@ -209,12 +213,12 @@ fn put(path: &CStr, text: &str) -> nix::Result<()> {
 
 impl Process {
     /// Returns its id.
-    pub(crate) const fn pid(&self) -> Pid {
+    pub const fn pid(&self) -> Pid {
         self.pid
     }
 
     /// Kills it.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         // The id is its own until it was waited for.
         if self.status.is_none() {
             kill(self.pid, Signal::SIGKILL).ok();
@@ -225,7 +229,7 @@ impl Process {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.status {
             return Ok(status);
         }

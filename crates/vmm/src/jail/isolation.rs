@@ -8,7 +8,7 @@ use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
 /// Where control groups are mounted.
-pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
+pub const CGROUPS: &str = "/sys/fs/cgroup";
 
 /// The settings that can forbid user namespaces.
 const SWITCHES: [Switch; 3] = [
@@ -19,7 +19,7 @@ const SWITCHES: [Switch; 3] = [
 
 /// The kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Landlock {
+pub enum Landlock {
     /// A process restricted itself with it; the version of its interface.
     Works(i32),
     /// The kernel has it, and was started without it.
@@ -72,7 +72,7 @@ impl Landlock {
     ///
     /// # Errors
     /// The reason why it has none.
-    pub(crate) const fn version(self) -> Result<i32, &'static str> {
+    pub const fn version(self) -> Result<i32, &'static str> {
         match self {
             Self::Works(version) => Ok(version),
             Self::Disabled => Err("the kernel was started without it"),
@@ -106,7 +106,7 @@ pub fn cgroups() -> Cgroups {
 }
 
 /// Returns the directory of this process's control group of version 2.
-pub(crate) fn own_group() -> PathBuf {
+pub fn own_group() -> PathBuf {
     group_of(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
 }
 
@@ -117,7 +117,7 @@ fn group_of(text: &str) -> PathBuf {
 }
 
 /// Returns a control group, and those around it: the limits of each one count.
-pub(crate) fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
+pub fn with_above(group: &Path) -> impl Iterator<Item = &Path> {
     group.ancestors().take_while(|it| it.starts_with(CGROUPS))
 }
 
@@ -133,12 +133,12 @@ pub struct Switch {
 }
 
 /// Returns those that forbid them to ordinary users.
-pub(crate) fn forbidden() -> Vec<Switch> {
+pub fn forbidden() -> Vec<Switch> {
     forbidden_by(Path::new("/proc/sys"))
 }
 
 /// Returns the settings below a directory that forbid user namespaces.
-pub(crate) fn forbidden_by(settings: &Path) -> Vec<Switch> {
+pub fn forbidden_by(settings: &Path) -> Vec<Switch> {
     let forbids = |switch: &Switch| {
         let value = fs::read_to_string(settings.join(switch.name.replace('.', "/")));
         value.is_ok_and(|text| text.trim() == switch.forbids)

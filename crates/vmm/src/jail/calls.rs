@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_document_counts_them() {
-        let document = include_str!("../../../docs/security.md");
+        let document = include_str!("../../../../docs/security.md");
         let is_new = |(call, _): &&(c_long, Rule)| {
             CALLS.iter().chain(SHARE_CALLS).all(|(listed, _)| listed != call)
         };

@@ -1,11 +1,12 @@
 //! The layers of the jail, and what is known of them.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use box_image::named_enum;
+use box_image::text::shown;
 use serde::{Deserialize, Serialize};
-
-use crate::LaunchError;
 
 named_enum! {
     /// One layer of the jail.
@@ -83,23 +84,32 @@ impl Policy {
 }
 
 /// Why a directory of the host cannot be served.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unshared {
     /// This one cannot.
-    Directory(String),
+    #[error("{reason}")]
+    Directory {
+        /// Which one, and why.
+        reason: String,
+        /// Whether this user may not look at it.
+        is_forbidden: bool,
+    },
     /// The box's own files cannot be opened again beside them.
+    #[error("the box is not there any more: {0}")]
     Box(String),
     /// The host gives no mount namespace, and they are shared only where nothing else of the host is.
+    #[error("directories are shared only in a mount namespace, which this host does not give: {0}")]
     Host(String),
 }
 
-impl From<Unshared> for LaunchError {
-    fn from(reason: Unshared) -> Self {
-        match reason {
-            Unshared::Directory(reason) => Self::Share(reason),
-            Unshared::Box(reason) => Self::Gone(reason),
-            Unshared::Host(reason) => Self::ShareHost(reason),
+impl Unshared {
+    /// Returns why a directory cannot be shared or kept, in one word `failed`.
+    pub(super) fn directory(path: &Path, failed: &str, error: &io::Error) -> Self {
+        let is_forbidden = error.kind() == ErrorKind::PermissionDenied;
+        Self::Directory {
+            reason: format!("{} cannot be {failed}: {error}", path.display()),
+            is_forbidden,
         }
     }
 }
@@ -119,4 +129,9 @@ pub struct Report {
     pub ids: (u32, u32),
     /// How long it took to put up, in nanoseconds.
     pub taken_ns: u64,
+}
+
+/// Lists layers of the jail.
+pub(crate) fn missing(layers: &[Missing]) -> String {
+    layers.iter().map(|it| shown(&it.to_string())).collect::<Vec<_>>().join(", ")
 }

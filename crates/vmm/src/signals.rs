@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::LaunchError;
+use crate::VmmError;
 
 /// The size of what the descriptor says of a signal, which begins with its number (signalfd(2)).
-pub(crate) const SIGNAL_SIZE: usize = 128;
+pub const SIGNAL_SIZE: usize = 128;
 
 /// SIGINT, SIGTERM and SIGHUP, which wait here until they are read.
 #[derive(Debug)]
@@ -24,27 +24,27 @@ impl StopSignals {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn block() -> Result<Self, LaunchError> {
+    pub fn block() -> Result<Self, VmmError> {
         let set = stop_signals();
         let blocked: SigSet = set.iter().chain([Signal::SIGWINCH]).collect();
-        blocked.thread_block().map_err(LaunchError::system("block signals"))?;
+        blocked.thread_block().map_err(VmmError::system("block signals"))?;
         SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map(|fd| Self { fd, taken: Cell::new(false) })
-            .map_err(LaunchError::system("wait for signals"))
+            .map_err(VmmError::system("wait for signals"))
     }
 
     /// Returns the number of the next signal, if one has arrived.
     ///
     /// # Errors
     /// When the descriptor cannot be read.
-    pub fn next(&self) -> Result<Option<i32>, LaunchError> {
-        let found = self.fd.read_signal().map_err(LaunchError::system("read a signal"))?;
+    pub fn next(&self) -> Result<Option<i32>, VmmError> {
+        let found = self.fd.read_signal().map_err(VmmError::system("read a signal"))?;
         self.taken.set(self.taken.get() || found.is_some());
         Ok(found.map(|info| info.ssi_signo.cast_signed()))
     }
 
     /// Notes a signal that was read of the descriptor in another way, and returns its number.
-    pub(crate) fn take(&self, information: [u8; SIGNAL_SIZE]) -> i32 {
+    pub fn take(&self, information: [u8; SIGNAL_SIZE]) -> i32 {
         self.taken.set(true);
         let [a, b, c, d, ..] = information;
         i32::from_ne_bytes([a, b, c, d])
@@ -66,7 +66,7 @@ impl StopSignals {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(crate) fn resizes() -> nix::Result<SignalFd> {
+pub fn resizes() -> nix::Result<SignalFd> {
     let changed: SigSet = [Signal::SIGWINCH].into_iter().collect();
     SignalFd::with_flags(&changed, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
@@ -76,9 +76,9 @@ pub(crate) fn resizes() -> nix::Result<SignalFd> {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn unblock() -> Result<(), LaunchError> {
+pub fn unblock() -> Result<(), VmmError> {
     let blocked: SigSet = stop_signals().iter().chain([Signal::SIGWINCH]).collect();
-    blocked.thread_unblock().map_err(LaunchError::system("unblock signals"))
+    blocked.thread_unblock().map_err(VmmError::system("unblock signals"))
 }
 
 /// Returns the signals, but for those that the caller had set to be ignored: nohup(1) does so with

@@ -11,19 +11,19 @@ use box_image::Vm as Size;
 use nix::sys::prctl;
 use nix::unistd::{Pid, geteuid};
 
-use crate::LaunchError;
+use crate::Vmm;
+use crate::VmmError;
 use crate::jail::control_group::ControlGroup;
-use crate::jail::runtime_dir::RuntimeDir;
 use crate::jail::shares::Shared;
 use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
-use crate::streams::signals::StopSignals;
-use crate::vmm::Vmm;
+use crate::runtime_dir::RuntimeDir;
+use crate::signals::StopSignals;
 
 /// Decides on the jail of a VMM process that has no configuration yet.
 ///
 /// # Errors
 /// When the kernel refuses what every host gives.
-pub(crate) fn terms<'a>(
+pub fn terms<'a>(
     blobs: impl IntoIterator<Item = &'a File>,
     disks: &[&File],
     device: &Path,
@@ -31,19 +31,19 @@ pub(crate) fn terms<'a>(
     policy: Policy,
     shares: Vec<Shared>,
     vmm: &mut Vmm,
-) -> Result<Terms, LaunchError> {
+) -> Result<Terms, VmmError> {
     // Whoever is a VMM must not read this process's memory, nor trace it. The VMM process was made before, as its
     // maps could not be written afterwards.
-    prctl::set_dumpable(false).map_err(LaunchError::system("hide the memory"))?;
+    prctl::set_dumpable(false).map_err(VmmError::system("hide the memory"))?;
     let mut missing = mem::take(&mut vmm.missing);
-    let device = File::open(device).map_err(LaunchError::file("open", device))?;
+    let device = File::open(device).map_err(VmmError::file("open", device))?;
     let owner = owner(&shares)?;
     let ids = Ids::choose(&device, blobs, owner);
     // Where root is that of a user namespace, there may be no other user in it.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
-            disks.iter().try_for_each(own).map_err(LaunchError::system("give a disk away"))?;
+            disks.iter().try_for_each(own).map_err(VmmError::system("give a disk away"))?;
             runtime.give_away((ids.uid, ids.gid))
         });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
@@ -58,7 +58,7 @@ pub(crate) fn terms<'a>(
 
 /// Returns the user and group that the machine has to be to write to shared directories; where none can be written, to
 /// read them.
-fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, LaunchError> {
+fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, VmmError> {
     let owners = |writable: bool| {
         let of: BTreeSet<_> =
             shares.iter().filter(|it| it.is_writable == writable).map(|it| it.owner).collect();
@@ -67,7 +67,7 @@ fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, LaunchError> {
     match (&*owners(true), &*owners(false)) {
         ([owner], _) | ([], [owner]) => Ok(Some(*owner)),
         ([], _) => Ok(None),
-        _ => Err(LaunchError::SharedOwners),
+        _ => Err(VmmError::SharedOwners),
     }
 }
 
@@ -76,16 +76,16 @@ fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, LaunchError> {
 /// itself. `None` where it has ended instead.
 ///
 /// # Errors
-/// [`LaunchError::Jail`] where the policy requires a layer that is missing, [`LaunchError::Signal`], and
-/// [`LaunchError::NoJail`] at the deadline.
-pub(crate) fn finish(
+/// [`VmmError::Jail`] where the policy requires a layer that is missing, [`VmmError::Signal`], and
+/// [`VmmError::NoJail`] at the deadline.
+pub fn finish(
     size: Size,
     runtime: &RuntimeDir,
     policy: Policy,
     vmm: &mut Vmm,
     serving: Option<Pid>,
     (deadline, signals): (Instant, &StopSignals),
-) -> Result<Option<Report>, LaunchError> {
+) -> Result<Option<Report>, VmmError> {
     // While the process confines itself: to move it takes a grace period of the kernel's RCU, some 3 ms.
     let group = ControlGroup::create(runtime.path(), size, vmm.id(), serving);
     if let Err(reason) = group.and_then(|group| vmm.join(group)) {
@@ -94,7 +94,7 @@ pub(crate) fn finish(
     match vmm.await_report(deadline, signals)? {
         Some(Report { unshared: Some(reason), .. }) => Err(reason.into()),
         Some(report) if policy == Policy::Require && !report.missing.is_empty() => {
-            Err(LaunchError::Jail(report.missing))
+            Err(VmmError::Jail(report.missing))
         }
         report => Ok(report),
     }

@@ -169,7 +169,7 @@ fn log_of_a_start(disk: &RootDisk) -> String {
         }
         ForkResult::Child => {
             nix::unistd::dup2_stderr(&end).ok();
-            crate::vmm::krun::log_to_stderr().ok();
+            crate::krun::log_to_stderr().ok();
             let started = Vm::new(1, 256).and_then(|mut vm| {
                 vm.set_kernel(kernel.path())?;
                 disk.attach(&mut vm)?;

@@ -36,7 +36,7 @@ const PERIOD_US: u64 = 100_000;
 
 /// A group, which is removed when this is dropped, after the processes in it have ended.
 #[derive(Debug)]
-pub(crate) struct ControlGroup {
+pub struct ControlGroup {
     path: PathBuf,
     /// The supervisor's own, where the groups are in one that was handed over.
     supervisor: Option<Bounded>,
@@ -57,7 +57,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// The reason, for people.
-    pub(crate) fn create(
+    pub fn create(
         runtime: &Path,
         size: Vm,
         vmm: Pid,
@@ -81,7 +81,7 @@ impl ControlGroup {
     ///
     /// # Errors
     /// Why that is not possible.
-    pub(crate) fn take(&self, process: Pid) -> Result<(), String> {
+    pub fn take(&self, process: Pid) -> Result<(), String> {
         enter(&self.path, &process.to_string())
             .map_err(|error| failed("enter the control group", &error))
     }
@@ -118,7 +118,7 @@ impl Drop for ControlGroup {
 }
 
 /// Removes the group of a run that was killed.
-pub(crate) fn remove_left(runtime: &Path) {
+pub fn remove_left(runtime: &Path) {
     if let Some(name) = runtime.file_name() {
         drop(fs::remove_dir(Path::new(CGROUPS).join(PARENT).join(name)));
     }
@@ -185,7 +185,7 @@ fn parent(vmm: Pid) -> Result<Parent, String> {
 }
 
 /// Returns whether a supervisor that is started here has a group of its own, if its machine has one.
-pub(crate) fn bounds_supervisor() -> bool {
+pub fn bounds_supervisor() -> bool {
     !geteuid().is_root() || handed_over(&own_group()).is_some()
 }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_document_says_how_much_there_is() {
-        let document = include_str!("../../../docs/security.md");
+        let document = include_str!("../../../../docs/security.md");
         let text = format!("the machine's memory and {} MiB, {THREADS} threads", OWN_MEMORY >> 20);
         assert!(document.contains(&text), "{text}");
         let text = format!("{} MiB and {SUPERVISOR_THREADS} threads", SUPERVISOR_MEMORY >> 20);

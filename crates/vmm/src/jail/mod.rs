@@ -19,16 +19,15 @@
 #[cfg(test)]
 mod callers;
 mod calls;
-pub(crate) mod control_group;
+pub mod control_group;
 mod fence;
 mod filter;
 pub mod isolation;
 mod layer;
 mod privileges;
-pub(crate) mod process;
+pub mod process;
 mod root;
-pub mod runtime_dir;
-pub(crate) mod shares;
+pub mod shares;
 mod trace;
 
 use std::fmt::Display;
@@ -42,15 +41,16 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use layer::missing;
 pub use layer::{Layer, Missing, Policy, Report, Unshared};
 pub use privileges::most_files;
-pub(crate) use privileges::{Ids, Users};
+pub use privileges::{Ids, Users};
 use root::RootError;
-pub(crate) use root::{DEVICE, fd_path};
+pub use root::{DEVICE, fd_path};
 use shares::{Shared, directory};
 
-use crate::LaunchError;
-use crate::jail::runtime_dir::VMM;
+use crate::VmmError;
+use crate::runtime_dir::VMM;
 
 /// The namespaces that a process can enter by itself, but for that of mounts.
 const NAMESPACES: [(Layer, CloneFlags); 4] = [
@@ -62,31 +62,32 @@ const NAMESPACES: [(Layer, CloneFlags); 4] = [
 
 /// The supervisor's decisions on the jail.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Terms {
-    pub(crate) policy: Policy,
+pub struct Terms {
+    /// Which layers the box has to have.
+    pub policy: Policy,
     /// The run's own directory.
-    pub(crate) runtime: PathBuf,
+    pub runtime: PathBuf,
     /// Whether root started the supervisor, and so the VMM process outside of any new user namespace.
-    pub(crate) is_root: bool,
+    pub is_root: bool,
     /// The user and group to be then, where that is possible.
-    pub(crate) ids: Option<Ids>,
+    pub ids: Option<Ids>,
     /// The directories of the host to be served.
-    pub(crate) shares: Vec<Shared>,
+    pub shares: Vec<Shared>,
     /// The layers that the supervisor could not put up.
-    pub(crate) missing: Vec<Missing>,
+    pub missing: Vec<Missing>,
 }
 
 /// The files of the process: those that it opens again in its jail, by their descriptors, and a socket.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Files<'a> {
+pub struct Files<'a> {
     /// Those of the box, to read.
-    pub(crate) blobs: &'a [RawFd],
+    pub blobs: &'a [RawFd],
     /// Disks, to write.
-    pub(crate) disks: &'a [RawFd],
+    pub disks: &'a [RawFd],
     /// The size of the largest disk, in bytes.
-    pub(crate) largest: u64,
+    pub largest: u64,
     /// Whether it has the socket of a network device.
-    pub(crate) has_network: bool,
+    pub has_network: bool,
 }
 
 /// The tasks of a machine that most do not have.
@@ -104,7 +105,7 @@ struct Needs {
 
 /// Puts Landlock and the filter around this process, as around a machine that has blobs to open and nothing else.
 #[cfg(test)]
-pub(crate) fn fenced(blobs: &[RawFd]) -> Result<(), String> {
+pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
     let files = Files { blobs, ..Files::default() };
     fence::restrict(Path::new("/dev/null"), files, &[], Path::new("/proc"))?;
     let filter = filter::Filter::new(false, Needs::default()).map_err(|error| error.to_string())?;
@@ -114,7 +115,7 @@ pub(crate) fn fenced(blobs: &[RawFd]) -> Result<(), String> {
 /// Returns why directories cannot be served.
 fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
-        RootError::Share(reason) => Some(Unshared::Directory(reason.clone())),
+        RootError::Share(reason) => Some(reason.clone()),
         RootError::Box(reason) => Some(Unshared::Box(reason.clone())),
         RootError::System(_) if shares.is_empty() => None,
         RootError::System(error) => Some(Unshared::Host(error.to_string())),
@@ -122,20 +123,20 @@ fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
 }
 
 /// Returns a name of a directory by which this process reaches it, whoever it becomes, for as long as it runs.
-fn by_descriptor(path: &Path) -> Result<PathBuf, LaunchError> {
-    let opened = directory(path).map_err(LaunchError::file("open", path))?;
+fn by_descriptor(path: &Path) -> Result<PathBuf, VmmError> {
+    let opened = directory(path).map_err(VmmError::file("open", path))?;
     Ok(root::fd_path(opened.into_raw_fd()))
 }
 
 /// A jail that is being put up around this process.
 #[derive(Debug)]
-pub(crate) struct Jail {
+pub struct Jail {
     began: Instant,
     policy: Policy,
     report: Report,
     needs: Needs,
     /// Where the sockets are, as this process sees them.
-    pub(crate) sockets: PathBuf,
+    pub sockets: PathBuf,
 }
 
 impl Jail {
@@ -144,7 +145,7 @@ impl Jail {
     ///
     /// # Errors
     /// When the process is left in a state in which no machine can start.
-    pub(crate) fn enter(terms: Terms, files: Files<'_>) -> Result<Self, LaunchError> {
+    pub fn enter(terms: Terms, files: Files<'_>) -> Result<Self, VmmError> {
         let report = Report { missing: terms.missing, ..Report::default() };
         let shares = terms.shares;
         let needs = Needs {
@@ -193,20 +194,20 @@ impl Jail {
     ///
     /// # Errors
     /// When a layer is missing that is required, or the supervisor is gone.
-    pub(crate) fn close(mut self, mut to: File) -> Result<(), LaunchError> {
+    pub fn close(mut self, mut to: File) -> Result<(), VmmError> {
         let trace = self.policy == Policy::Trace;
         let filter = filter::Filter::new(trace, self.needs).map_err(|error| error.to_string());
         let installed = filter.and_then(|it| it.install().map_err(|error| error.to_string()));
         self.put(Layer::SystemCalls, installed);
         self.report.taken_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let report = serde_json::to_vec(&self.report);
-        let report = report.map_err(LaunchError::system("report the jail"))?;
-        to.write_all(&report).map_err(LaunchError::system("report the jail"))?;
+        let report = report.map_err(VmmError::system("report the jail"))?;
+        to.write_all(&report).map_err(VmmError::system("report the jail"))?;
         if let Some(reason) = self.report.unshared {
             return Err(reason.into());
         }
         if self.policy == Policy::Require && !self.report.missing.is_empty() {
-            return Err(LaunchError::Jail(self.report.missing));
+            return Err(VmmError::Jail(self.report.missing));
         }
         Ok(())
     }

@@ -30,11 +30,11 @@ const OTHERS_MAY_READ: u32 = 0o004;
 
 /// A user and a group that no other process has which this one can see; or those whose directories are shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ids {
+pub struct Ids {
     /// The user.
-    pub(crate) uid: u32,
+    pub uid: u32,
     /// The group.
-    pub(crate) gid: u32,
+    pub gid: u32,
     /// The group that may use the device of KVM, where everybody may not.
     device_group: Option<u32>,
 }
@@ -45,7 +45,7 @@ impl Ids {
     ///
     /// # Errors
     /// Why no other user can run the machine.
-    pub(crate) fn choose<'a>(
+    pub fn choose<'a>(
         device: &File,
         blobs: impl IntoIterator<Item = &'a File>,
         owner: Option<(u32, u32)>,
@@ -87,16 +87,18 @@ impl Ids {
 
 /// Those who may use a device beside its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Users {
+pub enum Users {
+    /// Every user.
     Everybody,
     /// The members of a group, by its number.
     Group(u32),
+    /// No user but root.
     Nobody,
 }
 
 impl Users {
     /// Reads them of a device's permissions.
-    pub(crate) fn of(device: &Metadata) -> Self {
+    pub fn of(device: &Metadata) -> Self {
         if device.mode() & OTHERS_MAY == OTHERS_MAY {
             Self::Everybody
         } else if device.mode() & GROUP_MAY == GROUP_MAY {

@@ -17,31 +17,30 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use serde::{Deserialize, Serialize};
 
 use super::fd_path;
+use super::layer::Unshared;
 
 /// Where those are that can only be read.
-pub(crate) const READ_ONLY: &str = "/shares/ro";
+pub const READ_ONLY: &str = "/shares/ro";
 /// Where the others are.
-pub(crate) const WRITABLE: &str = "/shares/rw";
+pub const WRITABLE: &str = "/shares/rw";
 
 /// A directory of the host to be served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shared {
+pub struct Shared {
     /// Its path on the host, without links.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// The device and the inode that it has.
-    pub(crate) identity: (u64, u64),
+    pub identity: (u64, u64),
     /// The user and the group that it belongs to.
-    pub(crate) owner: (u32, u32),
+    pub owner: (u32, u32),
     /// Whether the guest may write to it.
-    pub(crate) is_writable: bool,
+    pub is_writable: bool,
     /// The names of directories in it that the guest may not write to.
-    pub(crate) kept: Vec<PathBuf>,
+    pub kept: Vec<PathBuf>,
 }
 
 /// Numbers directories: those of each kind from 0. `None` where there are more than numbers.
-pub(crate) fn sources<'a>(
-    shares: impl IntoIterator<Item = &'a Shared>,
-) -> Option<Vec<MountSource>> {
+pub fn sources<'a>(shares: impl IntoIterator<Item = &'a Shared>) -> Option<Vec<MountSource>> {
     let (mut read_only, mut writable) = (0..=u16::MAX, 0..=u8::MAX);
     let source = |share: &Shared| match share.is_writable {
         true => writable.next().map(MountSource::Writable),
@@ -51,7 +50,7 @@ pub(crate) fn sources<'a>(
 }
 
 /// Returns where the directories are in the VMM process's root, in their order.
-pub(crate) fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
+pub fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
     let place = |source| {
         let (parent, number) = match source {
             MountSource::Writable(number) => (WRITABLE, number.into()),
@@ -118,9 +117,9 @@ fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<Owne
 ///
 /// # Errors
 /// The first that cannot be served, and why.
-pub(crate) fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, String> {
+pub fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, Unshared> {
     let open = |share: &Shared| {
-        share.copy().map_err(|error| format!("{} cannot be shared: {error}", share.path.display()))
+        share.copy().map_err(|error| Unshared::directory(&share.path, "shared", &error))
     };
     shares.iter().map(open).collect()
 }
@@ -145,13 +144,11 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
 ///
 /// # Errors
 /// The first that cannot be kept, and why.
-pub(super) fn keep_all(root: &Path, shares: &[Shared]) -> Result<(), String> {
+pub(super) fn keep_all(root: &Path, shares: &[Shared]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
         for path in &share.kept {
             let kept = directory(&below(root, &place)).and_then(|outer| keep(&outer, path));
-            kept.map_err(|error| {
-                format!("{} cannot be kept: {error}", share.path.join(path).display())
-            })?;
+            kept.map_err(|error| Unshared::directory(&share.path.join(path), "kept", &error))?;
         }
     }
     Ok(())
@@ -234,7 +231,7 @@ mod tests {
         let share = Shared { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
         let error = open(&[share]).unwrap_err();
         assert!(
-            error.ends_with("cannot be shared: another directory is at its place now"),
+            error.to_string().ends_with("cannot be shared: another directory is at its place now"),
             "{error}"
         );
     }

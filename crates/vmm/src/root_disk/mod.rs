@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::jail::fd_path;
-use crate::vmm::krun::{DiskMode, KrunError, Vm};
+use crate::krun::{DiskMode, KrunError, Vm};
 
 /// The bytes of a sector of a VMDK descriptor, whatever the disk's are.
 const SECTOR: u64 = 512;

@@ -169,7 +169,7 @@ impl Vm {
     ///
     /// # Errors
     /// When libkrun refuses the path.
-    pub(crate) fn add_extents(&mut self, id: &CStr, path: &Path) -> Result<(), KrunError> {
+    pub fn add_extents(&mut self, id: &CStr, path: &Path) -> Result<(), KrunError> {
         self.add_image(id, path, DISK_FORMAT_VMDK, DiskMode::ReadOnly)
     }
 

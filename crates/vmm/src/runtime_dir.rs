@@ -8,7 +8,7 @@ use std::os::unix::fs::{
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::LaunchError;
+use crate::VmmError;
 use crate::jail::control_group;
 
 /// The longest path of a Unix socket: `sun_path` of unix(7) less its closing zero byte.
@@ -17,7 +17,7 @@ pub const MAX_SOCKET_PATH: usize = 107;
 /// The beginning of a directory's name.
 const PREFIX: &str = "boxlaunch-";
 /// The directory in it that the VMM process may write to: libkrun's sockets are there.
-pub(crate) const VMM: &str = "vmm";
+pub const VMM: &str = "vmm";
 
 /// A directory of mode 0700 with a name that nobody can guess; removed when dropped.
 #[derive(Debug)]
@@ -30,11 +30,11 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(base: &Path) -> Result<Self, LaunchError> {
-        let random = getrandom::u64().map_err(LaunchError::system("get random bytes"))?;
+    pub fn create(base: &Path) -> Result<Self, VmmError> {
+        let random = getrandom::u64().map_err(VmmError::system("get random bytes"))?;
         let path = base.join(format!("{PREFIX}{random:016x}"));
         let make = |path: &Path| {
-            DirBuilder::new().mode(0o700).create(path).map_err(LaunchError::file("make", path))
+            DirBuilder::new().mode(0o700).create(path).map_err(VmmError::file("make", path))
         };
         make(&path)?;
         let made = Self { path };
@@ -51,7 +51,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the path is too long for a socket's address.
-    pub fn socket(&self, name: &str) -> Result<PathBuf, LaunchError> {
+    pub fn socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(name))
     }
 
@@ -59,14 +59,14 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), LaunchError> {
+    pub fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), VmmError> {
         let directory = self.path.join(VMM);
-        let sockets = fs::read_dir(&directory).map_err(LaunchError::file("read", &directory))?;
+        let sockets = fs::read_dir(&directory).map_err(VmmError::file("read", &directory))?;
         let sockets = sockets.map(|it| it.map(|it| it.path())).collect::<io::Result<Vec<_>>>();
-        let sockets = sockets.map_err(LaunchError::file("read", &directory))?;
+        let sockets = sockets.map_err(VmmError::file("read", &directory))?;
         for path in sockets.into_iter().chain([directory.clone()]) {
             lchown(&path, Some(uid), Some(gid))
-                .map_err(LaunchError::file("change the owner of", &path))?;
+                .map_err(VmmError::file("change the owner of", &path))?;
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the path is too long for a socket's address.
-    pub(crate) fn vmm_socket(&self, name: &str) -> Result<PathBuf, LaunchError> {
+    pub fn vmm_socket(&self, name: &str) -> Result<PathBuf, VmmError> {
         checked_socket_path(self.path.join(VMM).join(name))
     }
 }
@@ -98,7 +98,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a directory that a process which was killed has left; nothing that has another name, or is not this user's.
-pub(crate) fn remove_left(path: &Path) {
+pub fn remove_left(path: &Path) {
     if is_name_of_one(path) && is_ours(path) {
         control_group::remove_left(path);
         drop(remove(path));
@@ -112,13 +112,13 @@ pub fn is_name_of_one(path: &Path) -> bool {
 }
 
 /// Returns whether there is a directory of this user.
-pub(crate) fn is_ours(path: &Path) -> bool {
+pub fn is_ours(path: &Path) -> bool {
     let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == nix::unistd::geteuid().as_raw();
     fs::symlink_metadata(path).is_ok_and(is_ours)
 }
 
 /// Removes a socket that a process which was killed has left, unless somebody listens on it again.
-pub(crate) fn remove_socket(path: &Path) {
+pub fn remove_socket(path: &Path) {
     let is_socket = |it: fs::Metadata| it.file_type().is_socket();
     if fs::symlink_metadata(path).is_ok_and(is_socket) && UnixStream::connect(path).is_err() {
         drop(fs::remove_file(path));
@@ -129,13 +129,13 @@ pub(crate) fn remove_socket(path: &Path) {
 ///
 /// # Errors
 /// When it does not fit a socket's address, or is not UTF-8, which libkrun wants.
-pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, LaunchError> {
+pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, VmmError> {
     if path.to_str().is_none() {
         let reason = io::Error::new(io::ErrorKind::InvalidInput, "its path is not valid UTF-8");
-        return Err(LaunchError::file("make the socket", &path)(reason));
+        return Err(VmmError::file("make the socket", &path)(reason));
     }
     if path.as_os_str().len() > MAX_SOCKET_PATH {
-        return Err(LaunchError::SocketPath { path, limit: MAX_SOCKET_PATH });
+        return Err(VmmError::SocketPath { path, limit: MAX_SOCKET_PATH });
     }
     Ok(path)
 }

@@ -1,0 +1,194 @@
+//! The VMM process as its supervisor sees it.
+
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Instant;
+
+use box_layout::OpenBox;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+use serde::Serialize;
+
+use crate::jail::control_group::ControlGroup;
+use crate::jail::process::{self, Process, Program, Started};
+use crate::jail::{Missing, Report};
+use crate::signals::StopSignals;
+use crate::{SUBCOMMAND, VmmError};
+
+/// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
+/// default of 2 MiB is one large page, all of which the host's kernel gives at the first byte.
+pub(crate) const STACK: &str = "RUST_MIN_STACK=524288";
+/// The same where there is a network device: libkrun moves it between threads, with its buffers of 128 KiB, in many copies.
+const NETWORK_STACK: &str = "RUST_MIN_STACK=1572864";
+/// The longest report of a jail, in bytes.
+const MAX_REPORT: usize = 16 << 10;
+/// The running VMM process; killed when dropped.
+#[derive(Debug)]
+pub struct Vmm {
+    process: Process,
+    /// Removed after the process.
+    group: Option<ControlGroup>,
+    /// The layers of the jail that the supervisor could not put up, until the process has named the others.
+    pub missing: Vec<Missing>,
+    stdin: Option<PipeWriter>,
+    /// The report on its jail.
+    report: Option<PipeReader>,
+    log: Option<PipeReader>,
+}
+
+impl Vmm {
+    /// Starts `program` as a VMM that waits for its configuration, with a box's blobs, its disks and the socket of a network
+    /// device open.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn spawn(
+        program: &Path,
+        opened: &OpenBox,
+        disks: &[&File],
+        network: Option<BorrowedFd<'_>>,
+    ) -> Result<Self, VmmError> {
+        let blobs = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
+        let disks = disks.iter().map(|it| it.as_raw_fd());
+        let network = network.map(|it| it.as_raw_fd());
+        let stack = if network.is_some() { NETWORK_STACK } else { STACK };
+        let files: Vec<_> = blobs.chain(disks).chain(network).collect();
+        let program =
+            Program { path: program, argument: SUBCOMMAND, environment: &[stack], files: &files };
+        Self::start(&program)
+    }
+
+    /// Starts `program` with an argument, as a process that the jail is put up around, with some files open.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn spawn_as(program: &Path, argument: &str, files: &[RawFd]) -> Result<Self, VmmError> {
+        Self::start(&Program { path: program, argument, environment: &[STACK], files })
+    }
+
+    fn start(program: &Program<'_>) -> Result<Self, VmmError> {
+        let started = process::start(program).map_err(VmmError::system("start the VMM process"))?;
+        let Started { process, stdin, stdout, stderr, missing } = started;
+        let (stdin, report, log) = (Some(stdin), Some(stdout), Some(stderr));
+        Ok(Self { process, group: None, missing, stdin, report, log })
+    }
+
+    /// Puts the process into a control group that goes with it.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub fn join(&mut self, group: ControlGroup) -> Result<(), String> {
+        group.take(self.process.pid())?;
+        self.group = Some(group);
+        Ok(())
+    }
+
+    /// Tells the process what to run, once; it waits for [`Vmm::go`] before it starts.
+    ///
+    /// # Errors
+    /// When the process is gone, or has been started.
+    pub fn configure(&mut self, config: &impl Serialize) -> Result<(), VmmError> {
+        let action = "configure the VMM process";
+        let json = serde_json::to_vec(config).map_err(VmmError::system(action))?;
+        match &mut self.stdin {
+            Some(pipe) => pipe.write_all(&json).map_err(VmmError::system(action)),
+            None => Err(VmmError::system(action)(io::Error::other("it has been started"))),
+        }
+    }
+
+    /// Lets the configured process become the machine.
+    pub fn go(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Returns the process's id.
+    pub fn pid(&self) -> u32 {
+        self.id().as_raw().unsigned_abs()
+    }
+
+    /// Returns the process's id, as calls of the kernel take it.
+    pub const fn id(&self) -> Pid {
+        self.process.pid()
+    }
+
+    /// Returns a descriptor that is readable once the process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn watch(&self) -> io::Result<OwnedFd> {
+        let pid = rustix::process::Pid::from_raw(self.process.pid().as_raw());
+        let pid = pid.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        Ok(pidfd_open(pid, PidfdFlags::empty())?)
+    }
+
+    /// Returns what libkrun and the guest's console say, once. Its end comes with that of an honest process.
+    pub fn take_log(&mut self) -> Option<OwnedFd> {
+        self.log.take().map(OwnedFd::from)
+    }
+
+    /// Waits until the process has said what its jail is, once: it does so before [`Vmm::go`]. `None` where it has ended
+    /// instead.
+    ///
+    /// # Errors
+    /// [`VmmError::Signal`], [`VmmError::NoJail`] at the deadline, and the kernel's.
+    pub fn await_report(
+        &mut self,
+        deadline: Instant,
+        signals: &StopSignals,
+    ) -> Result<Option<Report>, VmmError> {
+        let Some(pipe) = self.report.take() else { return Ok(None) };
+        let action = "wait for the VMM process";
+        let mut text = [0; MAX_REPORT];
+        let mut length = 0;
+        loop {
+            let mut fds =
+                [pipe.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = PollTimeout::try_from(left.as_millis()).unwrap_or(PollTimeout::MAX);
+            match poll(&mut fds, left) {
+                Err(nix::Error::EINTR) => continue,
+                Ok(0) if Instant::now() >= deadline => return Err(VmmError::NoJail),
+                polled => polled.map_err(VmmError::system(action))?,
+            };
+            if let Some(signal) = signals.next()? {
+                return Err(VmmError::Signal(signal));
+            }
+            if fds[0].any() == Some(true) {
+                match (&pipe).read(&mut text[length..]).map_err(VmmError::system(action))? {
+                    0 => break,
+                    more => length += more,
+                }
+            }
+        }
+        let report: Option<Report> = serde_json::from_slice(&text[..length]).ok();
+        Ok(report.map(|mut report| {
+            report.missing.append(&mut self.missing);
+            report
+        }))
+    }
+
+    /// Kills the process.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Waits until the process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn wait(&mut self) -> Result<ExitStatus, VmmError> {
+        self.process.wait().map_err(VmmError::system("wait for the VMM process"))
+    }
+}
+
+impl Drop for Vmm {
+    fn drop(&mut self) {
+        self.kill();
+        // Fails only where the kernel does.
+        drop(self.wait());
+    }
+}

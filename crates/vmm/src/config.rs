@@ -1,0 +1,69 @@
+//! What a VMM process is given on its standard input.
+
+use std::os::fd::{AsRawFd, RawFd};
+
+use box_image::Vm as VmSize;
+use box_layout::{Blob, OpenBox};
+use serde::{Deserialize, Serialize};
+
+use crate::Nonce;
+use crate::jail::Terms;
+use crate::root_disk::Part;
+/// The configuration of the VMM process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct VmmConfig {
+    /// The machine's size.
+    pub size: VmSize,
+    /// The inherited descriptors of the blobs.
+    pub blobs: BlobFds,
+    /// The verified config of the box, byte for byte: init reads it.
+    pub config: String,
+    /// Those of the disks that it writes to, and that go with it.
+    pub disks: Vec<RawFd>,
+    /// Those of the disks that outlive it.
+    pub volumes: Vec<RawFd>,
+    /// The size of the largest of all these disks, in bytes.
+    pub largest_disk: u64,
+    /// The secret that init has to send first.
+    pub nonce: Nonce,
+    /// The agent's port, of vsock and of TCP in the guest, to which [`AGENT_SOCKET`](crate::AGENT_SOCKET) leads.
+    pub agent: Option<u16>,
+    /// The inherited socket of a network that it shares with the host.
+    pub shared_network: Option<RawFd>,
+    /// Whether the guest reaches its network, at [`NETWORK_SOCKET`](crate::NETWORK_SOCKET).
+    pub has_network: bool,
+    /// Whether init is told what of the host to mount.
+    pub has_mounts: bool,
+    /// The supervisor's decisions on the jail.
+    pub jail: Terms,
+}
+
+/// The descriptors of a box's blobs, the same number in both processes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BlobFds {
+    pub(crate) kernel: RawFd,
+    pub(crate) init: RawFd,
+    /// The size of init that the box names, in bytes.
+    pub(crate) init_size: u64,
+    /// The parts of the rootfs, in their order.
+    pub(crate) rootfs: Vec<Part>,
+}
+
+impl BlobFds {
+    /// Names the open files of a box.
+    pub fn of(opened: &OpenBox) -> Self {
+        let part = |it: &Blob| Part { fd: it.file.as_raw_fd(), size: it.descriptor.size };
+        Self {
+            kernel: opened.kernel.file.as_raw_fd(),
+            init: opened.init.file.as_raw_fd(),
+            init_size: opened.init.descriptor.size,
+            rootfs: opened.rootfs.parts().iter().map(part).collect(),
+        }
+    }
+
+    /// Returns those that libkrun opens again: the kernel and the parts of the rootfs.
+    pub(crate) fn opened_again(&self) -> Vec<RawFd> {
+        let parts = self.rootfs.iter().map(|it| it.fd);
+        [self.kernel].into_iter().chain(parts).collect()
+    }
+}

@@ -1,0 +1,191 @@
+//! The VMM process from inside: from its configuration to the machine.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use box_image::network::NETWORK_PORT;
+use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
+use box_image::rules::KERNEL_DIRECTORIES;
+use box_image::wire::{
+    MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
+};
+use box_layout::OpenError;
+use host_fs::read::{Links, open_regular};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::stat::{Mode, umask};
+use nix::unistd::{close, dup2_stdout};
+use serde::de::DeserializeOwned;
+
+use crate::follow::follow_reader;
+use crate::jail::shares::{self, Shared};
+use crate::jail::{Files, Jail, fd_path};
+use crate::krun::{DiskMode, PortMode, ShareMode, Vm, log_to_stderr, map_file};
+use crate::root_disk::RootDisk;
+use crate::{
+    AGENT_SOCKET, BlobFds, CONTROL_SOCKET, GUEST_MAC, NETWORK_SOCKET, VmmConfig, VmmError,
+    close_all_but, signals,
+};
+
+/// The names of scratch disks.
+const SCRATCH: [&CStr; MAX_SCRATCH] = [c"scratch-0", c"scratch-1", c"scratch-2"];
+/// Those of volumes.
+const VOLUMES: [&CStr; MAX_DEVICES] = [c"volume-0", c"volume-1", c"volume-2", c"volume-3"];
+/// A regular file that everybody may execute (`S_IFREG | 0755`).
+const PROGRAM: u32 = 0o100_755;
+/// A regular file that only root may read (`S_IFREG | 0400`).
+const SECRET: u32 = 0o100_400;
+/// Reads a `VmmConfig` and becomes the machine that it describes. Returns only on failure.
+pub fn enter(config: impl Read) -> VmmError {
+    match prepare(config) {
+        Ok(vm) => VmmError::Krun(vm.start()),
+        Err(error) => error,
+    }
+}
+
+/// Reads a `VmmConfig`, confines this process, and returns the machine that it describes, which only has to be started.
+///
+/// # Errors
+/// When the configuration is malformed, libkrun refuses it, or the jail lacks a layer that is required.
+pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
+    let mut input = config;
+    let config: VmmConfig = configuration(&mut input)?;
+    let BlobFds { kernel, init, .. } = config.blobs;
+    let blobs = config.blobs.opened_again();
+    let disks: Vec<_> = config.disks.iter().chain(&config.volumes).copied().collect();
+    let network = config.shared_network;
+    close_all_but(&[&*blobs, &[init], &*disks, network.as_slice()].concat())?;
+    let init_bytes = map_init(&config.blobs)?;
+    close(init).map_err(VmmError::system("close init"))?;
+    confine()?;
+    // The jail forbids to write to files, and so to make it. It needs no rule of Landlock, which has none for files in
+    // memory and leaves them alone.
+    let root_disk = RootDisk::of(&config.blobs.rootfs);
+    let root_disk = root_disk.map_err(VmmError::system("make the disk of the rootfs"))?;
+    let files = Files {
+        blobs: &blobs,
+        disks: &disks,
+        largest: config.largest_disk,
+        has_network: network.is_some(),
+    };
+    let shares = config.jail.shares.clone();
+    let jail = Jail::enter(config.jail, files)?;
+    // After the change of the user, which undoes it.
+    follow_reader()?;
+    log_to_stderr()?;
+    let mut vm = Vm::new(config.size.cpus, config.size.memory_mib)?;
+    vm.set_kernel(&fd_path(kernel))?;
+    root_disk.attach(&mut vm)?;
+    for (id, disk) in SCRATCH.iter().zip(&config.disks) {
+        vm.add_disk(id, &fd_path(*disk), DiskMode::ReadWrite)?;
+    }
+    for (id, disk) in VOLUMES.iter().zip(&config.volumes) {
+        vm.add_disk(id, &fd_path(*disk), DiskMode::Kept)?;
+    }
+    add_shares(&mut vm, &shares)?;
+    if let Some(socket) = network {
+        vm.add_network(socket, GUEST_MAC)?;
+    }
+    let nonce = (config.nonce.text(), config.has_mounts);
+    add_first_root(&mut vm, init_bytes, config.config.as_bytes(), nonce)?;
+    vm.add_vsock()?;
+    let socket = |name| jail.sockets.join(name);
+    vm.add_vsock_port(CONTROL_PORT, &socket(CONTROL_SOCKET), PortMode::GuestConnects)?;
+    if config.has_network {
+        vm.add_vsock_port(NETWORK_PORT, &socket(NETWORK_SOCKET), PortMode::GuestConnects)?;
+    }
+    if let Some(port) = config.agent {
+        vm.add_vsock_port(port.into(), &socket(AGENT_SOCKET), PortMode::HostConnects)?;
+    }
+    jail.close(report_stream()?)?;
+    await_go(&mut input)?;
+    Ok(vm)
+}
+
+/// Reads the configuration that the supervisor has written, after which [`await_go`] can wait.
+pub fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, VmmError> {
+    let config = serde_json::Deserializer::from_reader(input).into_iter().next();
+    let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
+    config.map_err(VmmError::system("read the configuration from standard input"))
+}
+
+/// Waits until the supervisor hangs up, which has the report on the jail then.
+pub fn await_go(input: &mut impl Read) -> Result<(), VmmError> {
+    let waited = io::copy(input, &mut io::sink());
+    waited.map(drop).map_err(VmmError::system("wait for the supervisor"))
+}
+
+/// Returns the stream for the report on the jail. Standard output belongs to the log afterwards.
+pub fn report_stream() -> Result<File, VmmError> {
+    let action = "report the jail";
+    let stream = io::stdout().as_fd().try_clone_to_owned().map_err(VmmError::system(action))?;
+    dup2_stdout(io::stderr()).map_err(VmmError::system(action))?;
+    Ok(stream.into())
+}
+
+/// Maps init from the file that was verified: as with the rootfs, no copy of it takes time and memory. The file can have
+/// changed since then, so it must have the size that the box names.
+pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
+    let (path, size) = (fd_path(blobs.init), blobs.init_size);
+    let read = |error: io::Error| VmmError::file("read", &path)(error);
+    let file = open_regular(&path, Links::Follow).map_err(|error| read(error.into()))?;
+    let found = file.metadata().map_err(read)?.len();
+    if found != size {
+        return Err(OpenError::size(path, size, found).into());
+    }
+    map_file(&file, size).map_err(read)
+}
+
+/// Gives the machine the devices of shared directories.
+fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), VmmError> {
+    if shares.iter().any(|it| !it.is_writable) {
+        vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
+    }
+    for (source, place) in shares::places(shares) {
+        if let MountSource::Writable(number) = source {
+            vm.add_share(&writable_tag(number), &place, ShareMode::ReadWrite)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the machine its first root: init, a file with the nonce, whether mounts of the host follow and the config, and mount
+/// points, each in memory. The file is never freed, since libkrun reads it as long as the machine lives. It is one and not two,
+/// since init asks the VMM six times for a file that can be opened once.
+///
+/// # Errors
+/// When libkrun refuses.
+pub fn add_first_root(
+    vm: &mut Vm,
+    init: &'static [u8],
+    config: &[u8],
+    (nonce, has_mounts): (&str, bool),
+) -> Result<(), VmmError> {
+    let mark = if has_mounts { MOUNTS_FOLLOW } else { NO_MOUNTS };
+    let given = [nonce.as_bytes(), &[mark], config].concat();
+    vm.add_memory_root()?;
+    for path in KERNEL_DIRECTORIES.into_iter().chain([NEW_ROOT]) {
+        vm.add_root_dir(path.as_ref(), 0o755)?;
+    }
+    // Init keeps its own file, as the program by which an agent asks it for commands.
+    vm.add_root_file(INIT_PATH.as_ref(), PROGRAM, init, false)?;
+    vm.add_root_file(NONCE_PATH.as_ref(), SECRET, given.leak(), true)?;
+    Ok(())
+}
+
+/// Takes from this process what a VMM does not need.
+pub fn confine() -> Result<(), VmmError> {
+    let system = VmmError::system::<nix::Error>;
+    signals::unblock()?;
+    prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
+    // Nobody but root reads or traces its memory, which is the guest's.
+    prctl::set_dumpable(false).map_err(system("hide the memory"))?;
+    // A core file would hold the guest's memory.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(system("forbid core files"))?;
+    // Whatever the caller's is: the root directory of the jail is for another user.
+    umask(Mode::S_IWGRP | Mode::S_IWOTH);
+    Ok(())
+}

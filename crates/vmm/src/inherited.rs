@@ -1,0 +1,52 @@
+//! Closing the files that a process has inherited.
+
+use std::os::fd::RawFd;
+
+use nix::unistd::close;
+
+use crate::VmmError;
+use crate::jail::process;
+/// Closes what this process has inherited from whoever started it, but for its standard streams and `kept`. Nothing
+/// of its own may be open yet.
+///
+/// # Errors
+/// When the open files cannot be listed.
+pub fn close_all_but(kept: &[RawFd]) -> Result<(), VmmError> {
+    match close_between(kept) {
+        // Before Linux 5.9.
+        Err(nix::Error::ENOSYS) => close_listed(kept),
+        closed => closed.map_err(VmmError::system("close inherited files")),
+    }
+}
+
+/// Closes all files between two that are kept at once: a box can have hundreds, and to list them takes far longer.
+fn close_between(kept: &[RawFd]) -> nix::Result<()> {
+    let mut kept: Vec<u32> = kept.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+    kept.sort_unstable();
+    let mut next = 3;
+    for fd in kept.into_iter().filter(|fd| *fd > 2) {
+        if fd > next {
+            process::close_range(next, fd - 1)?;
+        }
+        next = fd + 1;
+    }
+    process::close_range(next, u32::MAX)
+}
+
+fn close_listed(kept: &[RawFd]) -> Result<(), VmmError> {
+    let action = VmmError::file("list", "/proc/self/fd");
+    let names = std::fs::read_dir("/proc/self/fd")
+        .and_then(|entries| {
+            entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>, _>>()
+        })
+        .map_err(action)?;
+    let open = names.iter().filter_map(|name| name.to_str()?.parse::<RawFd>().ok());
+    for fd in open.filter(|fd| *fd > 2 && !kept.contains(fd)) {
+        match close(fd) {
+            // The listing's own descriptor is closed already.
+            Ok(()) | Err(nix::Error::EBADF) => {}
+            Err(error) => return Err(VmmError::system("close inherited files")(error)),
+        }
+    }
+    Ok(())
+}

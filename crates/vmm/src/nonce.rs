@@ -1,0 +1,44 @@
+//! The secret by which init proves itself.
+
+use std::fmt;
+use std::hint::black_box;
+
+use box_digest::hex;
+use box_image::plan::NONCE_LENGTH;
+use serde::{Deserialize, Serialize};
+
+use crate::VmmError;
+
+/// The secret of one boot: random bytes, written as [`NONCE_LENGTH`] hexadecimal digits.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Nonce(String);
+
+impl Nonce {
+    /// Makes a new one.
+    ///
+    /// # Errors
+    /// When the kernel gives no random bytes.
+    pub fn random() -> Result<Self, VmmError> {
+        let mut bytes = [0; NONCE_LENGTH / 2];
+        getrandom::fill(&mut bytes).map_err(VmmError::system("get random bytes"))?;
+        Ok(Self(hex(&bytes)))
+    }
+
+    /// Returns the digits.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// Compares without telling through its duration where the first difference is.
+    pub fn matches(&self, other: &str) -> bool {
+        let pairs = self.0.bytes().zip(other.bytes());
+        let difference = pairs.fold(0, |seen, (ours, theirs)| black_box(seen | (ours ^ theirs)));
+        self.0.len() == other.len() && difference == 0
+    }
+}
+
+impl fmt::Debug for Nonce {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Nonce(…)")
+    }
+}
