@@ -1,19 +1,6 @@
 //! How a piece of a Boxfile is written in each syntax, for the helps of messages.
 
-use crate::Syntax;
-use crate::diagnostic::visible;
-
-/// Writes a text in quotes, as the syntax reads it back. What an editor or a review would not show, or
-/// would show elsewhere, is escaped as well (KDL 2.0, "Quoted String"; TOML 1.0, "String").
-pub fn in_quotes(syntax: Syntax, text: &str) -> String {
-    let escaped = |c: char| match c {
-        '"' | '\\' => format!("\\{c}"),
-        c if visible(c) == c => c.to_string(),
-        c if syntax == Syntax::Kdl => format!("\\u{{{:x}}}", u32::from(c)),
-        c => format!("\\U{:08X}", u32::from(c)),
-    };
-    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
-}
+use diagnostics::{Syntax, in_quotes};
 
 /// Writes a property: `name="value"`; in TOML `name = "value"`. `value` is written as it is.
 pub(crate) fn prop(syntax: Syntax, name: &str, value: &str) -> String {
@@ -79,7 +66,8 @@ pub(crate) fn imperative(verb: &str, usage: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use box_image::text::visible;
+    use diagnostics::Source;
 
     #[test]
     fn quoted_strings_round_trip() {

@@ -12,7 +12,7 @@
 //! "#)?;
 //! assert_eq!(boxfile.name, "hello");
 //! assert_eq!(boxfile.agent.kind.default_port(), 4088);
-//! # Ok::<(), boxfile_spec::Diagnostics>(())
+//! # Ok::<(), diagnostics::Diagnostics>(())
 //! ```
 //!
 //! The way from text to model has three steps. `syntax` makes a tree of nodes with their places in
@@ -22,44 +22,27 @@
 //! reads neither clock nor environment: what a path in the model means is its caller's affair.
 #![forbid(unsafe_code)]
 
-mod cursor;
-mod diagnostic;
-pub mod dotenv;
-mod edited;
 mod errors;
 mod form;
 mod format;
 pub mod lock;
 mod model;
 mod parse;
-mod platform;
 mod recognize;
-mod render;
 mod rules;
 mod schema;
-mod sink;
-pub mod skill_md;
-mod sources;
-mod suggest;
 mod syntax;
 mod units;
 mod value;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Label, Severity, Span, Spanned, shown};
-pub use edited::text_faults;
-pub use form::in_quotes;
+pub use diagnostics::in_quotes;
 pub use format::{format, format_kdl, format_toml};
 pub use lock::Lock;
 pub use model::{
     Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
-    ImageRef, Kernel, Skill, SkillsDir,
+    Kernel, Skill, SkillsDir,
 };
 pub use parse::{Document, MAX_SOURCE, MOST_ADDED, Reach, parse, read, read_within};
-pub use platform::{Platform, UnknownPlatform};
 pub use recognize::{likely_syntax, looks_like_boxfile};
-pub use rules::{NAME_FORM, intended_name, is_name, reserved_place};
 pub use schema::{json_schema, reference};
-pub use sink::MOST_KEPT;
-pub use sources::{Source, Sources, Syntax};
-pub use suggest::nearest;
 pub use syntax::allowance::MOST_DECLARED;

@@ -1,8 +1,9 @@
 //! Recognizes a Boxfile, and its syntax, by its content.
 
-use crate::sink::Sink;
 use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
-use crate::{Source, Syntax, format, schema};
+use crate::{format, schema};
+use diagnostics::Sink;
+use diagnostics::{Source, Syntax};
 
 /// The declarations of which every Boxfile that stands alone has one.
 const TELLING: [&str; 3] = ["box", "agent", "business"];

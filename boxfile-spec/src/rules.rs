@@ -1,45 +1,10 @@
 //! The rules for names and paths, as plain predicates on text.
 
-use box_image::rules::MAX_NAME;
-pub use box_image::rules::{NAME_FORM, is_name, reserved_place};
-pub(crate) use box_image::rules::{VARIABLE_FORM, is_inside, is_variable, overlap, path_order};
-use box_image::secrets::looks_secret;
-
-use crate::diagnostic::quote;
-use crate::{Diagnostic, Span};
-
-/// Returns the error of a text that is not a name, by a function that writes the intended one.
-pub(crate) fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
-    // In small letters, a key is no longer known as one, nor masked.
-    let intended = intended_name(text).filter(|_| !looks_secret("", text));
-    let help = intended.map_or_else(
-        || NAME_FORM.to_owned(),
-        |intended| format!("{NAME_FORM}; write {}", write(&intended)),
-    );
-    let message = format!("{} is not a valid name", quote(text));
-    Diagnostic::new(message, span, "not a name").with_help(help)
-}
-
-/// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.
-pub fn intended_name(text: &str) -> Option<String> {
-    let mapped: String = text
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-        .take(MAX_NAME)
-        .collect();
-    let name = mapped.trim_matches('-').to_owned();
-    is_name(&name).then_some(name)
-}
-
-/// Checks that a text at a place may name an environment variable.
-pub(crate) fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
-    if is_variable(name) {
-        return Ok(());
-    }
-    let message = format!("{} cannot name an environment variable", quote(name));
-    let error = Diagnostic::new(message, span, "not a variable's name");
-    Err(error.with_help(format!("a variable's name {VARIABLE_FORM}")))
-}
+pub(crate) use box_image::rules::{
+    VARIABLE_FORM, climbs, is_inside, is_name, is_variable, overlap, path_order,
+    reserved_place,
+};
+pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
 
 /// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
 /// is no visible ASCII percent-encoded (RFC 3986, section 2.1), and so are quotes and backslashes.
@@ -68,19 +33,9 @@ pub(crate) fn is_user(text: &str) -> bool {
     text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
 }
 
-/// Returns the message about a variable or option that [`looks_secret`].
-pub(crate) fn plain_secret(name: &str) -> String {
-    format!("{} looks like a secret written as a plain value", quote(name))
-}
-
 /// Returns whether `text` is a pattern of absolute paths.
 pub(crate) fn is_glob(text: &str) -> bool {
     text.starts_with('/') && !climbs(text) && !text.contains("***")
-}
-
-/// Returns whether a path has a `..` among its parts.
-pub(crate) fn climbs(path: &str) -> bool {
-    path.split('/').any(|part| part == "..")
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ use box_image::rules::{host_and_port, is_normalized};
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
-use crate::diagnostic::{invisible, named_invisible, quote, shown};
 use crate::schema::Kind;
-use crate::suggest::nearest;
 use crate::syntax::tree::{Data, Value};
-use crate::{Diagnostic, Spanned, Syntax, form, units};
+use crate::{form, units};
+use box_image::text::{quote, shown};
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Spanned, Syntax};
+use diagnostics::{invisible, named_invisible};
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {

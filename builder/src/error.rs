@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use box_cache::StoreError;
-use box_checkout::FilesError;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::plan::PlanError;
-use box_skill::SkillError;
+use box_image::{ImageRef, Platform};
 use box_tree::listing::ListingError;
-use boxfile_spec::{ImageRef, Platform, Span};
+use checkout::files::FilesError;
+use checkout::skill::SkillError;
+use diagnostics::Span;
 use download::fetch::{FetchError, UrlError};
 use guest_kernel::KernelError;
 use host_fs::FileError;

@@ -1,7 +1,7 @@
 //! The findings in files of the checkout.
 
 use box_image::ErrorCode;
-use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, Span};
+use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span};
 use error_report::Problem;
 
 /// The findings in a text file of the checkout, as they are shown. The text is not kept: hundreds of skills may have one of a
@@ -67,7 +67,7 @@ impl Reports {
 
 #[cfg(test)]
 mod tests {
-    use boxfile_spec::Source;
+    use diagnostics::Source;
 
     use super::*;
 

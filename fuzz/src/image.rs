@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use box_digest::Digest;
-use boxfile_spec::{ImageRef, Platform};
+use box_image::{ImageRef, Platform};
 use oci_image::{Access, Image, open};
 use serde_json::json;
 use tempfile::TempDir;

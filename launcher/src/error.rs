@@ -9,7 +9,7 @@ use box_image::text::{readable, shown, shown_lines};
 use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
 use box_image::{ComponentName, SkillMode, Unsupported, signals};
 use box_layout::OpenError;
-use box_skill::SkillError;
+use checkout::skill::SkillError;
 use egress_rules::PeerError;
 use serde::Serialize;
 use vmm::VmmError;

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_digest::{Blake3Digest, hex};
+use box_image::Platform;
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use boxbuild::{InputFile, Pins, Request, resolve};
-use boxfile_spec::Platform;
 use download::fetch::FetchOptions;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Config, Image, Layer};

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::{ImageRef, Platform};
 use box_tree::{Content, Leaf, Meta, Tree};
-use boxfile_spec::{ImageRef, Platform};
 use erofs_rs::EroFS;
 use erofs_rs::backend::SliceImage;
 use oci_image::{Access, open};

@@ -7,7 +7,7 @@ mod targets;
 
 use std::fs;
 
-use boxfile_spec::Syntax;
+use diagnostics::Syntax;
 use testbed::Workspace;
 
 /// The body of a fuzz target.

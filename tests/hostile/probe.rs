@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use box_cache::{ActionKey, KeyHasher, Store};
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::{ImageRef, Platform};
 use box_tree as tree;
 use box_tree::erofs::image_builder;
 use boxbuild::pack::{ContentMap, Pack, Segment, SegmentWriter};
-use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, Image, open};
 use oci_layer::{LayerError, LayerIndex, LayerSource, Limits, decode, flatten};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use box_digest::Digest;
 use box_image::ComponentName;
+use box_image::{ImageRef, Platform};
 use box_tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
-use boxfile_spec::{ImageRef, Platform};
 use oci_image::{Access, open};
 use oci_layer::{LayerError, LayerIndex, Limits, decode, flatten};
 

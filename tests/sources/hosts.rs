@@ -1,6 +1,7 @@
 //! One rule for `HOST` and `HOST:PORT`, whoever reads it.
 
-use boxfile_spec::{ImageRef, Source};
+use box_image::ImageRef;
+use diagnostics::Source;
 use download::http::RemoteUrl;
 use oci_registry::{RegistryConfig, Repository};
 

@@ -23,7 +23,7 @@ mod toml;
 pub use kdl::format_kdl;
 pub use toml::format_toml;
 
-use crate::{Source, Syntax};
+use diagnostics::{Source, Syntax};
 
 /// Formats a Boxfile in the syntax that it is written in; see [`format_kdl`] and [`format_toml`].
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::iter::repeat_n;
 
-use crate::cursor::BYTE_ORDER_MARK;
+use diagnostics::cursor::BYTE_ORDER_MARK;
 
 /// The columns of one step of indentation.
 const STEP: usize = 4;

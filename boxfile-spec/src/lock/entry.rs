@@ -6,7 +6,7 @@ use box_digest::{AnyDigest, Digest};
 use box_image::named_enum;
 use serde::Deserialize;
 
-use crate::Platform;
+use box_image::Platform;
 
 /// The pin of one declaration, as it was last resolved.
 ///

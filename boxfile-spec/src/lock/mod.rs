@@ -50,7 +50,7 @@
 //!     layers: Vec::new(),
 //! });
 //! assert_eq!(Lock::parse(&lock.write())?, lock);
-//! # Ok::<(), boxfile_spec::Diagnostics>(())
+//! # Ok::<(), diagnostics::Diagnostics>(())
 //! ```
 
 mod entry;
@@ -63,7 +63,8 @@ pub use entry::{LockEntry, PinKind};
 
 use std::collections::BTreeSet;
 
-use crate::{Diagnostic, Diagnostics, Platform, Span, edited};
+use box_image::Platform;
+use diagnostics::{Diagnostic, Diagnostics, Span, edited};
 
 /// The version of the lock's format that is written.
 pub const FORMAT_VERSION: u32 = 2;

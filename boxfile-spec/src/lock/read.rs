@@ -15,11 +15,13 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
-use crate::diagnostic::{invisible, named_invisible, quote, shown};
-use crate::edited::{conflict, hidden_characters};
-use crate::sink::Sink;
 use crate::syntax::toml::faults;
-use crate::{Diagnostic, Diagnostics, Platform, Span};
+use box_image::Platform;
+use box_image::text::{quote, shown};
+use diagnostics::Sink;
+use diagnostics::edited::{conflict, hidden_characters};
+use diagnostics::{Diagnostic, Diagnostics, Span};
+use diagnostics::{invisible, named_invisible};
 
 /// The versions of the format that are read.
 const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;

@@ -1,7 +1,8 @@
 //! From a lock to its text.
 
 use super::{FORMAT_VERSION, Lock, LockEntry};
-use crate::{Syntax, in_quotes};
+use diagnostics::Syntax;
+use diagnostics::in_quotes;
 
 /// How the first line of every written lock begins.
 pub(super) const MARK: &str = "# Written by boxbuild: ";

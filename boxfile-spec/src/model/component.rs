@@ -6,8 +6,9 @@ use box_digest::Digest;
 use box_image::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
 use serde::Serialize;
 
-use super::digits;
-use crate::{ImageRef, Span, Spanned};
+use box_image::ImageRef;
+use box_image::image_ref::digits;
+use diagnostics::{Span, Spanned};
 
 /// The AI agent: the component that is started with the box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

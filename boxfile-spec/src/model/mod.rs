@@ -6,19 +6,18 @@
 //! plan, [`box_image::plan`].
 
 mod component;
-pub(crate) mod image;
 
 use box_digest::Digest;
 use box_image::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
     SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, named_enum,
 };
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::{Platform, Span, Spanned};
+use box_image::{Platform, image_ref};
+use diagnostics::{Span, Spanned};
 
 pub use component::{Agent, BakedFile, Binary, Business, Component, Health};
-pub use image::ImageRef;
 
 /// A valid Boxfile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -148,15 +147,6 @@ pub struct Kernel {
     /// A [`box_image::KernelName`], or the kernel's file; a relative path is relative to the main Boxfile.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
-    #[serde(serialize_with = "digits")]
+    #[serde(serialize_with = "image_ref::digits")]
     pub sha256: Option<Digest>,
-}
-
-/// Writes a sha256 as the language does, which is without its algorithm.
-fn digits<S: Serializer>(
-    digest: &(impl Copy + Into<Option<Digest>>),
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let digest: Option<Digest> = (*digest).into();
-    digest.map(|it| it.hex()).serialize(serializer)
 }

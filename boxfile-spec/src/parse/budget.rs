@@ -3,10 +3,11 @@
 use box_image::Budget;
 
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::Node;
 use crate::units::show_duration;
-use crate::{Diagnostic, Spanned, form, schema, value};
+use crate::{form, schema, value};
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned};
 
 /// A box made of OCI images is to be ready within 5 s.
 pub(in crate::parse) const IMAGE_TOTAL: u64 = 5000;

@@ -3,8 +3,9 @@
 //! Files in it are checked in with the Boxfile; what is read from elsewhere differs from
 //! one machine to the next, and may be none of the Boxfile's business.
 
-use crate::sink::Sink;
-use crate::{Agent, Binary, Business, Diagnostic, Skill, SkillsDir, Spanned};
+use crate::{Agent, Binary, Business, Skill, SkillsDir};
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned};
 
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";

@@ -2,13 +2,14 @@
 
 use std::cell::RefCell;
 
-use crate::diagnostic::quote;
+use crate::form;
 use crate::parse::{instead, names};
 use crate::schema::{self, Count, Declaration};
-use crate::sink::Sink;
-use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, form};
+use box_image::text::quote;
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
+use diagnostics::suggest::{did_you_mean, nearest};
 
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;

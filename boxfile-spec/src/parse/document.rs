@@ -12,12 +12,11 @@ use crate::parse::run::mounts::Placed;
 use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{
-    Agent, BakedFile, Boxfile, Business, Diagnostic, Kernel, Platform, Skill, SkillsDir, Span,
-    Spanned, Syntax, form, value,
-};
+use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form, value};
+use box_image::Platform;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
 pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -> Option<Boxfile> {

@@ -8,7 +8,8 @@ use crate::rules::is_variable;
 use crate::schema::{Declaration, Kind, Property, SECRET};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::value::describe;
-use crate::{Diagnostic, Syntax, form, units};
+use crate::{form, units};
+use diagnostics::{Diagnostic, Syntax};
 
 /// Returns the error of an argument that a declaration does not take. `refused` are the properties
 /// that it does not take here.
@@ -47,7 +48,7 @@ fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     let (name, value) = text.split_once('=').unwrap_or((text, "value"));
     let [name, value] = if is_variable(name) { [name, value] } else { ["NAME", "value"] };
     let secret = looks_secret(name, value);
-    let value = form::in_quotes(arg.syntax, if secret { "…" } else { value });
+    let value = diagnostics::in_quotes(arg.syntax, if secret { "…" } else { value });
     let written = form::prop(arg.syntax, name, &value);
     let written = form::with_props(arg.syntax, declaration, &written);
     let message = format!("`{declaration}` takes variables");
@@ -100,10 +101,10 @@ pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
         Kind::Hostname => is_label(text),
         Kind::Sha256 => text.len() == 64,
         Kind::Size { .. } => {
-            return units::intended_size(text).map(|it| form::in_quotes(arg.syntax, &it));
+            return units::intended_size(text).map(|it| diagnostics::in_quotes(arg.syntax, &it));
         }
         Kind::Text | Kind::Path | Kind::LaunchPath => true,
         _ => false,
     };
-    (fits && text.chars().count() <= 100).then(|| form::in_quotes(arg.syntax, text))
+    (fits && text.chars().count() <= 100).then(|| diagnostics::in_quotes(arg.syntax, text))
 }

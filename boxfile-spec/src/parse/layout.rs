@@ -3,13 +3,14 @@
 use box_image::Layout;
 use box_image::rules::ACCOUNT_FILES;
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Conflict, ConflictPolicy, Diagnostic, Spanned, form, rules, schema, value};
+use crate::{Conflict, ConflictPolicy, form, rules, schema, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned};
 
 /// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
 /// the layout `merged`.

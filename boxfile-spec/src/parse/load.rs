@@ -1,15 +1,16 @@
 //! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
 
-use crate::diagnostic::quote;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::reader::Reader;
 use crate::parse::{merge, rebase};
 use crate::schema;
-use crate::sink::Sink;
 use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
-use crate::{Diagnostic, Source, Sources, Span, Spanned, Syntax, value};
+use crate::value;
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Source, Sources, Span, Spanned, Syntax};
 
 /// The greatest length of a Boxfile in bytes: 1 MiB.
 pub const MAX_SOURCE: usize = 1 << 20;

@@ -23,7 +23,8 @@ pub use checkout::Reach;
 pub use load::MAX_SOURCE;
 pub use rebase::MOST_ADDED;
 
-use crate::{Boxfile, Diagnostic, Diagnostics, Severity, Source, Sources, Span};
+use crate::Boxfile;
+use diagnostics::{Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 use load::Files;
 
 /// The result of reading a Boxfile.

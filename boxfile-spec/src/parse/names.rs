@@ -1,10 +1,11 @@
 //! Names of declarations and of what they declare: how they are read, and which are unique.
 
-use crate::diagnostic::quote;
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{Diagnostic, Span, form, rules, value};
+use crate::{form, rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span};
 
 /// Reports every declaration whose first argument another one has, too.
 pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Sink) {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use crate::parse::load::Files;
 use crate::parse::{is_error, understand};
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 /// Returns the errors in overridden values. Each base is read by itself; an error that is about
 /// something that still has an effect is left to whoever reads the merged files.

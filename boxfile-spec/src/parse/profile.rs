@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::load::Files;
 use crate::parse::reader::Reader;
 use crate::parse::{document, merge, names};
 use crate::schema;
-use crate::sink::Sink;
-use crate::suggest::nearest;
 use crate::syntax::tree::Node;
-use crate::{Diagnostic, Document, Span, form};
+use crate::{Document, form};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Span};
 
 /// How many profiles a Boxfile may have: each is read by itself.
 const MOST_PROFILES: usize = 16;

@@ -2,15 +2,16 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::diagnostic::quote;
+use crate::form;
 use crate::parse::children::Children;
 use crate::parse::{instead, names};
 use crate::schema::{self, Declaration, Kind, Merge};
-use crate::sink::Sink;
-use crate::suggest::{did_you_mean, nearest};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value;
-use crate::{Diagnostic, Span, Syntax, form};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::suggest::{did_you_mean, nearest};
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///

@@ -2,9 +2,9 @@
 
 use box_image::KernelName;
 
-use crate::model::image::WITH_PATH;
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
+use box_image::image_ref::WITH_PATH;
 
 /// How many bytes the directories of bases may add to the paths in them, in all bases of a Boxfile together. A directory can
 /// be as long as a path may be, and a base can have as many paths as may be declared; each profile has all of them again.
@@ -142,8 +142,8 @@ mod tests {
         }
         let kernel = |text: &str, directory| {
             let data = Data::Text(text.to_owned());
-            let syntax = crate::Syntax::Kdl;
-            let mut value = Value { data, span: crate::Span::default(), syntax };
+            let syntax = diagnostics::Syntax::Kdl;
+            let mut value = Value { data, span: diagnostics::Span::default(), syntax };
             rewrite(&mut value, Kind::Kernel, directory, &mut Room::default());
             let Data::Text(text) = value.data else { unreachable!() };
             text

@@ -7,14 +7,15 @@ use box_image::secrets::{Leak, PASSED, leaks, looks_secret};
 use box_image::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES};
 use box_image::{ComponentName, Scope};
 
-use crate::diagnostic::quote;
+use crate::form;
 use crate::parse::component::env::{Variable, variables};
 use crate::parse::run::secret::Secret;
 use crate::rules;
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{Diagnostic, Span, Syntax, form};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// The label of a secret's place.
 const LEAKS: &str = "it would be in the checkout and in every box";

@@ -5,10 +5,11 @@ use box_image::Vm;
 use crate::parse::component::Share;
 use crate::parse::reader::Reader;
 use crate::schema::{self, MOST_MEMORY};
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::units::{MIB, show_size};
-use crate::{Diagnostic, form, value};
+use crate::{form, value};
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 const DEFAULT_CPUS: u8 = 2;
 /// The memory that the default adds to the components' limits, for the kernel and init.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{Declaration, PROFILE, TOP};
-use crate::Syntax;
+use diagnostics::Syntax;
 
 /// The documentation of the declarations: for each a section with its id as the heading, a summary,
 /// rules and reasons, an example in both syntaxes, and its arguments and

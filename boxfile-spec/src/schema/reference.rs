@@ -4,7 +4,7 @@
 
 use super::place::{self, SchemaPlace};
 use super::{Argument, Declaration, Enforced, Kind, Property, TOP};
-use crate::Syntax;
+use diagnostics::Syntax;
 
 const BEGINNING: &str = include_str!("prose/beginning.md");
 const MERGING: &str = include_str!("prose/merging.md");

@@ -7,8 +7,9 @@ use super::{
     AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX, SCRATCH,
     SECRET, SHARE, TASK, optional, prop, required, required_prop,
 };
+use crate::ConflictPolicy;
 use crate::units::MIB;
-use crate::{ConflictPolicy, Platform};
+use box_image::Platform;
 
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const LEAST_MACHINE: u64 = LEAST_VM_MIB as u64 * MIB;

@@ -4,7 +4,7 @@
 //! once it is read, and as many again for each profile. So they are counted while they are read, and those beyond the
 //! limit are never in memory.
 
-use crate::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Span};
 
 /// How many declarations, arguments and properties a Boxfile may have, with all files that it extends. In TOML these are
 /// the names of keys and headers, and the items of lists.

@@ -2,10 +2,10 @@
 
 use super::allowance::Allowance;
 use super::{kdl, toml};
-use crate::cursor::lines;
 use crate::schema;
-use crate::sink::Sink;
-use crate::{Diagnostic, Source, Span, Syntax};
+use diagnostics::Sink;
+use diagnostics::cursor::lines;
+use diagnostics::{Diagnostic, Source, Span, Syntax};
 
 /// Returns the error that a text is written in the other syntax, if it is.
 pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {

@@ -14,8 +14,9 @@ pub(crate) mod word;
 use allowance::Allowance;
 use tree::{Node, Tree};
 
-use crate::sink::Sink;
-use crate::{Diagnostic, Source, Span, Syntax, edited, schema};
+use crate::schema;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Source, Span, Syntax, edited};
 
 /// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
 pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> Tree {
@@ -56,7 +57,8 @@ fn is_marker(node: &Node) -> bool {
 
 /// Returns the errors of the characters that hide something, but for those of lines about which there is an error.
 fn hidden(source: &Source, found: &[Diagnostic]) -> Vec<Diagnostic> {
-    let mut hidden = edited::hidden_characters(&source.text, Some(edited::escape(source.syntax)));
+    let mut hidden =
+        edited::hidden_characters(&source.text, Some(diagnostics::escape(source.syntax)));
     let covers = |other: Span, at: usize| other.offset <= at && at <= other.end();
     hidden.retain(|it| !found.iter().any(|other| covers(other.span(), it.span().offset)));
     hidden

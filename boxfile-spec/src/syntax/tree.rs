@@ -1,6 +1,6 @@
 //! The nodes of a file, as both syntaxes have them.
 
-use crate::{Span, Spanned, Syntax};
+use diagnostics::{Span, Spanned, Syntax};
 
 /// How deep declarations can be nested: the readers call themselves for each, and an
 /// indentation without a bound makes a formatted text longer than any multiple of its source.

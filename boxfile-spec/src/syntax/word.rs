@@ -1,8 +1,9 @@
 //! Errors in single words of both syntaxes, and how words are quoted.
 
-use crate::diagnostic::quote;
 use crate::errors::SYNTAX;
-use crate::{Diagnostic, Span, Syntax, in_quotes};
+use box_image::text::quote;
+use diagnostics::in_quotes;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// Quotes as a word processor writes them.
 pub(crate) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];

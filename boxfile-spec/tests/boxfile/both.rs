@@ -1,6 +1,7 @@
 //! The language in TOML: the same models, and the messages for mistakes.
 
-use boxfile_spec::{Reach, Source, Sources};
+use boxfile_spec::Reach;
+use diagnostics::{Source, Sources};
 use insta::assert_snapshot;
 
 fn canonical(name: &str, text: &str) -> String {

@@ -1,6 +1,7 @@
 //! Input that nobody would write by accident: no panic, no overflow, no hang.
 
-use boxfile_spec::{Document, MAX_SOURCE, MOST_ADDED, MOST_DECLARED, Source, Sources, parse};
+use boxfile_spec::{Document, MAX_SOURCE, MOST_ADDED, MOST_DECLARED, parse};
+use diagnostics::{Source, Sources};
 use proptest::prelude::*;
 use proptest::sample::select;
 use testkit::hostile::replace_each;
@@ -83,7 +84,10 @@ fn run(source: &str) {
             assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
             let shown = diagnostic.render(&sources);
             assert!(shown.starts_with("error: "));
-            assert!(shown.split('\n').all(|line| boxfile_spec::shown(line) == line), "{shown:?}");
+            assert!(
+                shown.split('\n').all(|line| box_image::text::shown(line) == line),
+                "{shown:?}"
+            );
             let (line, column) = sources.location(diagnostic.span());
             assert!(line > 0 && column > 0);
         }

@@ -8,7 +8,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use boxfile_spec::{Source, parse};
+use boxfile_spec::parse;
+use diagnostics::Source;
 
 use crate::hostile::PIECES;
 

@@ -3,7 +3,8 @@
 //! `wrong` has the files that are refused, and the texts that say so; `right` those that are read,
 //! and the models that they give; `hostile` and `linear` what nobody would write by accident.
 
-use boxfile_spec::{Document, Reach, Source};
+use boxfile_spec::{Document, Reach};
+use diagnostics::Source;
 
 mod both;
 mod hostile;

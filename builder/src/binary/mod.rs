@@ -15,8 +15,8 @@ use std::path::Path;
 
 use box_cache::{ActionKey, BulkWriter, KeyHasher, Refers, Store, StoreError};
 use box_digest::{Blake3, Digest, Hasher};
+use box_image::Platform;
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
-use boxfile_spec::Platform;
 use download::Size;
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, open_inside};

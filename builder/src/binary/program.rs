@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use box_image::Platform;
 use box_image::rules::PATH_MAX;
-use boxfile_spec::Platform;
 use object::elf;
 use oci_image::Found;
 

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 use std::hash::Hash;
 
 use box_digest::Blake3Digest;
+use box_image::Platform;
 use box_image::plan::Unsupported;
 use boxbuild::compose::unsupported;
 use boxbuild::{BuildError, Checked, InputFile, Pins, Report, Request};
-use boxfile_spec::{Diagnostic, MOST_KEPT, Platform};
+use diagnostics::{Diagnostic, MOST_KEPT};
 use download::fetch::FetchOptions;
 use serde_json::json;
 
@@ -217,8 +218,8 @@ mod tests {
     #[test]
     fn reports_differ_by_their_text_and_what_was_found() {
         let report = |name: &str, message: &str| {
-            let sources = boxfile_spec::Sources::single(boxfile_spec::Source::new(name, "x"));
-            let at = boxfile_spec::Span::default();
+            let sources = diagnostics::Sources::single(diagnostics::Source::new(name, "x"));
+            let at = diagnostics::Span::default();
             Report::new(&sources, &[Diagnostic::warning(message, at, "")]).unwrap()
         };
         let mut list =

@@ -7,7 +7,7 @@ use box_tree::FieldDifference;
 use box_tree::listing::Origins;
 use boxbuild::MergeConflicts;
 use boxbuild::compose::merged::{Advice, Conflict, Conflicts, MOST_CONFLICTS, Side, advice};
-use boxfile_spec::{Diagnostic, Sources, Syntax};
+use diagnostics::{Diagnostic, Sources, Syntax};
 use serde_json::{Value, json};
 
 use super::failure::Failure;

@@ -6,10 +6,12 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use box_image::Platform;
 use box_image::{ErrorCode, KernelName};
 use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
-use boxfile_spec::{Boxfile, Platform, Spanned};
+use boxfile_spec::Boxfile;
+use diagnostics::Spanned;
 use guest_kernel::SYSTEM_LIBRARIES;
 use host_fs::own;
 use host_fs::trust::Trusted;

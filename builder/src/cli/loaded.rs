@@ -7,10 +7,12 @@ use std::sync::Arc;
 use box_cache::Store;
 use box_digest::Blake3Digest;
 use box_image::ErrorCode;
+use box_image::Platform;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, LockPlace, Project, Target};
 use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};
-use boxfile_spec::{Boxfile, Diagnostic, Document, Lock, Platform, Sources};
+use boxfile_spec::{Boxfile, Document, Lock};
+use diagnostics::{Diagnostic, Sources};
 use download::fetch::FetchOptions;
 use oci_registry::Registry;
 

@@ -67,5 +67,5 @@ pub(crate) fn host_kernels() -> Result<PathBuf, Failure> {
 pub(crate) fn directory_name() -> String {
     let directory = env::current_dir().unwrap_or_default();
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    boxfile_spec::intended_name(&name).unwrap_or_else(|| "my-agent".to_owned())
+    diagnostics::names::intended_name(&name).unwrap_or_else(|| "my-agent".to_owned())
 }

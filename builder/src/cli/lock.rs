@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use box_image::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError, LockPlace};
 use boxbuild::{Resolved, resolve};
+use boxfile_spec::Lock;
 use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{Lock, nearest};
+use diagnostics::suggest::nearest;
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};

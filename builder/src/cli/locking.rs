@@ -2,10 +2,11 @@
 
 use box_digest::{AnyDigest, Digest};
 use box_image::ErrorCode;
+use box_image::Platform;
 use box_image::text::bytes;
 use boxbuild::project::{LockFile, Mismatch};
+use boxfile_spec::Lock;
 use boxfile_spec::lock::{Change, LockEntry};
-use boxfile_spec::{Lock, Platform};
 use serde_json::{Value, json};
 
 use super::failure::Failure;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use box_image::Platform;
 use box_image::text::shell_path;
 use box_image::{ComponentName, ErrorCode, exit};
-use boxfile_spec::Platform;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
@@ -113,5 +113,5 @@ pub(crate) fn component() -> impl TypedValueParser<Value = ComponentName> {
 
 /// Reads a platform of the command line.
 pub(crate) fn platform(text: &str) -> Result<Platform, String> {
-    text.parse().map_err(|error: boxfile_spec::UnknownPlatform| error.to_string())
+    text.parse().map_err(|error: box_image::UnknownPlatform| error.to_string())
 }

@@ -1,12 +1,13 @@
 //! `boxbuild plan`: what a build will do.
 
+use box_image::Platform;
 use box_image::exit;
 use box_image::permissions;
 use box_image::text::readable;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::PolicyUse;
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewFile, PreviewImage};
-use boxfile_spec::{Lock, Platform};
+use boxfile_spec::Lock;
 use serde_json::{Value, json};
 
 use super::failure::Failure;

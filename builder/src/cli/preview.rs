@@ -1,9 +1,10 @@
 //! Reading a box's images as a build does, up to the composed root: for `plan` and `check --images`.
 
+use box_image::Platform;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::LockFile;
 use boxbuild::{BuildError, Composition, Preview, Report, resolve};
-use boxfile_spec::{Lock, Platform};
+use boxfile_spec::Lock;
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};

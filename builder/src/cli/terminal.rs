@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use box_image::text::shown;
 use box_image::text::{ForeignWriter, shown_json};
-use boxfile_spec::shown;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use error_report::paint::paint;
 use serde::Serialize;

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use box_image::ComponentName;
 use box_image::secrets::looks_secret;
 use box_tree::{ReadContent as _, Tree};
-use boxfile_spec::dotenv::{self, MAX_DOTENV};
+use checkout::dotenv::{self, MAX_DOTENV};
 
 use super::{ComposeError, FlatImage};
 use crate::pack::PackReader;

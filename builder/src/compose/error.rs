@@ -4,7 +4,7 @@ use std::io;
 
 use box_image::ComponentName;
 use box_tree::{Inode, LookupError, Origin};
-use boxfile_spec::Span;
+use diagnostics::Span;
 
 /// Errors from composing images and declarations into a box. A `component` is the one whose image is to blame.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,8 @@
 
 use box_image::{ComponentName, SecretDelivery};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, path};
-use boxfile_spec::{Boxfile, Spanned};
+use boxfile_spec::Boxfile;
+use diagnostics::Spanned;
 
 use super::ComposeError;
 use super::error::owner;

@@ -6,11 +6,14 @@
 
 use std::collections::BTreeSet;
 
+use box_image::Platform;
 use box_image::plan::SKILLS_PATH;
 use box_image::rules::{KERNEL_DIRECTORIES, program_paths, search_path};
 use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
 use box_tree::{Content, Follow, InodeId, ReadContent, Step, Tree, Walk};
-use boxfile_spec::{Boxfile, Platform, Span, nearest};
+use boxfile_spec::Boxfile;
+use diagnostics::Span;
+use diagnostics::suggest::nearest;
 
 use super::{CLibrary, ComponentRoot, ComposeError, Unrunnable};
 use crate::binary::{Program, ProgramError, inspect_head};
@@ -289,7 +292,7 @@ fn quoted_words(line: &str) -> Option<String> {
     if words.iter().any(|word| is_of_shell(word)) {
         words = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
     }
-    let quoted = |word: &String| boxfile_spec::in_quotes(boxfile_spec::Syntax::Kdl, word);
+    let quoted = |word: &String| diagnostics::in_quotes(diagnostics::Syntax::Kdl, word);
     Some(words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }
 

@@ -3,7 +3,8 @@
 use box_image::accounts::{self, ACCOUNTS_MAX, Account, Unknown};
 use box_image::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
-use boxfile_spec::{Span, nearest};
+use diagnostics::Span;
+use diagnostics::suggest::nearest;
 
 use super::ComposeError;
 use crate::pack::PackReader;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use box_cache::{ActionKey, KeyHasher, Refers, Store, StoreError};
 use box_digest::Digest;
 use box_image::ComponentName;
-use boxfile_spec::Span;
+use diagnostics::Span;
 use oci_image::Image;
 use oci_layer::{
     DECODER_EPOCH, IndexError, LayerError, LayerErrorKind, LayerIndex, LayerSource, Limits, Total,

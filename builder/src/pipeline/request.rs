@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
-use boxfile_spec::{Boxfile, Platform, Span};
+use box_image::Platform;
+use boxfile_spec::Boxfile;
+use diagnostics::Span;
 use download::fetch::FetchOptions;
 use host_fs::checkout::Bounds;
 use oci_image::Remote;

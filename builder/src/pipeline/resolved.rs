@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use box_cache::{ActionKey, Store};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
-use boxfile_spec::{Diagnostic, Lock};
+use boxfile_spec::Lock;
+use diagnostics::Diagnostic;
 
 use super::inputs::{self, ComponentImage, Inputs};
 use super::request::Request;

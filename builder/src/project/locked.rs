@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use box_image::Platform;
 use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{Boxfile, Lock, Platform};
+use boxfile_spec::{Boxfile, Lock};
 
 use super::pins::{self, Variant};
 
@@ -152,7 +153,8 @@ impl Mismatch<'_> {
 #[cfg(test)]
 mod tests {
     use box_digest::Digest;
-    use boxfile_spec::{Source, read};
+    use boxfile_spec::read;
+    use diagnostics::Source;
 
     use super::*;
 

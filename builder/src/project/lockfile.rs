@@ -4,7 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_image::manifest::FORMAT_EPOCH;
-use boxfile_spec::{Diagnostics, Lock, Source, Sources, lock};
+use boxfile_spec::{Lock, lock};
+use diagnostics::{Diagnostics, Source, Sources};
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, check_replaceable, replace};
 use host_fs::read::{read_open_prefix, utf16};

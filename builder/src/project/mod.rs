@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use boxfile_spec::{Document, MAX_SOURCE, Source};
+use boxfile_spec::{Document, MAX_SOURCE};
+use diagnostics::Source;
 use host_fs::FileError;
 use host_fs::checkout::{self as inside, Bounds};
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_image::ComponentName;
-use box_skill::is_skill;
+use box_image::Platform;
 use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{BakedFile, Binary, Boxfile, Lock, Platform};
+use boxfile_spec::{BakedFile, Binary, Boxfile, Lock};
+use checkout::skill::is_skill;
 
 /// The prefix of the names of files with variables.
 pub(crate) const ENV_FILE: &str = "env:";
@@ -161,7 +162,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use box_digest::Digest;
-    use boxfile_spec::{Source, read};
+    use boxfile_spec::read;
+    use diagnostics::Source;
 
     use super::*;
 

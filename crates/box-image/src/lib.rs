@@ -19,6 +19,7 @@ pub mod capabilities;
 pub mod codes;
 pub mod defaults;
 pub mod docker_name;
+pub mod image_ref;
 pub mod json;
 pub mod kernel;
 pub mod logs;
@@ -27,6 +28,7 @@ pub mod network;
 pub mod pace;
 pub mod permissions;
 pub mod plan;
+mod platform;
 pub mod remote;
 pub mod rules;
 pub mod secrets;
@@ -40,6 +42,7 @@ pub use budget::{Budget, Overrun, Phase, Phases};
 pub use capabilities::Capabilities;
 pub use codes::{ErrorCode, exit};
 pub use docker_name::{DEFAULT_TAG, DockerName, HUB, HUB_LIBRARY};
+pub use image_ref::ImageRef;
 pub use kernel::KernelName;
 pub use manifest::{BoxConfig, Descriptor, Index, Manifest, OciLayout};
 pub use permissions::Permission;
@@ -49,6 +52,7 @@ pub use plan::{
     RunPlan, SandboxFallback, SandboxPlan, SandboxPreset, Scope, ScratchPlan, SecretDelivery,
     SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan, Unsupported, User, Vm,
 };
+pub use platform::{Platform, UnknownPlatform};
 pub use remote::RemoteName;
 pub use task::{TaskError, TaskStatus};
 

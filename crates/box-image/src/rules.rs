@@ -289,6 +289,11 @@ pub fn is_grpc_service(text: &str) -> bool {
     (1..=MAX_SERVICE).contains(&text.len()) && text.bytes().all(inner)
 }
 
+/// Returns whether a path has a `..` among its parts.
+pub fn climbs(path: &str) -> bool {
+    path.split('/').any(|part| part == "..")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,6 +74,16 @@ pub fn shown(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
+/// Puts a user's text into a message: in backticks, made [`shown`], and at most 60 characters long.
+pub fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.chars().take(LONGEST).map(visible).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
 /// Writes a name or path as one word of a command that a person pastes into a POSIX shell: as it is, or
 /// in quotes. What cannot be seen is written as `$'\033'`, which bash, zsh and ksh read (POSIX.1-2024,
 /// Shell Command Language, 2.2.4).

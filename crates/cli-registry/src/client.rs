@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex};
 
 use box_image::ErrorCode;
 use box_image::secrets::asterisks;
+use box_image::text::shown;
 use box_image::text::with_causes;
-use boxfile_spec::{Diagnostic, Source, Sources, Span, shown};
+use diagnostics::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
 use error_report::Problem;
 use host_fs::read::{Links, read_file};
@@ -141,7 +142,7 @@ fn read_config(file: &Path) -> Result<RegistryConfig, SetupError> {
         let sources = Sources::single(Source::new(file.display().to_string(), text));
         SetupError::Content(found, Box::new(sources))
     };
-    let faults = boxfile_spec::text_faults(&text);
+    let faults = diagnostics::edited::text_faults(&text);
     if !faults.is_empty() {
         return Err(content(faults, text));
     }

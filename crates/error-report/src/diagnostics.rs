@@ -1,7 +1,7 @@
 //! Errors with places in a file that a person has written.
 
 use box_image::ErrorCode;
-use boxfile_spec::{Diagnostic, Diagnostics, Label, Sources, Span};
+use diagnostics::{Diagnostic, Diagnostics, Label, Sources, Span};
 use serde_json::{Value, json};
 
 use crate::Problem;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use box_cache::StoreError;
 use box_digest::Digest;
+use box_image::Platform;
 use box_image::named_enum;
-use boxfile_spec::Platform;
 use host_fs::FileError;
 use oci_registry::RegistryError;
 

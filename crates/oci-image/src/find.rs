@@ -3,7 +3,7 @@
 //! Every form of reference goes this way; they differ in where the documents lie.
 
 use box_digest::Digest;
-use boxfile_spec::Platform;
+use box_image::Platform;
 use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 
 use super::documents::{Blob, Document, read, tag};

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::sync::Arc;
 
 use box_digest::Digest;
-use boxfile_spec::Platform;
+use box_image::Platform;
 use oci_layer::{Compression, LayerSource, START};
 use oci_registry::Repository;
 use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};

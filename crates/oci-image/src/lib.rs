@@ -52,7 +52,7 @@ use std::sync::Arc;
 
 use box_digest::Digest;
 use box_image::manifest::LAYOUT_FILE;
-use boxfile_spec::{ImageRef, Platform};
+use box_image::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;

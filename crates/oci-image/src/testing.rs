@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use box_digest::Digest;
-use boxfile_spec::Platform;
+use box_image::Platform;
 use oci_layer::{Compression, LayerSource};
 
 use crate::documents::Blob;

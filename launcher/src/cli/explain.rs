@@ -7,7 +7,6 @@ use std::path::Path;
 
 use box_image::ErrorCode::{self, *};
 use box_image::SkillMode;
-use box_skill::{FilesError, SkillError};
 use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentError;
 use boxlaunch::boxes::NAME_FORM;
@@ -15,6 +14,8 @@ use boxlaunch::host::kvm_error::{Allowed, KvmError};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
 use boxlaunch::mounts::shares::SHARE;
 use boxlaunch::mounts::volumes::VolumeError;
+use checkout::files::FilesError;
+use checkout::skill::SkillError;
 use error_report::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;

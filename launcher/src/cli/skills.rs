@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use box_image::text::{shown, shown_lines};
 use box_image::wire::Follow;
 use box_image::{ErrorCode, SkillPlan, exit};
-use box_skill::{Findings, Skill, SkillError, Together, is_skill};
-use boxfile_spec::Sources;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::Client;
 use boxlaunch::client::skills::{self as tasks, Listed};
+use checkout::files::Together;
+use checkout::skill::{Findings, Skill, SkillError, is_skill};
 use clap::Subcommand;
+use diagnostics::Sources;
 use serde_json::json;
 use vmm::signals::StopSignals;
 
@@ -128,11 +129,12 @@ fn read(
     if let Some(error) = near_a_skill(directory) {
         return Err(error);
     }
-    let name = box_skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
+    let name =
+        checkout::skill::name_of(directory).ok_or_else(|| SkillError::Name(directory.to_owned()));
     let name = name.map_err(LaunchError::from)?;
     tasks::check_free(record, &name)?;
     // There is no checkout around it: what it has, it has in itself.
-    let skill = box_skill::read(&directory.into(), directory, together);
+    let skill = checkout::skill::read(&directory.into(), directory, together);
     let mut skill = skill.map_err(LaunchError::from)?;
     let found = skill.check(&name, directory, None).map_err(LaunchError::from)?;
     let Findings { source, errors, warnings } = found;

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use box_image::exit;
 use box_image::secrets::{MASK, mask_words};
 use box_image::text::shell_word;
-use boxfile_spec::nearest;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
+use diagnostics::suggest::nearest;
 
 use super::error::CommandError;
 use super::run::RunArgs;

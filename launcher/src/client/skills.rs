@@ -7,7 +7,7 @@ use std::thread;
 use box_image::rules::MAX_LOADED_SKILLS;
 use box_image::wire::{Exec, Own, SkillTask};
 use box_image::{ComponentName, SkillMode, SkillPlan, named_enum};
-use box_skill::Skill;
+use checkout::skill::Skill;
 use serde::{Serialize, Serializer};
 
 use crate::LaunchError;

@@ -3,8 +3,9 @@
 use std::fs;
 use std::process::Command;
 
+use box_image::Platform;
+use boxfile_spec::Lock;
 use boxfile_spec::lock::LockEntry;
-use boxfile_spec::{Lock, Platform};
 
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, shown};

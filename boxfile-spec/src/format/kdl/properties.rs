@@ -4,10 +4,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::sink::Sink;
 use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Node;
+use diagnostics::Sink;
 
 /// Everything of a text but what the formatter may add and remove.
 fn content(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The tokens of a KDL text.
 
-use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::syntax::kdl::lexeme::{self, is_blank, is_newline, is_space};
+use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
 
 /// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

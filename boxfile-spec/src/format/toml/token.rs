@@ -1,7 +1,7 @@
 //! The tokens of a TOML text, and which of its brackets belong together.
 
-use crate::cursor::BYTE_ORDER_MARK;
 use crate::syntax::tree::DEEPEST;
+use diagnostics::cursor::BYTE_ORDER_MARK;
 use toml_parser::Source;
 use toml_parser::decoder::ScalarKind;
 pub(super) use toml_parser::lexer::TokenKind;

@@ -57,10 +57,10 @@ const PIECES: [&str; 44] = [
 /// Parses a text, and shows its error.
 fn run(text: &str) {
     if let Err(errors) = Lock::parse(text) {
-        for label in errors.as_slice().iter().flat_map(crate::Diagnostic::labels) {
+        for label in errors.as_slice().iter().flat_map(diagnostics::Diagnostic::labels) {
             assert!(label.span.end() <= text.len());
         }
-        let sources = crate::Sources::single(crate::Source::new("Boxfile.lock", text));
+        let sources = diagnostics::Sources::single(diagnostics::Source::new("Boxfile.lock", text));
         assert!(errors.render(&sources).starts_with("error: "));
     }
 }

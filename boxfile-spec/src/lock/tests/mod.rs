@@ -9,7 +9,7 @@ mod text;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 
 use super::{Lock, LockEntry, PinKind};
-use crate::Platform;
+use box_image::Platform;
 
 /// A lock with an entry of every kind; the agent is there for two platforms.
 fn example() -> Lock {
@@ -60,5 +60,5 @@ fn replaced(from: &str, to: &str) -> String {
 fn shown(text: &str) -> String {
     Lock::parse(text)
         .unwrap_err()
-        .render(&crate::Sources::single(crate::Source::new("Boxfile.lock", text)))
+        .render(&diagnostics::Sources::single(diagnostics::Source::new("Boxfile.lock", text)))
 }

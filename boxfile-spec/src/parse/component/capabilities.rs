@@ -2,12 +2,13 @@
 
 use box_image::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
-use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
-use crate::suggest::nearest;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Span, Spanned, rules, schema, value};
+use crate::{rules, schema, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Span, Spanned};
 
 /// The word for all of them, which can only be dropped.
 const ALL: &str = "ALL";

@@ -5,7 +5,9 @@ use box_image::text::words;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Data, Value};
-use crate::{Diagnostic, Spanned, Syntax, in_quotes, schema, value};
+use crate::{schema, value};
+use diagnostics::in_quotes;
+use diagnostics::{Diagnostic, Spanned, Syntax};
 
 /// A text of more words without an option is rather a sentence than a command line.
 const MOST_WORDS: usize = 4;

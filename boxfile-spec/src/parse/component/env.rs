@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Prop, Value};
-use crate::{Diagnostic, Span, Syntax, form, rules, value};
+use crate::{form, rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// The property of a variable that may be given at launch.
 pub(in crate::parse) const LAUNCH: &str = "launch";
@@ -159,7 +160,7 @@ fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
         Data::Null | Data::Other(_) => String::new(),
     };
     let is_secret = box_image::secrets::looks_secret(name, &text);
-    let shown = form::in_quotes(syntax, if is_secret { "…" } else { &text });
+    let shown = diagnostics::in_quotes(syntax, if is_secret { "…" } else { &text });
     let fixed = form::with_props(syntax, declaration, &form::prop(syntax, name, &shown));
     let replaceable = match syntax {
         Syntax::Kdl => format!("{declaration} {name} {shown} launch=#true"),

@@ -2,14 +2,15 @@
 
 use box_image::rules::is_normalized;
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::parse::run::mounts;
 use crate::schema;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{BakedFile, Diagnostic, Spanned, form, rules, value};
+use crate::{BakedFile, form, rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned};
 
 /// The owner of what has none declared.
 const ROOT: &str = "0:0";
@@ -93,12 +94,12 @@ fn mode(value: &Value, name: &str) -> Result<u16, Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Syntax;
     use crate::syntax::tree::Data;
+    use diagnostics::Syntax;
 
     fn text(text: &str) -> Value {
         let data = Data::Text(text.to_owned());
-        Value { data, span: crate::Span::default(), syntax: Syntax::Kdl }
+        Value { data, span: diagnostics::Span::default(), syntax: Syntax::Kdl }
     }
 
     #[test]
@@ -124,7 +125,7 @@ mod tests {
     #[test]
     fn a_directory_is_completed_by_a_name() {
         let named = |path: &str, to: &str| {
-            let to = Spanned { value: to.to_owned(), span: crate::Span::default() };
+            let to = Spanned { value: to.to_owned(), span: diagnostics::Span::default() };
             named(path, to).value
         };
         assert_eq!(named("conf/app.yaml", "/etc/"), "/etc/app.yaml");

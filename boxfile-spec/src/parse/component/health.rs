@@ -3,11 +3,12 @@
 use box_image::AgentKind;
 use box_image::rules::{is_grpc_service, is_request_path};
 
-use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Health, Spanned, Syntax, form, rules, schema, value};
+use crate::{Health, form, rules, schema, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned, Syntax};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";

@@ -5,13 +5,15 @@ use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 use box_image::rules::{is_layout_name, is_repository, is_tag};
 use box_image::{DEFAULT_TAG, DockerName};
 
-use crate::diagnostic::quote;
-use crate::model::image::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use crate::parse::reader::Reader;
-use crate::suggest::nearest;
 use crate::syntax::tree::{Data, Value};
 use crate::syntax::word::TYPOGRAPHIC;
-use crate::{Binary, Diagnostic, ImageRef, Spanned, form, value};
+use crate::{Binary, form, value};
+use box_image::ImageRef;
+use box_image::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
+use box_image::text::quote;
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Spanned};
 
 /// Returns the help that lists the forms of a reference.
 fn forms() -> String {

@@ -3,9 +3,10 @@
 use box_image::{Limits, Rlimits};
 
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{Diagnostic, Span, Spanned, form, rules, schema, value};
+use crate::{form, rules, schema, value};
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Spanned};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]

@@ -12,15 +12,16 @@ mod namespaces;
 use box_image::rules::kernel_directory;
 use box_image::{AgentKind, Limits, Restart};
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
-use crate::{Agent, Binary, Business, Component, Diagnostic, Spanned, Syntax, form, rules, value};
+use crate::{Agent, Binary, Business, Component, form, rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned, Syntax};
 
 pub(super) use limits::Share;
 
@@ -135,7 +136,7 @@ fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
 /// Reports that a component has no files, unless a misspelt declaration may name them.
 fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
     let names = ["image", "binary"];
-    let misspelt = |it: &Node| crate::suggest::nearest(&it.name.value, &names).is_some();
+    let misspelt = |it: &Node| diagnostics::suggest::nearest(&it.name.value, &names).is_some();
     if !node.children().iter().any(misspelt) {
         let (what, missing) = if needs_image {
             ("an `image`", &schema::IMAGE)
@@ -209,7 +210,7 @@ fn port(reader: &mut Reader<'_>) -> Option<u16> {
 
 fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = value::text(value, name)?;
-    crate::suggest::builtin_tool(text).map(str::to_owned).map_err(|help| {
+    diagnostics::suggest::builtin_tool(text).map(str::to_owned).map_err(|help| {
         let message = format!("there is no built-in tool {}", quote(text));
         Diagnostic::new(message, value.span, "no such tool").with_help(help)
     })

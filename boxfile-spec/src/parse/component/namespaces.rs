@@ -3,11 +3,12 @@
 use box_image::Namespaces;
 use box_image::rules::is_label;
 
-use crate::diagnostic::quote;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, form, schema, value};
+use crate::{form, schema, value};
+use box_image::text::quote;
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 /// Reads the namespaces and the host name.
 pub(super) fn read(

@@ -5,9 +5,10 @@ use box_image::CapPlan;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, form, schema, value};
+use crate::{form, schema, value};
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 /// In milliseconds.
 const DEFAULT_TIMEOUT: u64 = 30_000;

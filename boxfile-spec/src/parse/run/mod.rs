@@ -11,9 +11,10 @@ use box_image::Scope;
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::Value;
-use crate::{Diagnostic, form, schema};
+use crate::{form, schema};
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 /// The components that a file has, besides the agent.
 #[derive(Clone, Copy)]

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use box_image::rules::{AtPlace, excludes, share_host_fault};
 use box_image::{Scope, ScratchPlan, SharePlan};
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
@@ -14,9 +13,11 @@ use crate::parse::run::secret::Secret;
 use crate::parse::vm;
 use crate::rules::reserved_place;
 use crate::schema;
-use crate::sink::Sink;
 use crate::syntax::tree::Node;
-use crate::{BakedFile, Diagnostic, Span, Spanned, rules, value};
+use crate::{BakedFile, rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Spanned};
 
 const NAME_AT_LAUNCH: &str =
     "leave `host` out: whoever launches the box names a directory, which may be anywhere";

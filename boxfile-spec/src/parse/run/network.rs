@@ -6,14 +6,15 @@ use std::num::NonZeroU16;
 use box_image::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
-use crate::sink::Sink;
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{Diagnostic, Syntax, form, value};
+use crate::{form, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Syntax};
 
 /// Reads what the guest can reach; without a declaration, nothing.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
@@ -172,7 +173,7 @@ fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
 
 /// Writes a peer with a port, which in TOML is one of a list.
 fn with_port(syntax: Syntax, name: &str, host: &str, port: NonZeroU16) -> String {
-    let [host, port] = [form::in_quotes(syntax, host), port.to_string()];
+    let [host, port] = [diagnostics::in_quotes(syntax, host), port.to_string()];
     let port = form::prop(syntax, "port", &port);
     match syntax {
         Syntax::Kdl => format!("{name} {host} {port}"),

@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use box_image::defaults::MAX_OUTPUT_BYTES;
 use box_image::{SandboxFallback, SandboxPlan, SandboxPreset};
 
-use crate::diagnostic::quote;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Span, Spanned, rules, value};
+use crate::{rules, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Spanned};
 
 /// Reads the policy.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {

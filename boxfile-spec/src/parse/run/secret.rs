@@ -2,14 +2,15 @@
 
 use box_image::{Scope, SecretDelivery, SecretPlan};
 
-use crate::diagnostic::quote;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::mounts;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, Spanned, rules, schema, value};
+use crate::{rules, schema, value};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Spanned};
 
 /// A secret, as far as its declaration can be read.
 pub(in crate::parse) struct Secret {

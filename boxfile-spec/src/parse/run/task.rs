@@ -4,9 +4,10 @@ use box_image::TaskPlan;
 use box_image::task::TaskError;
 
 use crate::parse::reader::Reader;
-use crate::sink::Sink;
 use crate::syntax::tree::{Node, Value};
-use crate::{Diagnostic, schema, value};
+use crate::{schema, value};
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 /// Reads the task.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {

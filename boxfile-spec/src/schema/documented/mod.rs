@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::{Count, Declaration, find};
-use crate::sink::Sink;
 use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Data, Node};
-use crate::{Document, Reach, Source, read_within};
+use crate::{Document, Reach, read_within};
+use diagnostics::Sink;
+use diagnostics::Source;
 
 pub(super) use example::variants;
 

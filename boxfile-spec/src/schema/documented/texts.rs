@@ -12,7 +12,8 @@ use crate::schema::{
     TOP,
 };
 use crate::units::show_size;
-use crate::{Reach, Source, Syntax, read, read_within, suggest};
+use crate::{Reach, read, read_within};
+use diagnostics::{Source, Syntax, suggest};
 
 /// Puts a declaration where it belongs, in a file to which nothing is missing.
 fn in_place(place: &SchemaPlace, text: &str) -> String {

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::validator::Validator;
 use super::*;
-use crate::Syntax;
 use crate::schema::documented::{self, as_toml, from_toml};
+use diagnostics::Syntax;
 
 fn validator() -> Validator {
     Validator::new(&json_schema())

@@ -5,13 +5,14 @@ use std::ops::Range;
 use kdl::{KdlEntry, KdlNode};
 
 use super::lexeme::{self, is_blank};
-use crate::cursor::Cursor;
-use crate::diagnostic::quote;
-use crate::edited::{escape, hidden_character};
 use crate::errors::SYNTAX;
-use crate::sink::Sink;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
-use crate::{Diagnostic, Span, Syntax};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::cursor::Cursor;
+use diagnostics::edited::hidden_character;
+use diagnostics::escape;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").
 const RESERVED: [char; 12] = ['\\', '/', '(', ')', '{', '}', '[', ']', ';', '"', '#', '='];

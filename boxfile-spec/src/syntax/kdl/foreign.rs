@@ -9,9 +9,9 @@ use kdl::KdlNode;
 use super::explain::Words;
 use super::lexeme::is_blank;
 use crate::errors::SYNTAX;
-use crate::sink::Sink;
 use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
-use crate::{Diagnostic, Span, Syntax};
+use diagnostics::Sink;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// Reports what in a header, which starts at `base`, is of another language; returns whether there
 /// is such a thing.

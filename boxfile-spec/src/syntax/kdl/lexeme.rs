@@ -1,8 +1,8 @@
 //! Lexemes in which braces and line ends mean nothing: texts and comments.
 
-use crate::cursor::Cursor;
 use crate::errors::SYNTAX;
-use crate::{Diagnostic, Span};
+use diagnostics::cursor::Cursor;
+use diagnostics::{Diagnostic, Span};
 
 /// The effect of a lexeme that never ends on the text after it.
 #[derive(Debug)]

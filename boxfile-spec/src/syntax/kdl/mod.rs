@@ -13,9 +13,9 @@ pub(crate) mod lexeme;
 mod outline;
 mod statement;
 
-use crate::sink::Sink;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Tree;
+use diagnostics::Sink;
 
 /// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
 pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {
@@ -27,8 +27,8 @@ pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Span;
     use crate::syntax::tree::Node;
+    use diagnostics::Span;
     use kdl::{KdlDocument, KdlNode};
     use proptest::prelude::*;
     use proptest::sample::select;

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
-use crate::cursor::{BYTE_ORDER_MARK, Cursor};
 use crate::errors::SYNTAX;
-use crate::sink::Sink;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::DEEPEST;
-use crate::{Diagnostic, Span};
+use diagnostics::Sink;
+use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
+use diagnostics::{Diagnostic, Span};
 
 /// A file cut into statements.
 pub(super) struct Outline {

@@ -7,9 +7,9 @@ use kdl::{KdlEntry, KdlIdentifier, KdlNode, KdlValue};
 use super::outline::Statement;
 use super::{explain, foreign};
 use crate::errors::SYNTAX;
-use crate::sink::Sink;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
-use crate::{Span, Spanned, Syntax};
+use diagnostics::Sink;
+use diagnostics::{Span, Spanned, Syntax};
 
 /// Reads all statements of a block; `text` is the outline's.
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {

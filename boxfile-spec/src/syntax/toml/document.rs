@@ -10,9 +10,9 @@ use super::explain;
 use super::statement::{Form, Statement, span};
 use super::table::{Content, Item, Origin, Path, Table};
 use super::word;
-use crate::sink::Sink;
 use crate::syntax::allowance::Allowance;
-use crate::{Span, Spanned};
+use diagnostics::Sink;
+use diagnostics::{Span, Spanned};
 
 /// The content of a text.
 pub(super) struct Document {

@@ -4,12 +4,13 @@ use toml_parser::{Expected, ParseError};
 
 use super::statement::{Form, Statement, span};
 use super::word::{colon, header, is_bare};
-use crate::diagnostic::quote;
 use crate::errors::SYNTAX;
+use crate::form;
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::DEEPEST;
 use crate::syntax::word::as_text;
-use crate::{Diagnostic, Span, Spanned, Syntax, form};
+use box_image::text::quote;
+use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 
 /// A statement that cannot be read, and where it is.
 pub(super) struct Explainer<'s> {

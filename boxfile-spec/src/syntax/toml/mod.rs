@@ -18,10 +18,11 @@ mod table;
 mod tests;
 mod word;
 
-use crate::sink::Sink;
+use crate::schema;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::Tree;
-use crate::{Diagnostic, schema};
+use diagnostics::Diagnostic;
+use diagnostics::Sink;
 
 /// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
 pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree {

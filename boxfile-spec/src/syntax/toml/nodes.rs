@@ -8,13 +8,13 @@
 
 use super::explain::written;
 use super::table::{Content, Item, Table};
-use crate::diagnostic::quote;
 use crate::schema::{Count, Declaration, find};
-use crate::sink::Sink;
-use crate::suggest::nearest;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use crate::value::describe;
-use crate::{Diagnostic, Span, Spanned, Syntax};
+use box_image::text::quote;
+use diagnostics::Sink;
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
 /// the time to find what was meant.

@@ -4,9 +4,9 @@ use toml_parser::{ParseError, Raw, Span as Range};
 
 use super::table::{Content, Item, Path};
 use super::word;
-use crate::sink::Sink;
 use crate::syntax::tree::{DEEPEST, Data};
-use crate::{Span, Spanned};
+use diagnostics::Sink;
+use diagnostics::{Span, Spanned};
 
 /// The kind of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

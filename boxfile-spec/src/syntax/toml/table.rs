@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::diagnostic::quote;
 use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
-use crate::{Diagnostic, Span, Spanned};
+use box_image::text::quote;
+use diagnostics::{Diagnostic, Span, Spanned};
 
 /// The names of a header or before a `=`, separated by dots.
 pub(super) type Path = Vec<Spanned<String>>;

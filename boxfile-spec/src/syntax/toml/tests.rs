@@ -7,7 +7,7 @@ use super::table::{Content, Item, Table};
 use super::*;
 use crate::schema::Declaration;
 use crate::syntax::tree::{Data, Node};
-use crate::{Diagnostic, Source, Syntax};
+use diagnostics::{Diagnostic, Source, Syntax};
 
 /// How a block begins in both syntaxes, with what must be in it.
 const BLOCKS: [(&str, &str, &str, &str); 7] = [

@@ -6,11 +6,12 @@ use toml::value::Datetime;
 use toml_parser::Raw;
 use toml_parser::decoder::ScalarKind;
 
-use crate::edited::{escape, hidden_character};
 use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
-use crate::{Diagnostic, Span, Syntax};
+use diagnostics::edited::hidden_character;
+use diagnostics::escape;
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// Returns the error that a token, which begins at an offset, has a control character.
 ///

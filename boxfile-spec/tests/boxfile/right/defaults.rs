@@ -1,11 +1,12 @@
 //! Defaults.
 
+use box_image::Platform;
 use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
 use box_image::{
     AgentKind, Capabilities, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Restart,
     Rlimits, SandboxPlan, Vm,
 };
-use boxfile_spec::{Health, Platform, json_schema, reference};
+use boxfile_spec::{Health, json_schema, reference};
 
 use super::{MIB, file, good};
 

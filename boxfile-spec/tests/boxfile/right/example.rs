@@ -7,10 +7,9 @@ use box_image::{
     AgentKind, Budget, Capabilities, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits,
     SkillMode, Vm,
 };
-use boxfile_spec::{
-    Agent, Boxfile, Business, Component, Health, ImageRef, Kernel, Platform, Skill, Span, Spanned,
-    parse,
-};
+use box_image::{ImageRef, Platform};
+use boxfile_spec::{Agent, Boxfile, Business, Component, Health, Kernel, Skill, parse};
+use diagnostics::{Span, Spanned};
 
 use super::{MIB, strings};
 

@@ -144,9 +144,8 @@ fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
     let names: Vec<&str> = document.sources.as_slice().iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["Boxfile", "../near/Boxfile", "../far/Boxfile"]);
     let boxfile = document.boxfile.unwrap();
-    let image = |image: Option<boxfile_spec::Spanned<boxfile_spec::ImageRef>>| {
-        image.unwrap().value.to_string()
-    };
+    let image =
+        |image: Option<diagnostics::Spanned<box_image::ImageRef>>| image.unwrap().value.to_string();
     assert_eq!(image(boxfile.agent.component.image), "oci:../far/images/far");
     assert_eq!(image(boxfile.business.unwrap().component.image), "oci:../near/images/near:v1");
     assert_eq!(boxfile.kernel.unwrap().path.unwrap().value, "../far/k.so");

@@ -1,6 +1,6 @@
 //! References to images, and the form that all spellings of one have in common.
 
-use boxfile_spec::ImageRef;
+use box_image::ImageRef;
 
 use super::good;
 

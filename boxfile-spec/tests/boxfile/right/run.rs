@@ -1,10 +1,11 @@
 //! Declarations of a run, and of the box's parts besides its images.
 
+use box_image::Platform;
 use box_image::{
     Access, CapPlan, Layout, LogsPlan, NetworkLimits, NetworkMode, PeerPlan, SandboxFallback,
     SandboxPlan, SandboxPreset, Scope, SecretDelivery, SkillMode, TaskPlan,
 };
-use boxfile_spec::{Conflict, ConflictPolicy, Platform};
+use boxfile_spec::{Conflict, ConflictPolicy};
 
 use super::{MIB, file, strings};
 

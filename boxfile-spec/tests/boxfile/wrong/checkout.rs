@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 
-use boxfile_spec::{Reach, Source};
+use boxfile_spec::Reach;
+use diagnostics::Source;
 
 use crate::{errors, file_errors, read, shown};
 

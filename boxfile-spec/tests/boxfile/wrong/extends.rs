@@ -70,9 +70,9 @@ fn a_base_must_be_in_the_checkout() {
 fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
     let main = "extends base\nbox b\nshare s guest=\"/s\"\n";
     let document =
-        boxfile_spec::read(boxfile_spec::Source::new("\u{1b}[2J\nBoxfile", main), None, |_| {
+        boxfile_spec::read(diagnostics::Source::new("\u{1b}[2J\nBoxfile", main), None, |_| {
             let text = format!("{BASE}share t guest=\"/s\"\n");
-            Ok(boxfile_spec::Source::new("\u{9b}2J\u{202e}base", text))
+            Ok(diagnostics::Source::new("\u{9b}2J\u{202e}base", text))
         });
     assert_snapshot!(shown(&document), @r#"
     error: two things would be at `/s`

@@ -7,9 +7,9 @@ use std::path::Path;
 use box_find::{BoxReference, FindError};
 use box_image::plan::{FieldDifference, differences};
 use box_image::{ComponentName, ErrorCode};
+use box_image::{ImageRef, Platform};
 use box_inspect::diff::{PartDifference, Side};
 use box_inspect::opened::{self, OpenBox, OpenError};
-use boxfile_spec::{ImageRef, Platform};
 use oci_image::Access;
 
 use crate::cli::failure::Failure;

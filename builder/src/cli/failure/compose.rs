@@ -1,8 +1,8 @@
 //! The rows of the table of errors for images and declarations that do not make a box.
 
 use box_image::ErrorCode::*;
+use box_image::Platform;
 use boxbuild::compose::{ComposeError, Obstacle, Unrunnable};
-use boxfile_spec::Platform;
 use error_report::Explanation;
 
 use super::Explain;

@@ -10,12 +10,13 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_cache::StoreError;
+use box_image::text::shown;
 use box_image::text::{clipped, with_causes};
 use box_image::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
-use boxfile_spec::{Diagnostic, MOST_KEPT, Sources, shown};
 use clap::error::{ContextKind, ContextValue};
+use diagnostics::{Diagnostic, MOST_KEPT, Sources};
 use error_report::{Explanation, Problem};
 use serde_json::{Value, json};
 
@@ -260,8 +261,8 @@ mod tests {
 
     #[test]
     fn a_list_that_is_cut_says_so() {
-        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
-        let found = vec![Diagnostic::new("bad", boxfile_spec::Span::default(), ""); MOST_KEPT];
+        let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
+        let found = vec![Diagnostic::new("bad", diagnostics::Span::default(), ""); MOST_KEPT];
         let failure = |found| Failure::diagnostics(ErrorCode::BoxfileInvalid, found, &sources);
         let cut = failure(&found);
         let end = "and 950 more errors\n\nthere may be more errors: only the first 1000 of a file are \
@@ -277,9 +278,9 @@ mod tests {
 
     #[test]
     fn a_warning_among_errors_has_no_code() {
-        let at = boxfile_spec::Span::default();
+        let at = diagnostics::Span::default();
         let found = [Diagnostic::new("bad", at, ""), Diagnostic::warning("odd", at, "")];
-        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
+        let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
         let failure = Failure::diagnostics(ErrorCode::BoxfileInvalid, &found, &sources);
         let json = json!(failure.errors);
         assert_eq!(json[0]["code"], "boxfile-invalid");
@@ -302,7 +303,7 @@ mod tests {
             entry: Some((b"usr/bin/git".to_vec(), Some(512))),
             kind: Box::new(oci_layer::LayerErrorKind::Store(write.into())),
         });
-        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "x"));
+        let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
         let failure = Failure::of_build(&error, &sources);
         assert_eq!(
             error_report::text(&failure.errors),
@@ -338,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_file_that_every_box_has_is_named_as_it_was_chosen() {
-        let sources = Sources::single(boxfile_spec::Source::new("Boxfile", "kernel \"k\""));
+        let sources = Sources::single(diagnostics::Source::new("Boxfile", "kernel \"k\""));
         let failed = |named_by| {
             let file = InputFile { path: "k".into(), named_by };
             let source = io::ErrorKind::NotFound.into();

@@ -4,14 +4,18 @@ mod scaffold;
 
 use std::path::{Path, PathBuf};
 
+use box_image::rules::NAME_FORM;
 use box_image::text::shell_word;
+use box_image::text::shown;
 use box_image::{ComponentName, ErrorCode};
+use box_image::{ImageRef, Platform};
 use box_inspect::entry::with_fields;
 use box_inspect::export::{ExportError, file};
-use box_skill::is_skill;
 use boxbuild::compose::ImageConfig;
 use boxbuild::project::NAMES;
-use boxfile_spec::{ImageRef, NAME_FORM, Platform, Source, Spanned, Syntax, in_quotes, shown};
+use checkout::skill::is_skill;
+use diagnostics::in_quotes;
+use diagnostics::{Source, Spanned, Syntax};
 use host_fs::FileError;
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
@@ -254,7 +258,7 @@ fn images() -> Vec<(Form, PathBuf)> {
 }
 
 fn checked_name(name: &str) -> Result<String, Failure> {
-    if boxfile_spec::is_name(name) {
+    if box_image::rules::is_name(name) {
         return Ok(name.to_owned());
     }
     let message = format!("{name:?} is not a valid name");

@@ -4,7 +4,8 @@ use box_image::ComponentName;
 use box_image::defaults::AGENT_PORT;
 use box_image::secrets::mask_words;
 use boxbuild::compose::ImageConfig;
-use boxfile_spec::{Syntax, in_quotes};
+use diagnostics::Syntax;
+use diagnostics::in_quotes;
 use oci_image::Image;
 
 /// The properties of an image.
@@ -69,7 +70,7 @@ impl Found {
 
 /// Takes out of a stranger's text what could end a comment or show it otherwise than it is.
 fn visible(text: &str) -> String {
-    boxfile_spec::shown(text).chars().take(80).collect()
+    box_image::text::shown(text).chars().take(80).collect()
 }
 
 /// A first Boxfile.

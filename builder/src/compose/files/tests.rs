@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
-use box_checkout::Files;
 use box_tree::Content;
 use boxfile_spec::parse;
+use checkout::files::Files;
 use oci_image::Config;
 use oci_layer::LayerIndex;
 use proptest::prelude::*;

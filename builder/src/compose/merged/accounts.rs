@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use box_image::rules::ACCOUNT_FILES;
-use boxfile_spec::shown;
+use box_image::text::shown;
 
 /// A file that can be united: where it lies, and the names of a line's fields.
 pub(super) struct Database {

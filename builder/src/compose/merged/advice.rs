@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use boxfile_spec::{ConflictPolicy, Syntax, in_quotes};
+use boxfile_spec::ConflictPolicy;
+use diagnostics::Syntax;
+use diagnostics::in_quotes;
 
 use super::conflicts::Conflicts;
 use super::patterns::{Patterns, Place, pattern};

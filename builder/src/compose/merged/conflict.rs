@@ -3,9 +3,10 @@
 use std::fmt;
 
 use box_image::text::bytes;
+use box_image::text::shown;
 use box_tree::listing::Origins;
 use box_tree::{FieldDifference, Inode, Origin};
-use boxfile_spec::{Span, shown};
+use diagnostics::Span;
 
 use super::accounts::AccountClash;
 use super::conflicts::Conflicts;

@@ -1,6 +1,7 @@
 //! The policies of a Boxfile, and how many conflicts each of them decided.
 
-use boxfile_spec::{Boxfile, Conflict, ConflictPolicy, Diagnostic};
+use boxfile_spec::{Boxfile, Conflict, ConflictPolicy};
+use diagnostics::Diagnostic;
 use serde::{Deserialize, Serialize};
 
 use super::special::special;

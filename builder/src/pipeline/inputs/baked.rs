@@ -1,8 +1,9 @@
 //! The files of the checkout that components have.
 
-use box_checkout::Together;
 use box_image::ComponentName;
-use boxfile_spec::{BakedFile, MOST_KEPT};
+use boxfile_spec::BakedFile;
+use checkout::files::Together;
+use diagnostics::MOST_KEPT;
 
 use crate::BuildError;
 use crate::compose::Baked;
@@ -42,6 +43,6 @@ fn read_one(
     let path = request.base.join(&declared.path.value);
     let failed = |error| BuildError::at(Some(declared.path.span), error);
     together.place(&path, &declared.to.value).map_err(failed)?;
-    let source = box_checkout::any(&request.checkout, &path, together).map_err(failed)?;
+    let source = checkout::files::any(&request.checkout, &path, together).map_err(failed)?;
     Ok(Baked { component, declared: declared.clone(), source })
 }

@@ -2,8 +2,9 @@
 
 use box_digest::{AnyDigest, Digest};
 use box_image::manifest::FORMAT_EPOCH;
+use boxfile_spec::Lock;
 use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{Lock, Span};
+use diagnostics::Span;
 use oci_image::Image;
 
 use super::{Inputs, SkillInput};

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use ::checkout::dotenv;
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use box_image::secrets::masked_env_file;
 use box_image::wire::INIT_MARK;
-use boxfile_spec::{Boxfile, Source, Sources, dotenv};
+use boxfile_spec::Boxfile;
+use diagnostics::{Diagnostic, Source, Sources};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_open_prefix};
 use host_fs::{FileError, checkout};
 use memchr::memmem;
@@ -70,7 +72,7 @@ fn variables(
 ) -> Result<BTreeMap<String, String>, BuildError> {
     let text = host_fs::read::text(path, bytes)?;
     let (found, variables) = match dotenv::parse(&text) {
-        Ok(variables) => (dotenv::secrets(&variables, component, boxfile), variables),
+        Ok(variables) => (secrets(&variables, component, boxfile), variables),
         Err(diagnostics) => (diagnostics.as_slice().to_vec(), dotenv::Variables::new()),
     };
     let sources = Sources::single(Source::new(path.display().to_string(), masked_env_file(&text)));
@@ -124,4 +126,17 @@ fn read_input(kind: InputKind, file: &InputFile) -> Result<(File, Vec<u8>), Buil
         let error = InputError { kind, file: file.clone(), source: error.into() };
         BuildError::at(file.named_by.span(), error)
     })
+}
+
+/// Returns the errors of variables that would put a secret into the box. What the Boxfile itself says of a variable was judged there.
+fn secrets(
+    variables: &dotenv::Variables,
+    component: ComponentName,
+    boxfile: &Boxfile,
+) -> Vec<Diagnostic> {
+    let declared = boxfile.secrets.iter().filter(|it| it.scope.includes(component));
+    let declared = declared.map(|it| it.name.as_str()).collect();
+    let own = boxfile.component(component).map(|it| &it.env);
+    let is_judged = |name: &str| own.is_some_and(|env| env.contains_key(name));
+    dotenv::secrets(variables, component, &declared, is_judged)
 }

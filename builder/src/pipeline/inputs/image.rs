@@ -4,9 +4,11 @@ use std::path::Path;
 
 use box_cache::Store;
 use box_digest::Digest;
+use box_image::ImageRef;
 use box_image::text::shown;
 use box_image::{ComponentName, HUB, HUB_LIBRARY};
-use boxfile_spec::{Diagnostic, ImageRef, Spanned, nearest};
+use diagnostics::suggest::nearest;
+use diagnostics::{Diagnostic, Spanned};
 use oci_image::{Access, Form, Found, Image, Mislabelled, Registries, SourceError};
 
 use crate::pipeline::request::Request;

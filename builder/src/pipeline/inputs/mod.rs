@@ -12,9 +12,9 @@ mod skills;
 mod tests;
 
 use box_cache::Store;
-use box_checkout::Together;
 use box_image::{ComponentName, SkillMode};
-use boxfile_spec::{Diagnostic, MOST_KEPT};
+use checkout::files::Together;
+use diagnostics::{Diagnostic, MOST_KEPT};
 use oci_image::Image;
 
 use super::request::Request;

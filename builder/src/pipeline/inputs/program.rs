@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use box_cache::Store;
 use box_digest::Digest;
 use box_tree::Tree;
-use boxfile_spec::{Binary as Declared, Boxfile, Span};
+use boxfile_spec::{Binary as Declared, Boxfile};
+use diagnostics::Span;
 use download::fetch::{RemoteUrl, fetch};
 use host_fs::{FileError, checkout};
 

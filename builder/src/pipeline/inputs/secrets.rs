@@ -2,7 +2,8 @@
 
 use box_image::ComponentName;
 use box_image::secrets::{looks_secret, mask_words};
-use boxfile_spec::{Boxfile, Diagnostic, Span};
+use boxfile_spec::Boxfile;
+use diagnostics::{Diagnostic, Span};
 
 use super::Inputs;
 use crate::compose::{ImageConfig, image_words};

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use box_checkout::Together;
 use box_image::rules::MOST_SKILLS;
 use box_image::{SkillMode, SkillPlan};
-use box_skill::{Findings, Skill, SkillError};
-use boxfile_spec::{Diagnostic, MOST_KEPT, SkillsDir, Sources, Span, Spanned};
+use boxfile_spec::SkillsDir;
+use checkout::files::Together;
+use checkout::skill::{Findings, Skill, SkillError};
+use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span, Spanned};
 
 use crate::pipeline::request::Request;
 use crate::report::Reports;
@@ -135,7 +136,7 @@ struct Place {
 fn in_directory(request: &Request<'_>, skills: &SkillsDir) -> Result<Vec<Place>, BuildError> {
     let SkillsDir { dir: Spanned { value: directory, span }, mode, .. } = skills;
     let path = request.base.join(directory);
-    let names = box_skill::list(&request.checkout, &path);
+    let names = checkout::skill::list(&request.checkout, &path);
     let names = names.map_err(|error| unreadable(skills, &path, error))?;
     let place = |name: String| {
         let source = format!("{}/{name}", directory.trim_end_matches('/'));
@@ -161,7 +162,7 @@ fn read_one(
 ) -> Result<SkillInput, BuildError> {
     let path = request.base.join(&place.source);
     let failed = |error: SkillError| unusable(&place, error);
-    let mut skill = box_skill::read(&request.checkout, &path, together).map_err(failed)?;
+    let mut skill = checkout::skill::read(&request.checkout, &path, together).map_err(failed)?;
     let tools = request.boxfile.agent.tools.as_deref();
     let Findings { source: text, errors, warnings: further } =
         skill.check(&place.name, &path, tools).map_err(failed)?;

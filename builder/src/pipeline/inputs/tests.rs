@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_cache::ActionKey;
-use box_checkout::{Files, Source};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
+use box_image::Platform;
 use box_image::rules::MOST_SKILLS;
 use box_image::{SkillMode, SkillPlan};
-use box_skill::Skill;
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
+use boxfile_spec::Boxfile;
 use boxfile_spec::lock::PinKind;
-use boxfile_spec::{Boxfile, Platform, Span};
+use checkout::files::{Files, Source};
+use checkout::skill::Skill;
+use diagnostics::Span;
 use download::fetch::FetchOptions;
 use oci_image::Config;
 use oci_layer::Compression;
@@ -32,7 +34,7 @@ profile "ci" {
 
 fn read(text: &str, profile: Option<&str>) -> Boxfile {
     let none = |_: &str| Err(String::new());
-    let document = boxfile_spec::read(boxfile_spec::Source::new("Boxfile", text), profile, none);
+    let document = boxfile_spec::read(diagnostics::Source::new("Boxfile", text), profile, none);
     document.boxfile.unwrap_or_else(|| panic!("{:?}", document.found))
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use box_image::Budget;
-use boxfile_spec::Syntax;
+use diagnostics::Syntax;
 use kdl::{KdlDocument, KdlEntry, KdlNode};
 
 use super::{Edit, NODE, appended, edited, limits, property};

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use box_image::{Budget, Phase, Phases};
-use boxfile_spec::{Source, Syntax};
+use diagnostics::{Source, Syntax};
 
 /// The declaration of the Boxfile that has the budget.
 const NODE: &str = "budget";

@@ -1,7 +1,7 @@
 //! A Boxfile in TOML with another budget.
 
 use box_image::Budget;
-use boxfile_spec::Syntax;
+use diagnostics::Syntax;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

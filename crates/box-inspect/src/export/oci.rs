@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use box_digest::Digest;
+use box_image::Platform;
 use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_image::{ComponentName, ComponentPlan, DEFAULT_TAG};
 use box_tree::path::lossy;
 use box_tree::{Meta, Tree, entries};
-use boxfile_spec::Platform;
 use host_fs::FileError;
 use host_fs::publish::{new_directories, new_file};
 use oci_spec::OciSpecError;

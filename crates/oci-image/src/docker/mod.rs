@@ -14,9 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use box_digest::Digest;
+use box_image::Platform;
 use box_image::manifest::LAYOUT_FILE;
 use box_image::{DEFAULT_TAG, DockerName};
-use boxfile_spec::Platform;
 use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;

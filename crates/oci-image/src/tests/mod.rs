@@ -15,7 +15,8 @@ use std::path::Path;
 use box_cache::Store;
 use box_digest::{Blake3Digest, Digest};
 use box_image::ComponentName;
-use boxfile_spec::{ImageRef, Platform, Source};
+use box_image::{ImageRef, Platform};
+use diagnostics::Source;
 use oci_layer::{LayerError, Limits, decode, flatten};
 use testkit::images::{Config, Layer, LayerTar};
 

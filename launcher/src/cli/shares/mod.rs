@@ -13,10 +13,10 @@ use box_image::plan::SKILLS_PATH;
 use box_image::text::{shell_word, shown};
 use box_image::wire::MAX_DEVICES;
 use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
-use box_skill::DEFINITION;
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes};
+use checkout::skill::DEFINITION;
 
 use super::error::{CommandError, usage};
 use super::lacks::Lack;

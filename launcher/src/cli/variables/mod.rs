@@ -10,9 +10,10 @@ use box_image::assignment::Assignment;
 use box_image::secrets::masked_env_file;
 use box_image::wire::check_value;
 use box_image::{ComponentName, ErrorCode, RunPlan};
-use boxfile_spec::dotenv::{self, MAX_DOTENV};
-use boxfile_spec::{Source, Sources, nearest};
 use boxlaunch::machine::variables::GivenVariable;
+use checkout::dotenv::{self, MAX_DOTENV};
+use diagnostics::suggest::nearest;
+use diagnostics::{Source, Sources};
 
 use super::error::{CommandError, usage};
 use super::given_file;

@@ -185,7 +185,7 @@ fn advice_groups_paths_of_one_directory() {
     let conflicts = left(&agent, &business, &[]);
     let said: Vec<_> = advice(&conflicts)
         .iter()
-        .map(|it| format!("{} {}", it.declaration(boxfile_spec::Syntax::Kdl), it.paths))
+        .map(|it| format!("{} {}", it.declaration(diagnostics::Syntax::Kdl), it.paths))
         .collect();
     assert_eq!(
         said,

@@ -9,7 +9,8 @@ use std::io::{self, Read, Write};
 use box_digest::Digest;
 use box_image::ComponentName;
 use box_tree::{Content, InodeId, Kind, Leaf, Meta, ReadContent, Tree, entries};
-use boxfile_spec::{Conflict as Declared, ConflictPolicy, Span, Spanned};
+use boxfile_spec::{Conflict as Declared, ConflictPolicy};
+use diagnostics::{Span, Spanned};
 use oci_layer::{Action, Change, LayerIndex, flatten};
 
 use super::{Conflict, Conflicts, MOST_CONFLICTS, Merge, advice, merge};

@@ -1,0 +1,225 @@
+//! Files and directories of a checkout, as a tree.
+
+mod read;
+mod together;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use box_tree::{Content, InodeId, Tree};
+use host_fs::checkout::{Bounds, Directory};
+use host_fs::{FileError, checkout};
+
+use read::Reader;
+use together::DIRECTORY;
+pub use together::{TOGETHER_MAX, Together};
+
+/// The most bytes that the files of one directory may have. They are read into memory.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// Files as they were read.
+#[derive(Debug)]
+pub struct Files {
+    /// Their tree. Every entry belongs to root, and is of the year 1970.
+    pub tree: Tree,
+    /// The data of the files, by content.
+    pub data: BTreeMap<Content, Vec<u8>>,
+}
+
+/// A file or directory as it was read.
+#[derive(Debug)]
+pub struct Source {
+    /// The file, or those of the directory.
+    pub files: Files,
+    /// The root of the tree where a directory was named, and else the one file in it.
+    pub named: InodeId,
+}
+
+/// Why files of a checkout cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum FilesError {
+    /// The path leads out of the checkout, through a symbolic link.
+    #[error("{} leads out of the checkout", .0.display())]
+    Outside(PathBuf),
+    /// It cannot have files.
+    #[error("{} is not a directory", .0.display())]
+    NotADirectory(PathBuf),
+    /// The directory has no file, so that no checkout would keep it.
+    #[error("{} has no file in it", .0.display())]
+    Empty(PathBuf),
+    /// Something in the directory is a device, a pipe or a socket.
+    #[error("{} is neither a file nor a directory nor a link", .0.display())]
+    Special(PathBuf),
+    /// The files are too large.
+    #[error("{} has more than {} MiB", .0.display(), BYTES_MAX >> 20)]
+    TooLarge(PathBuf),
+    /// The files of a box take too much memory together, from this path on.
+    #[error(
+        "with {}, all files and skills together take more than {} MiB of memory",
+        .0.display(),
+        TOGETHER_MAX >> 20
+    )]
+    TooLargeTogether(PathBuf),
+    /// Something cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Files {
+    /// Returns the bytes of all files; of equal ones, once.
+    pub fn size(&self) -> u64 {
+        self.data.values().map(|data| data.len() as u64).sum()
+    }
+}
+
+/// Reads everything in a directory of a checkout.
+///
+/// # Errors
+/// [`FilesError`].
+pub fn directory(
+    checkout: &Bounds,
+    path: &Path,
+    together: &mut Together,
+) -> Result<Files, FilesError> {
+    let open = open_directory(checkout, path)?;
+    let mut reader = Reader::new(path, together);
+    reader.take_entry(0)?;
+    reader.take(DIRECTORY)?;
+    reader.directory(path, &open, Tree::ROOT)?;
+    Ok(reader.files)
+}
+
+/// Reads a file of a checkout, or everything in a directory of it, which must have a file.
+///
+/// # Errors
+/// [`FilesError`].
+pub fn any(checkout: &Bounds, path: &Path, together: &mut Together) -> Result<Source, FilesError> {
+    if path.is_dir() {
+        let files = directory(checkout, path, together)?;
+        let is_empty = files.tree.inode(Tree::ROOT).names().is_none_or(BTreeMap::is_empty);
+        let source = Source { files, named: Tree::ROOT };
+        return if is_empty { Err(FilesError::Empty(path.to_owned())) } else { Ok(source) };
+    }
+    let file = checkout::open(checkout, path).map_err(FileError::of("read", path))?;
+    let mut reader = Reader::new(path, together);
+    reader.take_entry(0)?;
+    let named = reader.file(path, &file)?;
+    let tree = &mut reader.files.tree;
+    tree.link(Tree::ROOT, b"file", named);
+    // No directory is read with this mode: one with a file of that name has another digest.
+    tree.inode_mut(Tree::ROOT).meta.mode = 0;
+    Ok(Source { files: reader.files, named })
+}
+
+/// Opens a directory of the checkout. Links on the way to it are followed, and may not lead out.
+///
+/// # Errors
+/// [`FilesError`].
+pub fn open_directory<'b>(checkout: &'b Bounds, path: &Path) -> Result<Directory<'b>, FilesError> {
+    if !path.is_dir() {
+        return Err(FilesError::NotADirectory(path.to_owned()));
+    }
+    let open = checkout::open_directory(checkout, path).map_err(FileError::of("read", path))?;
+    open.ok_or_else(|| FilesError::Outside(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// Returns the mode and the bytes of what was named.
+    fn named(checkout: &Path, path: &str) -> Result<(u16, u64), FilesError> {
+        let mut together = Together::default();
+        let Source { files, named } = any(&checkout.into(), &checkout.join(path), &mut together)?;
+        Ok((files.tree.inode(named).meta.mode, files.size()))
+    }
+
+    #[test]
+    fn a_file_or_a_directory_is_read() {
+        let checkout = tempfile::tempdir().unwrap();
+        let at = |path: &str| checkout.path().join(path);
+        fs::create_dir_all(at("conf/none")).unwrap();
+        fs::write(at("conf/a"), "a").unwrap();
+        fs::write(at("conf/b"), "bb").unwrap();
+        fs::set_permissions(at("conf/b"), fs::Permissions::from_mode(0o700)).unwrap();
+        symlink("conf/b", at("link")).unwrap();
+        for (path, expected) in
+            [("conf", (0o755, 3)), ("conf/a", (0o644, 1)), ("conf/b", (0o755, 2))]
+        {
+            assert_eq!(named(checkout.path(), path).unwrap(), expected, "{path}");
+        }
+        assert_eq!(named(checkout.path(), "link").unwrap(), (0o755, 2), "what the link leads to");
+        fs::create_dir(at("alone")).unwrap();
+        fs::write(at("alone/file"), "a").unwrap();
+        let bounds = Bounds::from(checkout.path());
+        let read = |path: &str| any(&bounds, &at(path), &mut Together::default()).unwrap();
+        let digest = |path: &str| read(path).files.tree.digest();
+        assert_ne!(digest("conf/a"), digest("alone"), "a file, and a directory with that file");
+        assert_eq!(digest("conf/a"), digest("alone/file"));
+        let names = read("conf").files.tree.inode(Tree::ROOT).names().unwrap().len();
+        assert_eq!(names, 2, "without `none`");
+    }
+
+    #[test]
+    fn files_have_a_bound_together() {
+        let checkout = tempfile::tempdir().unwrap();
+        let path = checkout.path().join("one");
+        fs::File::create(&path).unwrap().set_len(BYTES_MAX).unwrap();
+        let mut together = Together::default();
+        let mut read = || any(&checkout.path().into(), &path, &mut together);
+        let fitting = TOGETHER_MAX / BYTES_MAX - 1;
+        (0..fitting).for_each(|_| drop(read().unwrap()));
+        let error = read().unwrap_err().to_string();
+        let expected = "one, all files and skills together take more than 256 MiB of memory";
+        assert!(error.ends_with(expected), "{error}");
+    }
+
+    #[test]
+    fn what_no_checkout_has_is_refused_by_its_name() {
+        let outer = tempfile::tempdir().unwrap();
+        let checkout = outer.path().join("checkout");
+        fs::create_dir_all(checkout.join("empty/also")).unwrap();
+        fs::create_dir(checkout.join("special")).unwrap();
+        let _socket = UnixListener::bind(checkout.join("special/socket")).unwrap();
+        fs::write(outer.path().join("secret"), "").unwrap();
+        symlink("..", checkout.join("out")).unwrap();
+        symlink("nowhere", checkout.join("dead")).unwrap();
+        for (path, expected) in [
+            ("empty", "empty has no file in it"),
+            ("special", "special/socket is neither a file nor a directory nor a link"),
+            ("special/socket", "cannot read special/socket: it is not a regular file"),
+            ("out", "out leads out of the checkout"),
+            (
+                "out/secret",
+                "cannot read out/secret: it leads out of the checkout, through a symbolic link",
+            ),
+            ("dead", "cannot read dead: it is a symbolic link that leads nowhere"),
+        ] {
+            let error = named(&checkout, path).unwrap_err();
+            let source = std::error::Error::source(&error).map(|it| format!(": {it}"));
+            let shown = format!("{error}{}", source.unwrap_or_default());
+            assert_eq!(shown.replace(&format!("{}/", checkout.display()), ""), expected);
+        }
+    }
+
+    #[test]
+    fn as_many_bytes_are_read_as_a_checkout_may_have() {
+        let checkout = tempfile::tempdir().unwrap();
+        let at = |path: &str| checkout.path().join(path);
+        fs::create_dir(at("large")).unwrap();
+        for (name, size) in [("one", BYTES_MAX), ("large/a", BYTES_MAX), ("large/b", 1)] {
+            fs::File::create(at(name)).unwrap().set_len(size).unwrap();
+        }
+        assert_eq!(named(checkout.path(), "one").unwrap().1, BYTES_MAX);
+        for path in ["large", "more"] {
+            fs::File::create(at("more")).unwrap().set_len(BYTES_MAX + 1).unwrap();
+            let error = named(checkout.path(), path).unwrap_err().to_string();
+            assert!(error.ends_with(&format!("{path} has more than 64 MiB")), "{error}");
+        }
+    }
+}

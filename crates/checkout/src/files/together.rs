@@ -1,0 +1,174 @@
+//! One bound for all files that are read for a box.
+
+use std::path::Path;
+
+use box_tree::memory;
+
+use super::FilesError;
+
+/// The most bytes of memory that all files of one box may take together, those of its skills included. They stay in memory
+/// until the box is written.
+pub const TOGETHER_MAX: u64 = 256 << 20;
+
+/// Bytes of memory that an entry takes, beyond its name: in the tree that is read, which is there until the box is written,
+/// and in that of the box. Half a million empty files take 620 bytes each at the peak of a build.
+pub(crate) const ENTRY: usize = memory::LEAF + 300;
+/// Bytes of memory that a directory takes beyond that: in both trees, and in the image that is written.
+pub(crate) const DIRECTORY: usize = memory::DIRECTORY + 300;
+/// Bytes of memory that a file with content takes beyond that, and beyond its data.
+pub(crate) const CONTENT: usize = memory::CONTENT + 160;
+/// Each name and each target of a link is there so many times: in both trees, and in the image that is written.
+pub(crate) const COPIES: usize = 3;
+
+/// Counts the memory that all files take that are read for one box. It is counted while they are read, so that what is too
+/// much is never in memory.
+#[derive(Debug)]
+pub struct Together {
+    left: u64,
+}
+
+impl Default for Together {
+    fn default() -> Self {
+        Self::of(TOGETHER_MAX)
+    }
+}
+
+impl Together {
+    /// Returns a count for files that may take so many bytes.
+    pub(crate) const fn of(left: u64) -> Self {
+        Self { left }
+    }
+
+    /// Returns how many more bytes may be taken.
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Takes memory for what is read from a path.
+    pub(crate) fn take(&mut self, path: &Path, bytes: usize) -> Result<(), FilesError> {
+        let left = self.left.checked_sub(bytes as u64);
+        self.left = left.ok_or_else(|| FilesError::TooLargeTogether(path.to_owned()))?;
+        Ok(())
+    }
+
+    /// Takes memory for what was read from a path before, and took so much then.
+    ///
+    /// # Errors
+    /// [`FilesError::TooLargeTogether`].
+    pub fn again(&mut self, path: &Path, bytes: u64) -> Result<(), FilesError> {
+        self.take(path, usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Takes memory for the directories on the way to a place of the box, at which the files of a path are put. Those that
+    /// are there already are counted, too.
+    ///
+    /// # Errors
+    /// [`FilesError::TooLargeTogether`].
+    pub fn place(&mut self, path: &Path, place: &str) -> Result<(), FilesError> {
+        let directories = place.matches('/').count();
+        let each = memory::LEAF + memory::DIRECTORY;
+        self.take(path, directories.saturating_mul(each).saturating_add(place.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::files::any;
+
+    const ROOM: u64 = 1 << 20;
+
+    /// Reads a path again and again, until that is too much; returns how often it was read.
+    fn read_until_full(checkout: &Path, path: &str) -> u64 {
+        let (mut together, path) = (Together::of(ROOM), checkout.join(path));
+        for count in 0..2 * ROOM {
+            match any(&checkout.into(), &path, &mut together) {
+                Ok(_) => {}
+                Err(FilesError::TooLargeTogether(named)) if named == path => return count,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("there is no bound");
+    }
+
+    #[test]
+    fn what_has_no_bytes_takes_memory_too() {
+        let checkout = tempfile::tempdir().unwrap();
+        let at = |path: &str| checkout.path().join(path);
+        fs::create_dir_all(at("files")).unwrap();
+        fs::create_dir_all(at("links")).unwrap();
+        fs::create_dir_all(at("directories/a/b/c/d/e/f/g/h")).unwrap();
+        fs::write(at("directories/a/b/c/d/e/f/g/h/file"), "").unwrap();
+        for number in 0..100 {
+            fs::write(at(&format!("files/{number:03}")), "").unwrap();
+            symlink("t".repeat(1000), at(&format!("links/{number:03}"))).unwrap();
+        }
+        let times = |memory: usize| ROOM / memory as u64;
+        let counts =
+            ["files", "links", "directories"].map(|it| read_until_full(checkout.path(), it));
+        let names = COPIES * 3;
+        assert_eq!(counts[0], times(ENTRY + DIRECTORY + 100 * (ENTRY + names)));
+        assert_eq!(counts[1], times(ENTRY + DIRECTORY + 100 * (ENTRY + names + COPIES * 1000)));
+        let last = ENTRY + COPIES * "file".len();
+        assert_eq!(counts[2], times(last + 9 * (ENTRY + DIRECTORY) + 8 * COPIES));
+        assert_eq!(counts, [15, 2, 65]);
+    }
+
+    #[test]
+    fn data_is_counted_before_it_is_read() {
+        let checkout = tempfile::tempdir().unwrap();
+        let path = checkout.path().join("large");
+        fs::File::create(&path).unwrap().set_len(ROOM / 2).unwrap();
+        assert_eq!(read_until_full(checkout.path(), "large"), 1, "the entry takes memory, too");
+        let mut together = Together::of(ROOM / 4);
+        any(&checkout.path().into(), &path, &mut together).unwrap_err();
+        // Equal files of one directory are in memory once.
+        fs::create_dir(checkout.path().join("equal")).unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(checkout.path().join("equal").join(name), vec![b'x'; 200 << 10]).unwrap();
+        }
+        let mut together = Together::of(ROOM);
+        any(&checkout.path().into(), &checkout.path().join("equal"), &mut together).unwrap();
+        assert!(together.left() > ROOM - (210 << 10), "{}", together.left());
+    }
+
+    #[test]
+    fn a_name_too_many_is_not_kept() {
+        let checkout = tempfile::tempdir().unwrap();
+        for number in 0..1000 {
+            fs::write(checkout.path().join(format!("{number:03}")), "").unwrap();
+        }
+        let mut together = Together::of(100 << 10);
+        let read = crate::files::directory(&checkout.path().into(), checkout.path(), &mut together);
+        assert!(matches!(read, Err(FilesError::TooLargeTogether(path)) if path == checkout.path()));
+    }
+
+    #[test]
+    fn the_page_says_what_is_charged() {
+        let page = include_str!("../../../../docs/hostile-input.md").replace('\n', " ");
+        let made = memory::LEAF + memory::DIRECTORY;
+        for text in [
+            format!("{} MiB of memory", TOGETHER_MAX >> 20),
+            format!("{ENTRY} bytes for each file, directory and link"),
+            format!("{CONTENT} more for a file with content, {DIRECTORY} more for a directory"),
+            format!("{made} for each directory on the way to the place of a `file`"),
+        ] {
+            assert!(page.contains(&text), "docs/hostile-input.md does not have: {text}");
+        }
+    }
+
+    #[test]
+    fn a_place_takes_memory_for_its_directories() {
+        let (path, place) = (Path::new("a"), "/d".repeat(1000));
+        let mut together = Together::of(ROOM);
+        assert!(together.place(path, "/usr/share/a").is_ok());
+        let message = together.place(path, &place).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "with a, all files and skills together take more than 256 MiB of memory"
+        );
+    }
+}

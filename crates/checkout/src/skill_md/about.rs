@@ -1,0 +1,65 @@
+//! The texts about a skill that a box records: what it does, its version, and who made it.
+
+use box_image::rules::MAX_SKILL_DESCRIPTION;
+
+use diagnostics::{Diagnostic, Span, Spanned};
+
+/// Returns a description as one line.
+///
+/// # Errors
+/// Where it says nothing or too much, or is not only text.
+pub(super) fn description(description: Spanned<&str>) -> Result<String, Diagnostic> {
+    let (message, help) = match description.value.chars().count() {
+        _ if description.value.trim().is_empty() => (
+            "the description is empty".to_owned(),
+            "write what the skill does, and when an agent should use it",
+        ),
+        0..=MAX_SKILL_DESCRIPTION => {
+            return line("the description", description.value, description.span);
+        }
+        count => (
+            format!(
+                "the description has {count} characters, which is more than {MAX_SKILL_DESCRIPTION}"
+            ),
+            "shorten it, and move the details below the frontmatter",
+        ),
+    };
+    Err(Diagnostic::new(message, description.span, "an agent picks skills by it").with_help(help))
+}
+
+/// Returns the text of a key that a box records in at most so many characters.
+///
+/// # Errors
+/// Where it is not only text; a warning where it is something that agents may know, and that is not recorded.
+pub(super) fn recorded(
+    key: &str,
+    text: Option<&str>,
+    span: Span,
+    most: usize,
+) -> Result<String, Diagnostic> {
+    let (message, help) = match text.map(|text| (text, text.chars().count())) {
+        Some((text, _)) if text.trim().is_empty() => {
+            (format!("{key} is empty"), "write it, or leave the key out".to_owned())
+        }
+        Some((text, count)) if count <= most => return line(key, text, span),
+        Some((_, count)) => (
+            format!("{key} has {count} characters, which is more than {most}"),
+            "shorten it".to_owned(),
+        ),
+        None => {
+            (format!("{key} is not a text"), format!("write one, of at most {most} characters"))
+        }
+    };
+    Err(Diagnostic::warning(message, span, "the box does not record this").with_help(help))
+}
+
+/// Writes a text as one line.
+fn line(what: &str, text: &str, span: Span) -> Result<String, Diagnostic> {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.contains(char::is_control) {
+        let message = format!("{what} has a control character");
+        let error = Diagnostic::new(message, span, "this is more than text");
+        return Err(error.with_help("remove it: on a terminal, it could hide what is there"));
+    }
+    Ok(line)
+}

@@ -1,0 +1,53 @@
+//! Error messages that are kept as rows of Markdown tables.
+
+use crate::{Diagnostic, Span};
+
+/// A table in Markdown. Each row has an error's name, message, label and help; in the texts, `{}`
+/// stands for the subject of the error.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorTable(&'static str);
+
+impl ErrorTable {
+    /// Reads a page with one table.
+    pub const fn new(page: &'static str) -> Self {
+        Self(page)
+    }
+
+    /// Returns the page.
+    pub const fn page(&self) -> &'static str {
+        self.0
+    }
+
+    /// Returns the error with this name.
+    pub fn at(&self, name: &str, span: Span) -> Diagnostic {
+        self.about(name, "", span)
+    }
+
+    /// Returns the error with this name, about a subject.
+    pub fn about(&self, name: &str, subject: &str, span: Span) -> Diagnostic {
+        let row =
+            |line: &'static str| line.strip_prefix("| ")?.strip_prefix(name)?.strip_prefix(" | ");
+        let row = self.0.lines().find_map(row);
+        debug_assert!(row.is_some(), "no error is named `{name}`");
+        let cells = row.unwrap_or(name).trim_end_matches(" |").split(" | ");
+        let mut cells = cells.map(|cell| cell.replace("{}", subject));
+        let mut next = || cells.next().unwrap_or_default();
+        Diagnostic::new(next(), span, next()).with_help(next())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_has_the_words_of_its_row() {
+        let table = ErrorTable(
+            "| name | message | label | help |\n| ab | no {} | {} | b |\n| a | x | y | z |\n",
+        );
+        let error = table.about("ab", "{}", Span::at(1, 2));
+        let expected = Diagnostic::new("no {}", Span::at(1, 2), "{}").with_help("b");
+        assert_eq!(error, expected);
+        assert_eq!(table.at("a", Span::default()).message(), "x");
+    }
+}

@@ -1,0 +1,46 @@
+//! What is wrong with a name, and what it was probably meant to be.
+
+use box_image::rules::{MAX_NAME, NAME_FORM, VARIABLE_FORM, is_name, is_variable};
+use box_image::secrets::looks_secret;
+
+use box_image::text::quote;
+
+use crate::{Diagnostic, Span};
+
+/// Returns the error of a text that is not a name, by a function that writes the intended one.
+pub fn name_error(text: &str, span: Span, write: impl Fn(&str) -> String) -> Diagnostic {
+    // In small letters, a key is no longer known as one, nor masked.
+    let intended = intended_name(text).filter(|_| !looks_secret("", text));
+    let help = intended.map_or_else(
+        || NAME_FORM.to_owned(),
+        |intended| format!("{NAME_FORM}; write {}", write(&intended)),
+    );
+    let message = format!("{} is not a valid name", quote(text));
+    Diagnostic::new(message, span, "not a name").with_help(help)
+}
+
+/// Returns the name that a text was probably meant to be: `My Agent` → `my-agent`.
+pub fn intended_name(text: &str) -> Option<String> {
+    let mapped: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .take(MAX_NAME)
+        .collect();
+    let name = mapped.trim_matches('-').to_owned();
+    is_name(&name).then_some(name)
+}
+
+/// Checks that a text at a place may name an environment variable.
+pub fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
+    if is_variable(name) {
+        return Ok(());
+    }
+    let message = format!("{} cannot name an environment variable", quote(name));
+    let error = Diagnostic::new(message, span, "not a variable's name");
+    Err(error.with_help(format!("a variable's name {VARIABLE_FORM}")))
+}
+
+/// Returns the message about a variable or option that [`looks_secret`].
+pub fn plain_secret(name: &str) -> String {
+    format!("{} looks like a secret written as a plain value", quote(name))
+}

@@ -1,0 +1,137 @@
+//! Suggestions for misspelt names, and the names of the built-in tools.
+
+/// The most letters of texts that are compared: the time to compare two grows with the product of their
+/// lengths, and a name may come from an image, which has as many letters as its writer likes.
+const LETTERS_MAX: usize = 64;
+/// The most candidates that a name is compared with: an image may have a million.
+const COMPARED_MAX: usize = 10_000;
+
+/// Returns the candidate nearest to `name`: at most two edits away, one for a candidate of three
+/// letters or less (there, two edits turn anything into anything). Case makes no difference.
+///
+/// An edit is an insertion, deletion, replacement or swap of neighbours. Nothing is near to a text of
+/// more than 64 letters, and of candidates of a similar length the first 10,000 are compared.
+pub fn nearest<'c>(name: &str, candidates: &[&'c str]) -> Option<&'c str> {
+    let lower = name.to_lowercase();
+    comparable(name, candidates)
+        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(edits, candidate)| *edits <= (candidate.len() / 3).clamp(1, 2))
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Returns the candidates that are worth comparing with a name: other lengths are more than two edits away.
+fn comparable<'c>(name: &str, candidates: &[&'c str]) -> impl Iterator<Item = &'c str> {
+    let letters = |text: &str| text.chars().take(LETTERS_MAX + 1).count();
+    let length = letters(name);
+    let is_close = move |candidate: &&str| {
+        let other = letters(candidate);
+        length.max(other) <= LETTERS_MAX && other.abs_diff(length) <= 2
+    };
+    candidates.iter().copied().filter(is_close).take(COMPARED_MAX)
+}
+
+/// Asks whether a name was meant, for the help of a message.
+pub fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
+}
+
+/// The canonical names of a coding agent's built-in tools, each with what else it is called.
+const TOOLS: [(&str, &[&str]); 12] = [
+    ("ask_user", &[]),
+    ("bash", &["shell"]),
+    ("edit_file", &["edit"]),
+    ("git_commit", &[]),
+    ("git_diff", &[]),
+    ("git_status", &[]),
+    ("glob", &[]),
+    ("grep", &["search"]),
+    ("read_file", &["read"]),
+    ("web_fetch", &["fetch"]),
+    ("web_search", &[]),
+    ("write_file", &["write"]),
+];
+
+/// Returns the canonical name of a tool, or the help for an unknown one.
+///
+/// Letters may be of either case.
+pub fn builtin_tool(name: &str) -> Result<&'static str, String> {
+    let lower = name.to_ascii_lowercase();
+    let is = |(canonical, aliases): &&(&str, &[&str])| {
+        *canonical == lower || aliases.contains(&lower.as_str())
+    };
+    if let Some((canonical, _)) = TOOLS.iter().find(is) {
+        return Ok(canonical);
+    }
+    let names = TOOLS.map(|(canonical, _)| canonical);
+    Err(match nearest(&lower, &names) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => format!("the tools are {}", names.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 7] = ["agent", "business", "env", "vm", "cpu-weight", "net", "Readme"];
+
+    #[test]
+    fn slips_of_the_finger_are_recognised() {
+        for (typed, meant) in [
+            ("agnet", "agent"),
+            ("Agent", "agent"),
+            ("agents", "agent"),
+            ("bussines", "business"),
+            ("evn", "env"),
+            ("cpu_weight", "cpu-weight"),
+            ("cpuweight", "cpu-weight"),
+            ("READM", "Readme"),
+        ] {
+            assert_eq!(nearest(typed, &NAMES), Some(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn distant_names_are_not_suggested() {
+        for typed in ["", "x", "xx", "network", "volume", &"agent".repeat(1000)] {
+            assert_eq!(nearest(typed, &NAMES), None, "{typed:.20}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_compared_with_nothing() {
+        let at_most = "a".repeat(LETTERS_MAX);
+        assert_eq!(nearest(&at_most[1..], &[&at_most]), Some(&*at_most));
+        for length in [LETTERS_MAX + 1, 1_000_000] {
+            let (one, other) = ("a".repeat(length), "b".repeat(length));
+            assert_eq!(nearest(&one, &[&other, &one]), None, "{length}");
+            assert_eq!(nearest(&one[..LETTERS_MAX], &[&one]), None, "{length}");
+            assert_eq!(nearest(&one, &[&one[..LETTERS_MAX]]), None, "{length}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_compared_with_so_many_others() {
+        let many = vec!["others"; 10 * COMPARED_MAX];
+        assert_eq!(comparable("agents", &many).count(), COMPARED_MAX);
+        let distant = vec!["of another length"; 2 * COMPARED_MAX];
+        let candidates = [distant, vec!["agent"]].concat();
+        assert_eq!(
+            nearest("agents", &candidates),
+            Some("agent"),
+            "candidates of other lengths do not count"
+        );
+    }
+
+    #[test]
+    fn every_name_leads_to_its_canonical_one() {
+        for (name, tool) in
+            [("read", "read_file"), ("read_file", "read_file"), ("Bash", "bash"), ("glob", "glob")]
+        {
+            assert_eq!(builtin_tool(name), Ok(tool));
+        }
+        assert_eq!(builtin_tool("bsh"), Err("did you mean \"bash\"?".to_owned()));
+        assert!(builtin_tool("teleport").unwrap_err().starts_with("the tools are ask_user, bash"));
+    }
+}
