@@ -344,6 +344,16 @@ impl Store {
         let before = self.name_before(name, &named.owner)?;
         if may(name, before.as_ref(), named)? {
             write_whole(self.root(), &path, &named.encode())?;
+        } else if named.owner == Owner::Archive {
+            // The box has the name already. Who loads it wants it to be kept, here.
+            let owner = match before.as_ref().map(|it| it.owner.clone()) {
+                Some(Owner::Boxfile(boxfile)) => Owner::Tagged(boxfile),
+                owner => owner.unwrap_or(Owner::Archive),
+            };
+            let kept = Named { digest: named.digest, owner };
+            if read(&path, Named::decode)?.as_ref() != Some(&kept) {
+                write_whole(self.root(), &path, &kept.encode())?;
+            }
         }
         Ok(before)
     }
@@ -384,14 +394,46 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`] and [`StoreError::Full`].
     pub fn note_pulled(&self, pulled: &Pulled) -> Result<(), StoreError> {
-        let path = pulled_path(self.root(), &pulled.reference);
-        let before = read(&path, Pulled::decode)?;
-        let is_asked = pulled.is_asked || before.as_ref().is_some_and(|it| it.is_asked);
-        let pulled = Pulled { is_asked, ..pulled.clone() };
-        if before.as_ref() == Some(&pulled) {
-            return Ok(());
+        self.write_pulled(pulled, |_| true).map(drop)
+    }
+
+    /// Remembers a reference that a file gives a box, as [`Self::note_pulled`] does, unless it means another box: that is returned
+    /// then. What a registry has said of the same box stays.
+    ///
+    /// # Errors
+    /// [`StoreError::File`] and [`StoreError::Full`].
+    pub fn offer_pulled(&self, pulled: &Pulled) -> Result<Option<Pulled>, StoreError> {
+        let before = self.write_pulled(pulled, |before| before.digest == pulled.digest)?;
+        Ok(before.filter(|it| it.digest != pulled.digest))
+    }
+
+    /// Writes the file of a reference, if it is new or `may` says so of what it meant; returns what it meant.
+    fn write_pulled(
+        &self,
+        pulled: &Pulled,
+        may: impl FnOnce(&Pulled) -> bool,
+    ) -> Result<Option<Pulled>, StoreError> {
+        let key = KeyHasher::new("pulled", 1).part(pulled.reference.as_bytes()).finish();
+        let _lock = self.lock_action(&key)?;
+        let before = self.pulled(&pulled.reference)?;
+        if before.as_ref().is_some_and(|before| !may(before)) {
+            return Ok(before);
         }
-        write_whole(self.root(), &path, &pulled.encode())
+        let path = pulled_path(self.root(), &pulled.reference);
+        let own = read(&path, Pulled::decode)?;
+        let same = before.as_ref().filter(|it| it.digest == pulled.digest);
+        // A file does not know the registry's digest, and gives the box's.
+        let is_unknown = pulled.registry_digest == pulled.digest;
+        let registry_digest = same.filter(|_| is_unknown).map(|it| it.registry_digest);
+        let noted = Pulled {
+            is_asked: pulled.is_asked || own.as_ref().is_some_and(|it| it.is_asked),
+            registry_digest: registry_digest.unwrap_or(pulled.registry_digest),
+            ..pulled.clone()
+        };
+        if own.as_ref() != Some(&noted) {
+            write_whole(self.root(), &path, &noted.encode())?;
+        }
+        Ok(before)
     }
 
     /// Notes that a directory elsewhere has a box without its blobs, which have to stay in this store as long as the directory
@@ -554,6 +596,34 @@ mod tests {
         assert!(place.store.check_name("other", &other).is_err());
         assert_eq!(place.store.rename_box("other", &other).unwrap(), Some(archive));
         assert_eq!(place.boxes().named("other").unwrap(), Some(other));
+    }
+
+    #[test]
+    fn a_box_that_is_loaded_is_kept_also_if_a_build_gave_it_the_name() {
+        let place = Place::new();
+        let boxfile = place.boxfile("one");
+        place.store.name_box("hello", &named("1", &boxfile)).unwrap();
+        let archive = Named { digest: Digest::of(b"1"), owner: Owner::Archive };
+        place.store.name_box("hello", &archive).unwrap();
+        let found = place.boxes().named("hello").unwrap().unwrap();
+        assert_eq!(found.owner, Owner::Tagged(boxfile));
+    }
+
+    #[test]
+    fn a_reference_that_is_offered_takes_no_other_box_s_place() {
+        let place = Place::new();
+        let pulled = |content: &[u8], is_asked| {
+            let (digest, registry_digest) = (Digest::of(content), Digest::of(b"registry's"));
+            Pulled { reference: "ghcr.io/a:1".to_owned(), digest, registry_digest, is_asked }
+        };
+        let found = || place.boxes().pulled("ghcr.io/a:1").unwrap().unwrap();
+        place.store.note_pulled(&pulled(b"1", false)).unwrap();
+        let other = place.store.offer_pulled(&pulled(b"2", true)).unwrap();
+        assert_eq!((other, found()), (Some(pulled(b"1", false)), pulled(b"1", false)));
+        // Of the same box, it is kept now, and what the registry said stays.
+        let offered = Pulled { registry_digest: Digest::of(b"1"), ..pulled(b"1", true) };
+        assert_eq!(place.store.offer_pulled(&offered).unwrap(), None);
+        assert_eq!(found(), pulled(b"1", true));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
 
 use crate::error::IoContext;
 use crate::gate::lock_within;
@@ -64,6 +65,22 @@ impl Store {
     /// # Errors
     /// [`StoreError::File`] or [`StoreError::Full`].
     pub fn lock_action(&self, key: &ActionKey) -> Result<ActionLock, StoreError> {
+        loop {
+            if let Some(lock) = self.lock_action_within(key, Duration::MAX)? {
+                return Ok(lock);
+            }
+        }
+    }
+
+    /// Takes the lock of an action as [`Self::lock_action`] does, and waits for so long at most; returns `None` then.
+    ///
+    /// # Errors
+    /// As [`Self::lock_action`].
+    pub fn lock_action_within(
+        &self,
+        key: &ActionKey,
+        time: Duration,
+    ) -> Result<Option<ActionLock>, StoreError> {
         let path = self.root().join("locks").join(key.hex());
         loop {
             let Some(file) = open(&path).map_err(|error| error.within(self.root()))? else {
@@ -71,12 +88,16 @@ impl Store {
             };
             if !lock_within(|| file.try_lock(), UNSEEN).context("lock", &path)? {
                 self.waiting().for_other(&path);
-                file.lock().context("lock", &path)?;
+                if time == Duration::MAX {
+                    file.lock().context("lock", &path)?;
+                } else if !lock_within(|| file.try_lock(), time).context("lock", &path)? {
+                    return Ok(None);
+                }
             }
             if is_at(&file, &path).context("examine", &path)? {
                 let held = Arc::clone(&self.waiting().held);
                 held.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
-                return Ok(ActionLock { path, _file: file, held });
+                return Ok(Some(ActionLock { path, _file: file, held }));
             }
         }
     }
@@ -188,6 +209,16 @@ mod tests {
             wait_for(other.lock_action(&key).unwrap());
             assert_eq!(told.load(Ordering::SeqCst), 1);
         }
+    }
+
+    #[test]
+    fn who_has_a_limit_does_not_wait_without_end() {
+        let (_directory, store) = store();
+        let key = KeyHasher::new("test", 1).finish();
+        let held = store.lock_action(&key).unwrap();
+        assert!(store.lock_action_within(&key, Duration::ZERO).unwrap().is_none());
+        drop(held);
+        assert!(store.lock_action_within(&key, Duration::ZERO).unwrap().is_some());
     }
 
     #[test]

@@ -133,6 +133,18 @@ fn a_tag_that_moves_is_told_and_its_former_box_is_found_by_the_digest_of_the_reg
         "{errors}"
     );
     assert_eq!(printed(&pull(&first["registry_digest"])).0.trim(), first["box"].as_str().unwrap());
+    // The tag stays what it was in this store, and both boxes are found.
+    let pinned = format!("{reference}@{}", first["registry_digest"].as_str().unwrap());
+    let (report, _) = printed(&boxbuild(&pushed, "one", &["pull", &pinned, "--json"]));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["box"], &report["replaced"]), (&first["box"], &Value::Null));
+    for (name, there) in [(&reference, &second), (&pinned, &first)] {
+        let output = pushed.dir.path().join(if *name == reference { "tag" } else { "pin" });
+        let args = ["save", name, "-o", output.to_str().unwrap(), "--json"];
+        let saved: Value =
+            serde_json::from_str(&printed(&boxbuild(&pushed, "one", &args)).0).unwrap();
+        assert_eq!(saved["boxes"][0]["box"], there["box"], "{name}");
+    }
 }
 
 #[test]

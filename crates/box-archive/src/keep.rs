@@ -40,6 +40,10 @@ impl Label {
     fn new(digest: Digest, name: &str) -> Option<Self> {
         let remote = RemoteName::parse(name).ok().filter(|it| it.tag.is_some());
         if let Some(remote) = remote {
+            // What a file says of a digest nobody has checked, unless it is the box's.
+            if remote.digest.is_some_and(|it| it != digest) {
+                return None;
+            }
             let reference = remote.unpinned().to_string();
             return Some(Self::Pulled(Pulled {
                 reference,
@@ -52,14 +56,21 @@ impl Label {
     }
 }
 
+/// Returns what a box will be found by; `None` if the name is none.
+pub(crate) fn text(digest: Digest, name: &str) -> Option<String> {
+    Some(match Label::new(digest, name)? {
+        Label::Name(_) => name.to_owned(),
+        Label::Pulled(pulled) => pulled.reference,
+    })
+}
+
 /// Checks that no other box has a name.
 pub(crate) fn check(store: &Store, digest: Digest, name: &str) -> Result<(), ArchiveError> {
     match Label::new(digest, name) {
         Some(Label::Name(named)) => store.check_name(name, &named).map_err(taken),
-        Some(Label::Pulled(pulled)) => other_pulled(store, &pulled)?.map_or(Ok(()), |_| {
-            let holder = "a box that was pulled".to_owned();
-            Err(ArchiveError::NameTaken { name: name.to_owned(), holder })
-        }),
+        Some(Label::Pulled(pulled)) => {
+            other_pulled(store, &pulled)?.map_or(Ok(()), |_| Err(taken_by_pull(name)))
+        }
         None => Ok(()),
     }
 }
@@ -82,9 +93,13 @@ pub(crate) fn name(
         Some(Label::Name(named)) => store.name_box(name, &named).map(|_| None).map_err(taken)?,
         Some(Label::Pulled(pulled)) => {
             let other = other_pulled(store, &pulled)?;
-            // What a registry has said of this box is worth more than what the file says.
-            if other.is_some() || store.pulled(&pulled.reference)?.is_none() {
-                store.note_pulled(&pulled)?;
+            match names {
+                Names::Replace => store.note_pulled(&pulled)?,
+                Names::Free | Names::None => {
+                    if store.offer_pulled(&pulled)?.is_some() {
+                        return Err(taken_by_pull(name));
+                    }
+                }
             }
             other
         }
@@ -96,6 +111,11 @@ pub(crate) fn name(
 fn other_pulled(store: &Store, pulled: &Pulled) -> Result<Option<Digest>, StoreError> {
     let before = store.pulled(&pulled.reference)?.map(|it| it.digest);
     Ok(before.filter(|it| *it != pulled.digest))
+}
+
+fn taken_by_pull(name: &str) -> ArchiveError {
+    let holder = "a box that was pulled".to_owned();
+    ArchiveError::NameTaken { name: name.to_owned(), holder }
 }
 
 fn taken(error: StoreError) -> ArchiveError {

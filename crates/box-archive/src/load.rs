@@ -1,6 +1,6 @@
 //! From a file with boxes to the store: what is missing is known first, and then read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::Store;
 use box_digest::Digest;
@@ -67,16 +67,25 @@ impl<'a> Plan<'a> {
         self.missing.iter().fold(0, |all, it| all.saturating_add(it.plain.size))
     }
 
-    /// Checks that no other box has a name that the file gives, if these have to be free.
+    /// Checks that no two boxes of the file have one name, and that no other box has one of them, if these have to be free.
     ///
     /// # Errors
-    /// [`ArchiveError::NameTaken`] and [`ArchiveError::Store`].
+    /// [`ArchiveError::Malformed`], [`ArchiveError::NameTaken`] and [`ArchiveError::Store`].
     pub fn check_names(&self, store: &Store, names: Names) -> Result<(), ArchiveError> {
-        if names != Names::Free {
-            return Ok(());
-        }
         let all = self.boxes.iter().flat_map(|it| it.names.iter().map(move |name| (it, name)));
-        all.into_iter().try_for_each(|(it, name)| keep::check(store, it.remote.digest, name))
+        let mut given = BTreeMap::new();
+        for (it, name) in all.filter(|_| names != Names::None) {
+            let digest = it.remote.digest;
+            let Some(text) = keep::text(digest, name) else { continue };
+            if given.insert(text, digest).is_some_and(|before| before != digest) {
+                let why = format!("two boxes of it have the name {name:?}");
+                return Err(ArchiveError::Malformed { what: self.archive.title().to_owned(), why });
+            }
+            if names == Names::Free {
+                keep::check(store, digest, name)?;
+            }
+        }
+        Ok(())
     }
 
     fn all(&self) -> BTreeSet<(Digest, u64)> {
@@ -98,12 +107,15 @@ impl<'a> Plan<'a> {
         for it in &self.boxes {
             it.remote.keep_manifest(store)?;
         }
+        // Until the boxes have their names, nobody deletes their blobs. If one of them cannot be opened, none gets a name.
+        let published = self.boxes.iter().map(|it| it.remote.publish_in(store));
+        let _published: Vec<_> = published.collect::<Result<_, _>>()?;
         let mut new: BTreeSet<_> = self.missing.iter().map(|it| it.plain.digest).collect();
         self.boxes.iter().map(|it| loaded(it, &mut new, store, names)).collect()
     }
 }
 
-/// Makes a box findable, and gives it its names; `new` are the blobs that no box before it had.
+/// Gives a box its names; `new` are the blobs that no box before it had.
 fn loaded(
     it: &Boxed,
     new: &mut BTreeSet<Digest>,
@@ -111,9 +123,10 @@ fn loaded(
     names: Names,
 ) -> Result<Loaded, ArchiveError> {
     let (remote, digest) = (&it.remote, it.remote.digest);
-    // Until it has its names, nobody deletes its blobs.
-    let _published = remote.publish_in(store)?;
-    let given = |name: &String| Ok((name.clone(), keep::name(store, digest, name, names)?));
+    let given = |name: &String| {
+        let text = keep::text(digest, name).unwrap_or_else(|| name.clone());
+        Ok((text, keep::name(store, digest, name, names)?))
+    };
     let wanted = it.names.iter().filter(|_| names != Names::None);
     let names = wanted.map(given).collect::<Result<_, ArchiveError>>()?;
     let sizes = |blobs: &[&RemoteBlob]| blobs.iter().map(|it| it.plain.size).sum();

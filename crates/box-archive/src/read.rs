@@ -19,6 +19,8 @@ use oci_layer::{Compression, MemberIndex, START, decompressed};
 use crate::ArchiveError;
 use crate::stream::Stream;
 
+/// The most names that a file gives one box: each is a file in the store.
+const MOST_NAMES: usize = 16;
 /// The most bytes of all manifests of a file together. Real ones have a few thousand bytes each.
 pub(crate) const MANIFESTS_LIMIT: u64 = 16 << 20;
 /// A file or directory with boxes, or a stream.
@@ -112,6 +114,11 @@ impl Archive {
 
     fn no_boxes(&self, name: &str) -> ArchiveError {
         ArchiveError::NoBoxes { what: self.title.clone(), why: format!("it has no file {name}") }
+    }
+
+    /// Returns what messages call it.
+    pub(crate) fn title(&self) -> &str {
+        &self.title
     }
 
     /// Reads the manifests that the index names, and returns the boxes among them, in its order. Of their blobs nothing is read.
@@ -328,6 +335,10 @@ pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, A
     let bytes = listed.iter().fold(0_u64, |all, it| all.saturating_add(it.size));
     if listed.len() > MOST_MANIFESTS {
         return Err(ArchiveError::TooMany { what: what() });
+    }
+    if listed.iter().any(|it| it.names.len() > MOST_NAMES) {
+        let why = format!("it gives one box more than {MOST_NAMES} names");
+        return Err(ArchiveError::Malformed { what: what(), why });
     }
     if bytes > MANIFESTS_LIMIT {
         let why = format!(

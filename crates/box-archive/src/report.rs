@@ -40,8 +40,9 @@ impl Loaded {
     /// Returns what a person is told: what was new, and what became of the names.
     pub fn lines(&self) -> Vec<String> {
         let Self { digest, blobs, bytes, new_blobs, new_bytes, .. } = self;
-        let given = self.names.iter().find(|(_, given)| *given != NameGiven::NotAName);
-        let called = given.map_or_else(|| digest.to_string(), |(name, _)| name.clone());
+        let given = self.names.iter().filter(|(_, given)| *given != NameGiven::NotAName);
+        let given: Vec<_> = given.map(|(name, _)| name.as_str()).collect();
+        let called = if given.is_empty() { digest.to_string() } else { given.join(", ") };
         let amounts = format!("{} of {}", readable(*new_bytes), readable(*bytes));
         let first = format!("loaded {called}: {new_blobs} of {blobs} blobs were new, {amounts}");
         let others = self.names.iter().filter_map(|(name, given)| match given {

@@ -17,17 +17,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use box_cache::{Base, Held, StoreError, StoredBoxes, hold};
+use box_cache::{Base, Held, Pulled, StoreError, StoredBoxes, hold};
 use box_digest::Digest;
 use box_image::RemoteName;
+use box_image::remote::PATH_ENDS;
 use box_image::rules::is_name;
 use box_image::text::shown;
 use box_layout::{Documents, OpenBox, OpenError, Places};
 
 /// What separates a box from the digest that it has to have, and begins that digest.
 const PINNED: &[u8] = b"@sha256:";
-/// How the names of files with boxes end.
-const ARCHIVES: [&[u8]; 4] = [b".tar", b".tar.gz", b".tgz", b".tar.zst"];
 
 /// An error from finding a box.
 #[derive(Debug, thiserror::Error)]
@@ -263,10 +262,15 @@ impl BoxReference {
                 Ok(*pin)
             }
             Kind::Remote(name) => {
-                let pulled = boxes.pulled(&name.unpinned().to_string())?;
-                let pulled = pulled.filter(|it| {
+                let is_it = |it: &Pulled| {
                     name.digest.is_none_or(|pin| [it.digest, it.registry_digest].contains(&pin))
-                });
+                };
+                let mut pulled = boxes.pulled(&name.unpinned().to_string())?.filter(is_it);
+                if pulled.is_none() && name.digest.is_some() {
+                    // It was fetched by its digest, as its tag meant another box.
+                    let by_digest = RemoteName { tag: None, ..name.clone() }.to_string();
+                    pulled = boxes.pulled(&by_digest)?.filter(is_it);
+                }
                 let missing = || FindError::NotPulled(Box::new(name.clone()));
                 pulled.map(|it| it.digest).ok_or_else(missing)
             }
@@ -383,7 +387,8 @@ fn is_path(bytes: &[u8]) -> bool {
 /// Returns whether a path is that of a file which may have boxes.
 fn is_archive(path: &Path) -> bool {
     let name = path.as_os_str().as_bytes();
-    ARCHIVES.iter().any(|end| name.ends_with(end)) && path.is_file()
+    let ends = PATH_ENDS[1..].iter().any(|end| name.ends_with(end.as_bytes()));
+    ends && path.is_file()
 }
 
 /// Returns whether a directory may be a box.
@@ -393,7 +398,7 @@ fn is_box(path: &Path) -> bool {
 
 /// Returns whether a text is a path by its beginning or its end.
 fn is_written_as_path(bytes: &[u8]) -> bool {
-    let ends = [&b"/"[..], b".box"].into_iter().chain(ARCHIVES).any(|end| bytes.ends_with(end));
+    let ends = bytes.ends_with(b"/") || PATH_ENDS.iter().any(|end| bytes.ends_with(end.as_bytes()));
     let begins = [&b"/"[..], b"./", b"../"].iter().any(|it| bytes.starts_with(it));
     begins || ends || [&b"."[..], b".."].contains(&bytes)
 }
@@ -418,7 +423,7 @@ fn digest(bytes: &[u8]) -> Result<Digest, FindError> {
 mod tests {
     use std::fs;
 
-    use box_cache::{Named, Owner, Pulled, Store};
+    use box_cache::{Named, Owner, Store};
     use box_layout::OpenBox;
     use testkit::TestBox;
     use testkit::test_box::config;

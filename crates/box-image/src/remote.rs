@@ -9,6 +9,8 @@ use crate::rules::{is_repository, is_tag};
 
 /// The prefix that other tools write before a name, and that may stand here, too.
 const SCHEME: &str = "docker://";
+/// What a word ends in that is the path of a box or of a file with boxes.
+pub const PATH_ENDS: [&str; 5] = [".box", ".tar", ".tar.gz", ".tgz", ".tar.zst"];
 /// The beginning of a digest.
 const SHA256: &str = "sha256:";
 
@@ -65,8 +67,8 @@ impl RemoteName {
         if !tag.is_none_or(is_tag) {
             return Err("a tag has letters, digits, `_`, `.` and `-`, at most 128");
         }
-        if [".box", ".tar"].iter().any(|end| name.ends_with(end)) {
-            return Err("a name that ends in .box or .tar is a path");
+        if PATH_ENDS.iter().any(|end| name.ends_with(end)) {
+            return Err("a name that ends in .box, .tar, .tgz, .tar.gz or .tar.zst is a path");
         }
         let (repository, tag) = (repository.to_owned(), tag.map(str::to_owned));
         Ok(Self { host, repository, tag, digest })

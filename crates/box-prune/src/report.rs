@@ -38,6 +38,10 @@ pub fn asked_lines(report: &Report, asked: &BTreeMap<Label, Digest>) -> Vec<Stri
     for (label, digest) in asked {
         let name = label.text();
         let is_gone = report.removed_names.iter().any(|it| it == name);
+        let mut with_box = report.kept.iter().chain(&report.removed);
+        if is_gone && !with_box.any(|it| it.digest == *digest) {
+            lines.push(format!("removed the name {name}, which had no box"));
+        }
         let stays = report.kept.iter().find(|it| it.digest == *digest && is_gone);
         lines.extend(
             stays.map(|it| format!("removed the name {name}; the box stays as {}", called(it))),

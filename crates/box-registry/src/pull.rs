@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use box_cache::ActionLock;
 use box_digest::Digest;
@@ -55,6 +56,8 @@ pub fn plan(
     Ok(Plan { repository: repository.clone(), remote, missing })
 }
 
+/// How long a blob is waited for that another process fetches.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How many blobs are hashed or read at once.
 pub const AT_ONCE: usize = 4;
 
@@ -188,11 +191,12 @@ impl Remote {
     }
 }
 
-/// Keeps other processes from fetching a blob into the same store, and waits while one does.
+/// Keeps other processes from fetching a blob into the same store, and waits while one does. A process that reads from a slow stream
+/// is not waited for without end: a blob that two fetch is the same.
 fn claim(blob: &RemoteBlob, sink: &dyn Sink) -> io::Result<Option<ActionLock>> {
     let Some(store) = sink.store() else { return Ok(None) };
     let key = known::key("pull", &blob.plain.digest);
-    store.lock_action(&key).map(Some).map_err(io::Error::other)
+    store.lock_action_within(&key, PATIENCE).map_err(io::Error::other)
 }
 
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {

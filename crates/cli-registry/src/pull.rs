@@ -6,7 +6,7 @@ use box_image::RemoteName;
 use box_image::text::readable;
 use box_registry::{BoxRegistryError, Form, Plan};
 use error_report::Explanation;
-use oci_registry::{Reference, Registry, Repository, Tag};
+use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
 use serde::Serialize;
 
 /// What a user wants to be pulled.
@@ -108,9 +108,9 @@ pub fn pull(
     client: &Registry,
     tell: impl Fn(&str),
 ) -> Result<Pulled, PullError> {
-    let plan = planned(options, store, client)?;
-    let before = store.pulled(&options.name.unpinned().to_string())?.map(|it| it.digest);
-    let pulled = pulled(options, &plan, before);
+    let (plan, reference) = planned(options, store, client)?;
+    let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
+    let pulled = pulled(options, &plan, &reference, before);
     tell(&amounts(&pulled));
     if let Some(before) = pulled.replaced {
         tell(&format!("{} is another box now; before, it was {before}", pulled.reference));
@@ -141,8 +141,13 @@ fn amounts(pulled: &Pulled) -> String {
     }
 }
 
-/// Looks up what the name means, and which of its blobs the store lacks.
-fn planned(options: &PullOptions, store: &Store, client: &Registry) -> Result<Plan, PullError> {
+/// Looks up what the name means, and which of its blobs the store lacks. Also returns by what the store will find the box: the tag,
+/// unless that means another box.
+fn planned(
+    options: &PullOptions,
+    store: &Store,
+    client: &Registry,
+) -> Result<(Plan, RemoteName), PullError> {
     let PullOptions { name, expect, .. } = options;
     let registry = |error| BoxRegistryError::from(error);
     let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
@@ -153,14 +158,13 @@ fn planned(options: &PullOptions, store: &Store, client: &Registry) -> Result<Pl
         let why = "it has neither a tag nor a digest".to_owned();
         return Err(BoxRegistryError::Malformed { what: name.to_string(), why }.into());
     };
-    let mut plan = box_registry::plan(client, &repository, &reference, store)?;
+    let (mut plan, mut found_by) =
+        (box_registry::plan(client, &repository, &reference, store)?, name.unpinned());
     if let Some(pin) = name.digest.filter(|pin| !is_meant(&plan, *pin)) {
         // The tag has moved. The registry may have the manifest of this digest all the same.
-        let pinned = box_registry::plan(client, &repository, &Reference::Digest(pin), store);
-        // Some registries give a box's own manifest under its digest, and no blob of it.
-        let is_whole =
-            |it: &Plan| it.remote.registry_digest == pin && it.remote.form != Form::Plain;
-        plan = pinned.ok().filter(is_whole).unwrap_or(plan);
+        if let Some(pinned) = by_digest(client, &repository, pin, store)? {
+            (plan, found_by) = (pinned, RemoteName { tag: None, ..name.clone() });
+        }
     }
     let (found, registry) = (plan.remote.digest, plan.remote.registry_digest);
     let other = |expected| {
@@ -170,7 +174,25 @@ fn planned(options: &PullOptions, store: &Store, client: &Registry) -> Result<Pl
     match (name.digest, *expect) {
         (Some(pin), _) if !is_meant(&plan, pin) => other(pin),
         (_, Some(expected)) if expected != found => other(expected),
-        _ => Ok(plan),
+        _ => Ok((plan, found_by)),
+    }
+}
+
+/// Looks up the box whose manifest has this digest in the registry; `None` if the registry has none.
+fn by_digest(
+    client: &Registry,
+    repository: &Repository,
+    pin: Digest,
+    store: &Store,
+) -> Result<Option<Plan>, PullError> {
+    match box_registry::plan(client, repository, &Reference::Digest(pin), store) {
+        // Some registries give a box's own manifest under its digest, and no blob of it.
+        Ok(plan) => Ok(Some(plan).filter(|it| it.remote.form != Form::Plain)),
+        Err(
+            BoxRegistryError::Registry(RegistryError::NotFound { .. })
+            | BoxRegistryError::NotABox { .. },
+        ) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -179,9 +201,14 @@ fn is_meant(plan: &Plan, pin: Digest) -> bool {
     [plan.remote.digest, plan.remote.registry_digest].contains(&pin)
 }
 
-fn pulled(options: &PullOptions, plan: &Plan, before: Option<Digest>) -> Pulled {
+fn pulled(
+    options: &PullOptions,
+    plan: &Plan,
+    reference: &RemoteName,
+    before: Option<Digest>,
+) -> Pulled {
     Pulled {
-        reference: options.name.unpinned().to_string(),
+        reference: reference.to_string(),
         digest: plan.remote.digest,
         registry_digest: plan.remote.registry_digest,
         form: plan.remote.form.name(),

@@ -137,7 +137,7 @@ impl Diagnostic {
         self
     }
 
-    /// Says that a place holds a secret, which must not be shown: see [`crate::Document::sources`].
+    /// Says that a place holds a secret, which must not be shown: see [`Sources::hide`].
     pub const fn hiding(mut self, secret: Span) -> Self {
         self.hidden = Some(secret);
         self

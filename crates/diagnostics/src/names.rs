@@ -44,3 +44,15 @@ pub fn check_variable(name: &str, span: Span) -> Result<(), Diagnostic> {
 pub fn plain_secret(name: &str) -> String {
     format!("{} looks like a secret written as a plain value", quote(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intended_names_are_names() {
+        assert_eq!(intended_name("My Agent_2!").as_deref(), Some("my-agent-2"));
+        assert_eq!(intended_name("--"), None);
+        assert!(intended_name(&format!("{}-{}", "x".repeat(63), "y")).is_some());
+    }
+}

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use box_image::ErrorCode;
+use box_image::text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -69,7 +70,8 @@ impl Problem {
         let Explanation { code, help } = explanation.into();
         let text = message.to_string();
         let json = json!({ "severity": "error", "message": text, "help": help, "labels": [] });
-        let help = help.map(|it| format!("\n  = help: {}", it.replace('\n', "\n    ")));
+        let help = help.map(|it| it.lines().map(shown).collect::<Vec<_>>().join("\n    "));
+        let help = help.map(|it| format!("\n  = help: {it}"));
         let help = help.unwrap_or_default();
         Self { help, ..Self::placed(code, format!("error: {text}"), json) }
     }
@@ -150,6 +152,13 @@ mod tests {
 
     fn object(problem: &Problem) -> Value {
         serde_json::to_value(problem).unwrap()
+    }
+
+    #[test]
+    fn no_terminal_obeys_a_help() {
+        let problem = Problem::new((ErrorCode::Io, "remove a\u{1b}]0;x\u{7}\nor b"), "no");
+        assert!(!problem.text().contains('\u{1b}'), "{}", problem.text());
+        assert!(problem.text().ends_with("\n    or b"), "{}", problem.text());
     }
 
     #[test]

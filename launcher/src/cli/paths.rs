@@ -51,7 +51,11 @@ pub(crate) fn store_of_user(named: Option<&Path>) -> Result<PathBuf, CommandErro
 pub(crate) fn open_store(named: Option<&Path>) -> Result<Store, CommandError> {
     let root = store_of_user(named)?;
     let text = format!("waiting for another process that uses the store {}", root.display());
-    let waiting = move || notice(&format!("{}\n", shown(&text)));
+    let waiting = move || {
+        if !is_quiet() {
+            notice(&format!("{}\n", shown(&text)));
+        }
+    };
     let base = stores(named).base()?;
     Ok(Store::open_waiting(&root, waiting).map_err(FindError::from)?.with_base(base))
 }

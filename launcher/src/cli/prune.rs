@@ -131,12 +131,14 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
     if let Some(remote) = reference.remote() {
         // With a digest, the box may be there under another name only.
         let name = remote.unpinned().to_string();
-        let is_it = |it: &Reported| it.digest == digest && it.names.contains(&name);
-        if !found.kept.iter().any(is_it) {
+        let mut of_box = found.kept.iter().filter(|it| it.digest == digest);
+        if of_box.any(|it| !it.names.contains(&name)) {
             return Err(absent(&FindError::NotPulled(Box::new(remote.clone())), root, listed));
         }
     }
-    if !found.kept.iter().any(|it| it.digest == digest) {
+    let is_label = reference.name().is_some() || reference.remote().is_some();
+    // A name whose box is gone can go all the same.
+    if !is_label && !found.kept.iter().any(|it| it.digest == digest) {
         return Err(absent(&FindError::NoBox(digest), root, listed));
     }
     let name = reference.name().map(|it| Label::Name(it.to_owned()));

@@ -120,6 +120,17 @@ fn a_box_goes_with_its_last_name() {
 }
 
 #[test]
+fn a_name_whose_box_is_gone_can_be_removed() {
+    let place = Place::new();
+    place.add(&["a"], &numbered(1));
+    fs::remove_dir_all(place.root().join("boxes")).unwrap();
+    fs::create_dir(place.root().join("boxes")).unwrap();
+    let ended = place.run(&["rmi", "a"]);
+    assert_eq!((ended.code, place.names().as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.starts_with("removed the name a, which had no box\n"), "{ended:?}");
+}
+
+#[test]
 fn what_cannot_be_removed_is_said_before_anything_is() {
     let place = Place::new();
     let named = place.add(&["a", "b"], &numbered(1));

@@ -87,6 +87,58 @@ fn a_name_of_another_box_stays_with_it() {
     assert_eq!(lines[1], format!("the name one moved to this box from {}", other.digest));
 }
 
+/// Returns an archive of boxes with these names, which may be the same.
+fn named(names: &[&[&str]]) -> Vec<u8> {
+    let all: Vec<_> = (0..names.len()).map(|at| format!("box-{at}")).collect();
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    let boxes = boxes(&all);
+    let documents = documents(&boxes);
+    let pairs = documents.iter().zip(names);
+    let pairs = pairs.flat_map(|(it, names)| names.iter().map(move |name| (it, Some(*name))));
+    let mut bytes = Vec::new();
+    Bundle::of(pairs).unwrap().write_archive(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn all_names_are_told_and_none_is_given_if_two_boxes_want_one() {
+    let stage = Stage::new();
+    let bytes = named(&[&["one", "ghcr.io/acme/one:v1"]]);
+    let loaded = stage.load_file(&bytes).unwrap();
+    assert!(loaded[0].lines()[0].starts_with("loaded ghcr.io/acme/one:v1, one: "), "{loaded:?}");
+    let (stage, bytes) = (Stage::new(), named(&[&["one"], &["one"]]));
+    let archive = Archive::open(&stage.write(&bytes)).unwrap();
+    let store = stage.store();
+    let plan = Plan::new(&archive, archive.boxes().unwrap(), &store).unwrap();
+    for names in [Names::Free, Names::Replace] {
+        let error = plan.load(&store, names).unwrap_err();
+        assert!(error.to_string().contains("two boxes of it have the name \"one\""), "{error}");
+        assert!(stage.found().is_empty());
+    }
+}
+
+#[test]
+fn a_box_has_a_few_names() {
+    let many: Vec<_> = (0..17).map(|at| format!("name-{at}")).collect();
+    let many: Vec<_> = many.iter().map(String::as_str).collect();
+    Stage::new().load_file(&named(&[&many[..16]])).unwrap();
+    let error = Stage::new().load_file(&named(&[&many])).unwrap_err();
+    assert!(error.to_string().contains("more than 16 names"), "{error}");
+}
+
+#[test]
+fn a_digest_that_a_file_writes_behind_a_name_is_believed_only_if_it_is_that_of_the_box() {
+    let name = format!("ghcr.io/acme/one:v1@sha256:{}", "7".repeat(64));
+    let stage = Stage::new();
+    let loaded = stage.load_file(&named(&[&[&name]])).unwrap();
+    assert_eq!(loaded[0].names, [(name, NameGiven::NotAName)]);
+    let pinned = format!("ghcr.io/acme/one@{}", loaded[0].digest);
+    let with_tag = format!("ghcr.io/acme/one:v1@{}", loaded[0].digest);
+    let loaded = stage.load_file(&named(&[&[&pinned, &with_tag]])).unwrap();
+    let given = ("ghcr.io/acme/one:v1".to_owned(), NameGiven::Given);
+    assert_eq!(loaded[0].names, [given, (pinned, NameGiven::NotAName)]);
+}
+
 #[test]
 fn what_can_be_no_name_is_none() {
     for name in ["../x", "a/b", "", ".x", "v1.0", "Hello", "\u{1b}[2J"] {
