@@ -64,7 +64,7 @@ pub fn size_line(report: &Report, dry_run: bool) -> String {
     let freed = report.before.saturating_sub(report.after);
     let freed = match (freed, dry_run) {
         (0, _) if report.removed.is_empty() => "nothing to remove".to_owned(),
-        (0, _) => "nothing is free: other boxes or builds use the same files".to_owned(),
+        (0, _) => "freed nothing: other boxes or builds use the same files".to_owned(),
         (bytes, true) => format!("would free {}", readable(bytes)),
         (bytes, false) => format!("freed {}", readable(bytes)),
     };

@@ -1,4 +1,4 @@
-//! The only error type of the language: the mistake, its place, and how to fix it.
+//! A diagnostic: the mistake, its place, and how to fix it.
 
 use std::fmt;
 

@@ -70,6 +70,12 @@ pub fn hidden_character(span: Span, c: char, escape: Option<fn(u32) -> String>) 
 mod tests {
     use super::*;
 
+    #[test]
+    fn error_names_and_table_rows_match() {
+        let code = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        assert_eq!(testkit::error_table::check(TEXT.page(), &code, "TEXT"), 2);
+    }
+
     fn places(text: &str) -> Vec<usize> {
         hidden_characters(text, None).iter().map(|it| it.span().offset).collect()
     }

@@ -2,7 +2,6 @@
 
 use box_image::rules::{MAX_NAME, NAME_FORM, VARIABLE_FORM, is_name, is_variable};
 use box_image::secrets::looks_secret;
-
 use box_image::text::quote;
 
 use crate::{Diagnostic, Span};

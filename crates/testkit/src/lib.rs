@@ -3,6 +3,7 @@
 //! - [`images`] assembles OCI image layouts from declared files;
 //! - [`hostile`] is a corpus of layers that an attacker would send;
 //! - [`test_box`] writes a small box, and [`damage`] damages boxes as an attacker would;
+//! - [`error_table`] checks a page of errors against the code that names them;
 //! - [`small_kernel`] and [`small_init`] make a kernel and an init for boxes that nobody boots.
 //!
 //! The tests of every crate may use it, those of the language too. So it depends on little, and on zstd, which is C, with
@@ -11,6 +12,7 @@
 
 pub mod damage;
 pub mod error;
+pub mod error_table;
 pub mod hostile;
 pub mod images;
 pub mod small_init;

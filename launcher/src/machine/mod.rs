@@ -1,7 +1,7 @@
 //! The machine of a box: its start, until the agent is ready.
 //!
 //! [`Machine::start`] returns when the agent is ready or its budget is used up; what comes after that is the
-//! the supervisor's. Dropping a machine kills it, and removes its sockets.
+//! supervisor's. Dropping a machine kills it, and removes its sockets.
 
 mod agent_socket;
 pub mod clock;

@@ -1,0 +1,91 @@
+//! Checks a page with a table of errors against the code that names its rows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Checks that each row of a page has a name of its own and three texts, that each row that the code names is there, and that
+/// the code names each row. `constant` is the name of the table in the code below `directory`, where tests do not count. Returns how
+/// many calls name a row.
+///
+/// A name that the table lacks would be shown as the message. Names that are in a variable are literals elsewhere, so that the
+/// reverse holds for all.
+///
+/// # Panics
+/// If one of these is not so.
+pub fn check(page: &str, directory: &Path, constant: &str) -> usize {
+    let names = names(page);
+    let code = code(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let called = called(&code, constant);
+    for name in &called {
+        assert!(names.contains(name), "{constant} has no {name:?}");
+    }
+    for name in &names {
+        assert!(code.contains(&format!("\"{name}\"")), "nothing names {name:?}");
+    }
+    called.len()
+}
+
+/// Returns the names of the rows below the head.
+fn names(page: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        assert!(cells.len() == 4 && cells.iter().all(|cell| !cell.is_empty()), "{row}");
+        assert!(names.insert(cells[0]), "{row}");
+    }
+    assert!(names.remove("name") && names.remove("---"), "the table has a head");
+    names
+}
+
+/// Returns the names in calls such as `SYNTAX.at("name", …)` and `SYNTAX.about("name", …)`, each as often as it stands there.
+fn called<'c>(code: &'c str, constant: &str) -> Vec<&'c str> {
+    let call = |rest: &'c str| {
+        let rest = rest.trim_start();
+        let arguments = rest.strip_prefix(".at(").or_else(|| rest.strip_prefix(".about("))?;
+        Some(arguments.trim_start().strip_prefix('"')?.split_once('"')?.0)
+    };
+    code.split(constant).skip(1).filter_map(call).collect()
+}
+
+/// Returns the code below a directory without its tests.
+fn code(directory: &Path) -> io::Result<String> {
+    let mut code = String::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.file_stem().is_some_and(|name| name == "tests") {
+            continue;
+        }
+        if path.is_dir() {
+            code += &self::code(&path)?;
+        } else if path.extension().is_some_and(|it| it == "rs") {
+            let text = fs::read_to_string(path)?;
+            code += text.split("\nmod tests {").next().unwrap_or_default();
+        }
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str =
+        "| name | message | label | help |\n| --- | --- | --- | --- |\n| a | b | c | d |\n";
+
+    fn is_refused(page: &str, code: &str) -> bool {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("lib.rs"), code).unwrap();
+        std::panic::catch_unwind(|| check(page, directory.path(), "TABLE")).is_err()
+    }
+
+    #[test]
+    fn what_only_one_side_has_is_refused() {
+        assert!(!is_refused(PAGE, "TABLE\n    .at(\n\"a\", span)"));
+        assert!(is_refused(PAGE, "TABLE.about(\"b\", span); \"a\""), "no row");
+        assert!(is_refused(PAGE, "TABLE.at(name, span)"), "no call");
+        assert!(is_refused(&format!("{PAGE}| a | b | c | d |\n"), "\"a\""), "twice");
+        assert!(is_refused(&format!("{PAGE}| e | b | c |\n"), "\"a\" \"e\""), "no help");
+    }
+}
