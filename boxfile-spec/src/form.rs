@@ -66,8 +66,8 @@ pub(crate) fn imperative(verb: &str, usage: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::text::visible;
     use diagnostics::Source;
+    use safe_text::visible;
 
     #[test]
     fn quoted_strings_round_trip() {

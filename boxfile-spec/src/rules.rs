@@ -1,6 +1,6 @@
 //! The rules for names and paths, as plain predicates on text.
 
-pub(crate) use box_image::rules::{
+pub(crate) use box_contract::rules::{
     VARIABLE_FORM, climbs, is_inside, is_name, is_variable, overlap, path_order, reserved_place,
 };
 pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
@@ -39,7 +39,7 @@ pub(crate) fn is_glob(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use box_image::rules::is_request_path;
+    use box_contract::rules::is_request_path;
 
     use super::*;
 

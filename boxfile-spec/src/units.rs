@@ -1,7 +1,7 @@
 //! Sizes and durations with their units.
 
-pub(crate) use box_image::size::{FORM as SIZE_FORM, parse as size, written as show_size};
-use box_image::size::{UNITS, split};
+pub(crate) use box_contract::size::{FORM as SIZE_FORM, parse as size, written as show_size};
+use box_contract::size::{UNITS, split};
 
 /// Bytes of a MiB.
 pub(crate) const MIB: u64 = 1 << 20;

@@ -1,17 +1,17 @@
 //! Typed extraction: turns one value into the type that a declaration wants.
 
+use box_contract::rules::{host_and_port, is_normalized};
 use box_digest::Digest;
-use box_image::rules::{host_and_port, is_normalized};
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
 use crate::{form, units};
-use box_image::text::{quote, shown};
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned, Syntax};
 use diagnostics::{invisible, named_invisible};
+use safe_text::{quote, shown};
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use box_cache::StoreError;
+use box_contract::ComponentName;
+use box_contract::plan::PlanError;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::plan::PlanError;
-use box_image::{ImageRef, Platform};
 use box_tree::listing::ListingError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
+use box_contract::manifest::{BLOBS, documents};
 use box_digest::Digest;
-use box_image::manifest::{BLOBS, documents};
 use box_layout::{EntryKind, entry_kind, names_one_box};
 use host_fs::FileError;
 use host_fs::publish::{

@@ -1,6 +1,6 @@
 //! The findings in files of the checkout.
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span};
 use error_report::Problem;
 

@@ -1,13 +1,13 @@
 //! Sealing: the parts of the rootfs, init, kernel and config become a box, and get their one digest.
 
 use box_cache::{Store, StoreError};
-use box_digest::{Blake3Digest, Digest};
-use box_image::manifest::{
+use box_contract::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE,
     OCI_MANIFEST_TYPE, SEGMENT_TYPE,
 };
-use box_image::wire::PROTOCOL;
-use box_image::{BoxConfig, Descriptor, Manifest, RunPlan};
+use box_contract::wire::PROTOCOL;
+use box_contract::{BoxConfig, Descriptor, Manifest, RunPlan};
+use box_digest::{Blake3Digest, Digest};
 use serde::{Deserialize, Serialize};
 
 use crate::BuildError;

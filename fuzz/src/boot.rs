@@ -3,8 +3,8 @@
 use std::fmt::Debug;
 use std::io;
 
-use box_image::RunPlan;
-use box_image::wire::{ClientMessage, Frames, GuestMessage, HostMessage};
+use box_contract::RunPlan;
+use box_contract::wire::{ClientMessage, Frames, GuestMessage, HostMessage};
 
 /// Reads these bytes as a run plan. What is accepted stays the same when it is written and read again, and the launcher
 /// would start a machine with it, and with no other.

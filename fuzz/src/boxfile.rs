@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use box_image::text::shown;
 use boxfile_spec::{Document, read};
 use diagnostics::{Severity, Source, Syntax};
+use safe_text::shown;
 
 /// Separates an input into the Boxfile and the base that it may extend: U+001C, "file separator".
 const SEPARATOR: char = '\u{1c}';

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use box_image::{ComponentName, NetworkLimits, NetworkPlan};
+use box_contract::{ComponentName, NetworkLimits, NetworkPlan};
 use egress_proxy::{ClientKind, Decision, Filter, Resolver, Verdict};
 use egress_rules::{Rules, Target, first, hello};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::{ImageRef, Platform};
 use oci_image::{Access, Image, open};
 use serde_json::json;
 use tempfile::TempDir;

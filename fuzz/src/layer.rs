@@ -2,8 +2,8 @@
 
 use std::io;
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
 use box_tree::entries;
 use oci_layer::{Action, Change, LayerIndex, Limits, Total, flatten, read_plain};
 

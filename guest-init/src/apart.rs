@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use box_image::User;
+use box_contract::User;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::prctl::{set_keepcaps, set_name, set_no_new_privs};
 

@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use box_image::manifest::CONFIG_LIMIT;
-use box_image::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
-use box_image::wire::MOUNTS_FOLLOW;
+use box_contract::manifest::CONFIG_LIMIT;
+use box_contract::plan::{INIT_PATH, NEW_ROOT, NONCE_LENGTH, NONCE_PATH, RUN_PATH};
+use box_contract::wire::MOUNTS_FOLLOW;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -208,7 +208,7 @@ pub(crate) fn network_socket() -> nix::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::wire::NO_MOUNTS;
+    use box_contract::wire::NO_MOUNTS;
 
     use super::*;
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use box_image::ComponentPlan;
-use box_image::plan::MAX_CLIENTS;
+use box_contract::ComponentPlan;
+use box_contract::plan::MAX_CLIENTS;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::CloneFlags;

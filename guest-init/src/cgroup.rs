@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-use box_image::wire::ComponentUsage;
-use box_image::{ComponentName, Limits};
+use box_contract::wire::ComponentUsage;
+use box_contract::{ComponentName, Limits};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

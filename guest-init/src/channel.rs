@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::plan::CONTROL_PORT;
-use box_image::wire::{GuestMessage, Hello, HostMessage, PROTOCOL};
+use box_contract::plan::CONTROL_PORT;
+use box_contract::wire::{GuestMessage, Hello, HostMessage, PROTOCOL};
 use nix::libc;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, VsockAddr, connect, setsockopt, socket, sockopt,
@@ -79,7 +79,7 @@ impl AsFd for Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::wire::{Failed, Shutdown};
+    use box_contract::wire::{Failed, Shutdown};
     use std::os::unix::net::UnixStream;
 
     #[test]

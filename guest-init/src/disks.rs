@@ -4,8 +4,8 @@
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
 
-use box_image::plan::RUN_PATH;
-use box_image::{ComponentName, RunPlan};
+use box_contract::plan::RUN_PATH;
+use box_contract::{ComponentName, RunPlan};
 use nix::mount::{MsFlags, mount};
 
 use crate::boot::NO_SUID_DEV;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use box_image::wire::Failed;
+use box_contract::wire::Failed;
 
 /// The most bytes of an error's reason that are told: it may quote what a box holds, and has to fit a frame.
 const MAX_REASON: usize = 4096;
@@ -85,7 +85,7 @@ mod tests {
         let error = InitError::new("parse the run plan", "\u{1}\u{e9}".repeat(1 << 20));
         assert!(error.to_string().len() < 2 * MAX_REASON && error.to_string().ends_with('…'));
         let mut frame = Vec::new();
-        box_image::wire::GuestMessage::Failed(error.report()).write(&mut frame).unwrap();
+        box_contract::wire::GuestMessage::Failed(error.report()).write(&mut frame).unwrap();
         assert!(!frame.is_empty());
     }
 

@@ -10,10 +10,10 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use box_image::ComponentName;
-use box_image::plan::EXEC_SOCKET_PATH;
-use box_image::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
-use box_image::wire::{
+use box_contract::ComponentName;
+use box_contract::plan::EXEC_SOCKET_PATH;
+use box_contract::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
+use box_contract::wire::{
     self, CallMessage, Credit, Exec, Frames, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
     Output, Signal, Stream, Window,
 };

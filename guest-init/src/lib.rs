@@ -44,8 +44,8 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_image::ComponentName;
-use box_image::wire::INIT_MARK;
+use box_contract::ComponentName;
+use box_contract::wire::INIT_MARK;
 use nix::sys::prctl::set_dumpable;
 use nix::sys::reboot::{RebootMode, reboot};
 use nix::sys::stat::{Mode, umask};

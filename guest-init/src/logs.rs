@@ -10,12 +10,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use box_image::logs::{
+use box_contract::logs::{
     EVENTS, LOGS_PATH, MAX_LOG, MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES, STDERR, STDOUT,
     TRAJECTORIES, is_trajectory_name,
 };
-use box_image::wire::{GuestEvent, MAX_OUTPUT, Stream, Trajectory};
-use box_image::{LogsPlan, User};
+use box_contract::wire::{GuestEvent, MAX_OUTPUT, Stream, Trajectory};
+use box_contract::{LogsPlan, User};
 use nix::fcntl::{OFlag, ResolveFlag};
 
 use crate::boot::{NO_SUID_DEV_EXEC, mount_fs};

@@ -14,10 +14,10 @@ use std::fs::{create_dir, metadata};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use box_image::plan::RUN_PATH;
-use box_image::rules::is_inside;
-use box_image::wire::{HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag};
-use box_image::{ComponentName, RunPlan};
+use box_contract::plan::RUN_PATH;
+use box_contract::rules::is_inside;
+use box_contract::wire::{HostMessage, Mount, MountSource, Mounts, READ_ONLY_TAG, writable_tag};
+use box_contract::{ComponentName, RunPlan};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::mount::{MsFlags, mount};
@@ -235,7 +235,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixStream;
 
-    use box_image::wire::Measure;
+    use box_contract::wire::Measure;
 
     use super::*;
 

@@ -6,9 +6,9 @@
 //! before it started the machine, unless it is of a version that knows more, or less, than this
 //! init.
 
-use box_image::manifest::CONFIG_LIMIT;
-use box_image::plan::PLAN_MAX;
-use box_image::{BoxConfig, RunPlan};
+use box_contract::manifest::CONFIG_LIMIT;
+use box_contract::plan::PLAN_MAX;
+use box_contract::{BoxConfig, RunPlan};
 
 use crate::error::{InitError, Step as _};
 

@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-use box_image::wire::{HostMessage, Secret, check_secret};
-use box_image::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
+use box_contract::wire::{HostMessage, Secret, check_secret};
+use box_contract::{ComponentName, RunPlan, Scope, SecretDelivery, SecretPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{Mode, fchmod};

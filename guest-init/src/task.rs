@@ -11,8 +11,8 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::time::Instant;
 
-use box_image::task::{MAX_RESULT, MAX_SENT_RESULT, META, RESULT, SPEC, STATUS, TASK_PATH};
-use box_image::{TaskPlan, TaskStatus, User};
+use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT, META, RESULT, SPEC, STATUS, TASK_PATH};
+use box_contract::{TaskPlan, TaskStatus, User};
 use nix::fcntl::ResolveFlag;
 
 use crate::boot::{NO_SUID_DEV_EXEC, mount_fs};

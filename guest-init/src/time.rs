@@ -9,7 +9,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use box_image::wire::{HostTime, Timing};
+use box_contract::wire::{HostTime, Timing};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime, clock_settime};
 

@@ -1,7 +1,7 @@
 //! The variables that a user gives a box at launch: received from the launcher before anything of a component runs.
 
-use box_image::RunPlan;
-use box_image::wire::{HostMessage, Variable, check_value};
+use box_contract::RunPlan;
+use box_contract::wire::{HostMessage, Variable, check_value};
 
 use crate::channel::Channel;
 use crate::error::{InitError, Step as _};

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use box_image::text::{readable, shown, shown_lines};
-use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
-use box_image::{ComponentName, SkillMode, Unsupported, signals};
+use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
+use box_contract::{ComponentName, SkillMode, Unsupported, signals};
 use box_layout::OpenError;
 use checkout::skill::SkillError;
 use egress_rules::PeerError;
+use safe_text::{readable, shown, shown_lines};
 use serde::Serialize;
 use vmm::VmmError;
 use vmm::krun::KrunError;

@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use box_image::manifest::KERNEL_TYPE;
+use box_contract::manifest::KERNEL_TYPE;
 use testbed::promises::KERNEL_ATTACKS;
 
 use crate::erofs::{build, replace_blob};

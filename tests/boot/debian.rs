@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use box_image::manifest::FORMAT_EPOCH;
+use box_contract::manifest::FORMAT_EPOCH;
 use testbed::debian::DebianImages;
 use testbed::promises::{DEBIAN_BEFORE_AGENT, DEBIAN_TOTAL, RUN_TRUE, SHARED_BASE};
 

@@ -13,8 +13,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::{fs, iter};
 
-use box_image::manifest::{INIT_TYPE, METADATA_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE, SEGMENT_TYPE};
-use box_image::{Descriptor, Index};
+use box_contract::manifest::{
+    INIT_TYPE, METADATA_TYPE, OCI_MANIFEST_TYPE, ROOTFS_TYPE, SEGMENT_TYPE,
+};
+use box_contract::{Descriptor, Index};
 use serde_json::Value;
 use testkit::images::{Compression, Config, Image, Layer};
 use testkit::test_box::BoxFiles;

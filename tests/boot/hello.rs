@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use box_image::manifest::KERNEL_TYPE;
+use box_contract::manifest::KERNEL_TYPE;
 use serde_json::Value;
 use testbed::hello::BUDGET_MS;
 use testbed::promises::{

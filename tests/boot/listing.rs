@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use box_cache::Store;
+use box_contract::Platform;
 use box_digest::{Blake3Digest, hex};
-use box_image::Platform;
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, entries};
 use boxbuild::{InputFile, Pins, Request, resolve};
 use download::fetch::FetchOptions;

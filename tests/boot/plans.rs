@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use box_image::manifest::METADATA_TYPE;
+use box_contract::manifest::METADATA_TYPE;
 use erofs_writer::{Meta, Node};
 use serde_json::{Value, json};
 use testkit::test_box::BoxFiles;

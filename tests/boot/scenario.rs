@@ -115,13 +115,13 @@ pub(crate) fn hello_checkout(directory: &Path) -> String {
 }
 
 /// Reads the manifest of a box.
-pub(crate) fn manifest(bundle: &Path) -> box_image::Manifest {
-    let index: box_image::Index = read_json(&bundle.join("index.json"));
+pub(crate) fn manifest(bundle: &Path) -> box_contract::Manifest {
+    let index: box_contract::Index = read_json(&bundle.join("index.json"));
     read_json(&blob(bundle, &index.manifests[0]))
 }
 
 /// Returns the path of a box's blob.
-pub(crate) fn blob(bundle: &Path, descriptor: &box_image::Descriptor) -> PathBuf {
+pub(crate) fn blob(bundle: &Path, descriptor: &box_contract::Descriptor) -> PathBuf {
     bundle.join("blobs/sha256").join(descriptor.digest.hex())
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use box_image::manifest::{METADATA_TYPE, METADATA_UNIT, SEGMENT_TYPE, SEGMENT_UNIT};
+use box_contract::manifest::{METADATA_TYPE, METADATA_UNIT, SEGMENT_TYPE, SEGMENT_UNIT};
 use testbed::promises::{MANY_SEGMENTS, SIXTEEN_SEGMENTS};
 use testkit::test_box::{BoxFiles, set_blocks};
 

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_inspect::export::{ExportError, OciImage, Ownership, copy_rootfs, file};
 
 use crate::command::{said, shell};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_inspect::export::{LeftOut, OciImage, Ownership, copy_rootfs};
 use testbed::promises::EXPORT_MEMORY;
 use testkit::images::{Config, Image, Layer};

@@ -3,9 +3,9 @@
 //! To pin them again before that, copy what a failed test prints. The box digest is not here: the run plan, kernel and
 //! init have a part in it, which no epoch fixes.
 
-use box_image::ComponentName;
-use box_image::manifest::{FORMAT_EPOCH, LISTING_TYPE};
-use box_image::wire::PROTOCOL;
+use box_contract::ComponentName;
+use box_contract::manifest::{FORMAT_EPOCH, LISTING_TYPE};
+use box_contract::wire::PROTOCOL;
 use box_inspect::export::OciImage;
 
 use crate::made::Made;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_inspect::export::{OciImage, file};
 use serde_json::{Value, json};
 use testbed::prerequisites::{Package, packages};

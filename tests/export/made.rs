@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_cache::Store;
+use box_contract::ComponentName;
+use box_contract::Platform;
 use box_digest::Blake3Digest;
-use box_image::ComponentName;
-use box_image::Platform;
 use box_inspect::export::Export;
 use box_inspect::opened::OpenBox;
 use boxbuild::output::{self, Form};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_inspect::export::{LeftOut, Ownership};
 use box_tree::{Kind, entries};
 

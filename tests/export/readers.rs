@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use box_contract::ComponentName;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::{ImageRef, Platform};
 use box_tree::{Content, Leaf, Meta, Tree};
 use erofs_rs::EroFS;
 use erofs_rs::backend::SliceImage;

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use box_contract::manifest::{INIT_TYPE, SEGMENT_TYPE};
 use box_digest::Digest;
-use box_image::manifest::{INIT_TYPE, SEGMENT_TYPE};
 use serde_json::Value;
 use testbed::prerequisites::{Package, packages};
 use testkit::damage::{edit_layer, flip};

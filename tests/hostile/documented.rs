@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::rules::MOST_SKILLS;
+use box_contract::rules::MOST_SKILLS;
 use box_tree::MAX_DETOURS;
 use box_tree::listing::{LISTING_BYTES, LISTING_MEMORY, METADATA_BYTES_MAX};
 use box_tree::memory::LAYERS_MAX;

@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use box_cache::{ActionKey, KeyHasher, Store};
+use box_contract::ComponentName;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::{ImageRef, Platform};
 use box_tree as tree;
 use box_tree::erofs::image_builder;
 use boxbuild::pack::{ContentMap, Pack, Segment, SegmentWriter};
@@ -125,7 +125,7 @@ fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> Kept {
 }
 
 fn refused(error: &LayerError, outcome: &mut Outcome) {
-    outcome.kind = box_image::text::with_causes(&*error.kind);
+    outcome.kind = safe_text::with_causes(&*error.kind);
     outcome.text = error.to_string();
     outcome.layer = error.layer.to_string();
     let shown = |path: &Vec<u8>| path.escape_ascii().to_string();

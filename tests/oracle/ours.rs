@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
+use box_contract::ComponentName;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::{ImageRef, Platform};
 use box_tree::{Inode, Kind as TreeKind, Leaf, Origin, Tree, entries};
 use oci_image::{Access, open};
 use oci_layer::{LayerError, LayerIndex, Limits, decode, flatten};

@@ -9,10 +9,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_cache::{Owner, Store, StoredBoxes};
-use box_digest::Digest;
-use box_image::manifest::{
+use box_contract::manifest::{
     ARTIFACT_TYPE, CONFIG_TYPE, KERNEL_TYPE, OCI_MANIFEST_TYPE, SEGMENT_TYPE,
 };
+use box_digest::Digest;
 use box_layout::{OpenBox, Places};
 use box_registry::{BOX_MANIFEST_TYPE, Destination, PLAIN_DIGEST, PLAIN_SIZE, push};
 use oci_registry::{Registry, Repository, Tag};
@@ -472,7 +472,7 @@ struct Made(Vec<(String, Vec<u8>)>);
 impl Made {
     fn blob(&mut self, media_type: &str, bytes: Vec<u8>) -> Value {
         let (digest, size) = (Digest::of(&bytes), bytes.len());
-        self.0.push((box_image::manifest::blob_name(&digest), bytes));
+        self.0.push((box_contract::manifest::blob_name(&digest), bytes));
         json!({ "mediaType": media_type, "digest": digest, "size": size })
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Output};
 
 use box_cache::Store;
-use box_image::RunPlan;
+use box_contract::RunPlan;
 use box_layout::OpenBox;
 use box_registry::{Destination, Form, Pushed as Sent, plan, push};
 use oci_registry::{Options, Registry, Repository, Tag};

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_image::manifest::OCI_MANIFEST_TYPE;
 use box_registry::PLAIN_DIGEST;
 use serde_json::{Value, json};
 use test_server::registry::{Deed, Held, Rules};

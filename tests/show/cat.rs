@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::process::Stdio;
 
-use box_image::manifest::METADATA_TYPE;
+use box_contract::manifest::METADATA_TYPE;
 use testkit::images::Layer;
 
 use crate::checkout::{Checkout, WHOLE};

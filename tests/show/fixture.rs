@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use box_contract::manifest::OCI_MANIFEST_TYPE;
+use box_contract::{Index, Manifest};
 use box_digest::Digest;
-use box_image::manifest::OCI_MANIFEST_TYPE;
-use box_image::{Index, Manifest};
 use testkit::images::{Config, Entry, Image, Kind, Layer};
 
 use crate::checkout::{Checkout, WHOLE};

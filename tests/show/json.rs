@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use box_image::manifest::{KERNEL_TYPE, METADATA_TYPE};
+use box_contract::manifest::{KERNEL_TYPE, METADATA_TYPE};
 use serde_json::{Value, json};
 use testkit::images::Layer;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::manifest::LISTING_TYPE;
+use box_contract::manifest::LISTING_TYPE;
 
 use crate::checkout::{Checkout, files, shown};
 use crate::fixture::{blob, built, manifest, reseal};

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use box_image::manifest::OCI_INDEX_TYPE;
+use box_contract::manifest::OCI_INDEX_TYPE;
 use serde_json::{Value, json};
 use testkit::images::{Compression, Image, LayoutDir, Saved, pack};
 

@@ -1,6 +1,6 @@
 //! One rule for `HOST` and `HOST:PORT`, whoever reads it.
 
-use box_image::ImageRef;
+use box_contract::ImageRef;
 use diagnostics::Source;
 use download::http::RemoteUrl;
 use oci_registry::{RegistryConfig, Repository};

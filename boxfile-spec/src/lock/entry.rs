@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use box_contract::named_enum;
 use box_digest::{AnyDigest, Digest};
-use box_image::named_enum;
 use serde::Deserialize;
 
-use box_image::Platform;
+use box_contract::Platform;
 
 /// The pin of one declaration, as it was last resolved.
 ///

@@ -63,7 +63,7 @@ pub use entry::{LockEntry, PinKind};
 
 use std::collections::BTreeSet;
 
-use box_image::Platform;
+use box_contract::Platform;
 use diagnostics::{Diagnostic, Diagnostics, Span, edited};
 
 /// The version of the lock's format that is written.

@@ -16,12 +16,12 @@ use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
 use crate::syntax::toml::faults;
-use box_image::Platform;
-use box_image::text::{quote, shown};
+use box_contract::Platform;
 use diagnostics::Sink;
 use diagnostics::edited::{conflict, hidden_characters};
 use diagnostics::{Diagnostic, Diagnostics, Span};
 use diagnostics::{invisible, named_invisible};
+use safe_text::{quote, shown};
 
 /// The versions of the format that are read.
 const READ_VERSIONS: std::ops::RangeInclusive<u32> = 1..=FORMAT_VERSION;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use box_contract::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
 use box_digest::Digest;
-use box_image::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
 use serde::Serialize;
 
-use box_image::ImageRef;
-use box_image::image_ref::digits;
+use box_contract::ImageRef;
+use box_contract::image_ref::digits;
 use diagnostics::{Span, Spanned};
 
 /// The AI agent: the component that is started with the box.

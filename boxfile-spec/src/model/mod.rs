@@ -3,18 +3,18 @@
 //! Both syntaxes, every base file and the chosen profile end in this one type. Two Boxfiles that
 //! declare the same have equal models, but for the places ([`Spanned::span`]), and so the same
 //! [`Boxfile::canonical`] form. What a box is given when it runs is declared in the types of its run
-//! plan, [`box_image::plan`].
+//! plan, [`box_contract::plan`].
 
 mod component;
 
-use box_digest::Digest;
-use box_image::{
+use box_contract::{
     Budget, CapPlan, ComponentName, Layout, LogsPlan, NetworkPlan, SandboxPlan, ScratchPlan,
     SecretPlan, SharePlan, SkillMode, TaskPlan, Vm, named_enum,
 };
+use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use box_image::{Platform, image_ref};
+use box_contract::{Platform, image_ref};
 use diagnostics::{Span, Spanned};
 
 pub use component::{Agent, BakedFile, Binary, Business, Component, Health};
@@ -144,7 +144,7 @@ named_enum! {
 /// The kernel that a box boots; at least one of the two is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kernel {
-    /// A [`box_image::KernelName`], or the kernel's file; a relative path is relative to the main Boxfile.
+    /// A [`box_contract::KernelName`], or the kernel's file; a relative path is relative to the main Boxfile.
     pub path: Option<Spanned<String>>,
     /// The sha256 that the file must have.
     #[serde(serialize_with = "image_ref::digits")]

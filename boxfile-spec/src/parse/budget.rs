@@ -1,6 +1,6 @@
 //! `budget …`: what each phase of the start may take.
 
-use box_image::Budget;
+use box_contract::Budget;
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;

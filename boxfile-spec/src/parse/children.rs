@@ -6,10 +6,10 @@ use crate::form;
 use crate::parse::{instead, names};
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::Node;
-use box_image::text::quote;
 use diagnostics::Diagnostic;
 use diagnostics::Sink;
 use diagnostics::suggest::{did_you_mean, nearest};
+use safe_text::quote;
 
 /// How many further declarations of the same name one error shows.
 const MOST_REPEATS: usize = 8;

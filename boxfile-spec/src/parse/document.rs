@@ -1,7 +1,7 @@
 //! The file as a whole: its declarations and the short ones among them.
 
-use box_image::rules::MOST_SKILLS;
-use box_image::{LogsPlan, Scope, SkillMode};
+use box_contract::rules::MOST_SKILLS;
+use box_contract::{LogsPlan, Scope, SkillMode};
 
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::children::Children;
@@ -14,7 +14,7 @@ use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form, value};
-use box_image::Platform;
+use box_contract::Platform;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
 

@@ -1,8 +1,8 @@
 //! The helps for arguments and properties that a declaration does not take: what was probably meant,
 //! built from what is written.
 
-use box_image::rules::is_label;
-use box_image::secrets::{PASSED, looks_secret};
+use box_contract::rules::is_label;
+use safe_text::secrets::{PASSED, looks_secret};
 
 use crate::rules::is_variable;
 use crate::schema::{Declaration, Kind, Property, SECRET};

@@ -1,16 +1,16 @@
 //! `layout "…"` and `conflict "PATTERN" policy="…"`: how two images become one rootfs.
 
-use box_image::Layout;
-use box_image::rules::ACCOUNT_FILES;
+use box_contract::Layout;
+use box_contract::rules::ACCOUNT_FILES;
 
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Node, Value};
 use crate::{Conflict, ConflictPolicy, form, rules, schema, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned};
+use safe_text::quote;
 
 /// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
 /// the layout `merged`.

@@ -8,9 +8,9 @@ use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
 use crate::value;
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Source, Sources, Span, Spanned, Syntax};
+use safe_text::quote;
 
 /// The greatest length of a Boxfile in bytes: 1 MiB.
 pub const MAX_SOURCE: usize = 1 << 20;

@@ -3,9 +3,9 @@
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span};
+use safe_text::quote;
 
 /// Reports every declaration whose first argument another one has, too.
 pub(super) fn check_unique(nodes: &[&Node], declaration: &Declaration, sink: &Sink) {

@@ -9,10 +9,10 @@ use crate::parse::{document, merge, names};
 use crate::schema;
 use crate::syntax::tree::Node;
 use crate::{Document, form};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Span};
+use safe_text::quote;
 
 /// How many profiles a Boxfile may have: each is read by itself.
 const MOST_PROFILES: usize = 16;

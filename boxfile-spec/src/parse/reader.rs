@@ -8,10 +8,10 @@ use crate::parse::{instead, names};
 use crate::schema::{self, Declaration, Kind, Merge};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value;
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::suggest::{did_you_mean, nearest};
 use diagnostics::{Diagnostic, Span, Syntax};
+use safe_text::quote;
 
 /// A node that is being read: arguments one after another, properties and children by name.
 ///

@@ -1,10 +1,10 @@
 //! Makes the paths of a file relative to the main file's directory, and spells equal ones alike.
 
-use box_image::KernelName;
+use box_contract::KernelName;
 
 use crate::schema::{Declaration, Kind, find};
 use crate::syntax::tree::{Data, Node, Value};
-use box_image::image_ref::WITH_PATH;
+use box_contract::image_ref::WITH_PATH;
 
 /// How many bytes the directories of bases may add to the paths in them, in all bases of a Boxfile together. A directory can
 /// be as long as a path may be, and a base can have as many paths as may be declared; each profile has all of them again.

@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use box_image::secrets::{Leak, PASSED, leaks, looks_secret};
-use box_image::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES};
-use box_image::{ComponentName, Scope};
+use box_contract::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES};
+use box_contract::{ComponentName, Scope};
+use safe_text::secrets::{Leak, PASSED, leaks, looks_secret};
 
 use crate::form;
 use crate::parse::component::env::{Variable, variables};
@@ -13,9 +13,9 @@ use crate::parse::run::secret::Secret;
 use crate::rules;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Syntax};
+use safe_text::quote;
 
 /// The label of a secret's place.
 const LEAKS: &str = "it would be in the checkout and in every box";

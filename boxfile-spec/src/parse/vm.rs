@@ -1,6 +1,6 @@
 //! `vm …`: the machine's size, which must have room for what the components may take.
 
-use box_image::Vm;
+use box_contract::Vm;
 
 use crate::parse::component::Share;
 use crate::parse::reader::Reader;

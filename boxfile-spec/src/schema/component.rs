@@ -1,6 +1,6 @@
 //! Declarations of the agent and of the business application.
 
-use box_image::rules::{
+use box_contract::rules::{
     LEAST_ADDRESS_SPACE, MAX_CPU_WEIGHT, MAX_FILES, MAX_PIDS, MOST_BYTES, MOST_VM_MIB,
 };
 

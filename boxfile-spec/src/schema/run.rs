@@ -1,6 +1,6 @@
 //! Declarations of a run: what the box is given, and what its commands may do.
 
-use box_image::rules::{
+use box_contract::rules::{
     LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
 };
 

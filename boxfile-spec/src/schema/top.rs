@@ -1,7 +1,7 @@
 //! Declarations of the box as a whole, and of the build.
 
-use box_image::SkillMode;
-use box_image::rules::{LEAST_VM_MIB, MAX_CPUS};
+use box_contract::SkillMode;
+use box_contract::rules::{LEAST_VM_MIB, MAX_CPUS};
 
 use super::{
     AGENT, BUSINESS, CAP, Count, Declaration, Kind, LOGS, MOST_MEMORY, NETWORK, SANDBOX, SCRATCH,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ConflictPolicy;
 use crate::units::MIB;
-use box_image::Platform;
+use box_contract::Platform;
 
 /// Less does not start a kernel with its page tables, init and one small program.
 pub(crate) const LEAST_MACHINE: u64 = LEAST_VM_MIB as u64 * MIB;

@@ -1,9 +1,9 @@
 //! Errors in single words of both syntaxes, and how words are quoted.
 
 use crate::errors::SYNTAX;
-use box_image::text::quote;
 use diagnostics::in_quotes;
 use diagnostics::{Diagnostic, Span, Syntax};
+use safe_text::quote;
 
 /// Quotes as a word processor writes them.
 pub(crate) const TYPOGRAPHIC: [char; 5] = ['“', '”', '„', '‘', '’'];

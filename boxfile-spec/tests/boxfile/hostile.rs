@@ -84,10 +84,7 @@ fn run(source: &str) {
             assert!(diagnostic.labels().iter().all(|label| label.span.end() <= source.len()));
             let shown = diagnostic.render(&sources);
             assert!(shown.starts_with("error: "));
-            assert!(
-                shown.split('\n').all(|line| box_image::text::shown(line) == line),
-                "{shown:?}"
-            );
+            assert!(shown.split('\n').all(|line| safe_text::shown(line) == line), "{shown:?}");
             let (line, column) = sources.location(diagnostic.span());
             assert!(line > 0 && column > 0);
         }

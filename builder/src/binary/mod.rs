@@ -14,8 +14,8 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use box_cache::{ActionKey, BulkWriter, KeyHasher, Refers, Store, StoreError};
+use box_contract::Platform;
 use box_digest::{Blake3, Digest, Hasher};
-use box_image::Platform;
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use download::Size;
 use host_fs::FileError;

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use box_image::Platform;
-use box_image::rules::PATH_MAX;
+use box_contract::Platform;
+use box_contract::rules::PATH_MAX;
 use object::elf;
 use oci_image::Found;
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
 use box_cache::hold;
 use box_find::{BoxReference, FindError};
-use box_image::text::shown;
 use box_layout::Documents;
 use error_report::Explanation;
+use safe_text::shown;
 use serde_json::json;
 
 use super::failure::{Explain, Failure};

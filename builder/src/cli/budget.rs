@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_budget::{Measurement, exceeded};
-use box_image::assignment::Assignment;
-use box_image::text::clipped;
-use box_image::{Budget, ErrorCode, Phases, exit};
+use box_contract::assignment::Assignment;
+use box_contract::{Budget, ErrorCode, Phases, exit};
 use box_layout::OpenBox;
 use boxbuild::project::Project;
 use boxfile_spec::MAX_SOURCE;
@@ -14,6 +13,7 @@ use diagnostics::Source;
 use host_fs::FileError;
 use host_fs::checkout::replace;
 use host_fs::read::{Links, read_file};
+use safe_text::clipped;
 use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 

@@ -8,14 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
 use box_cache::{Base, Named, Owner, Publishing, Store, StoreError};
+use box_contract::Platform;
+use box_contract::manifest::documents;
+use box_contract::rules::{NAME_FORM, is_name};
+use box_contract::{ErrorCode, RemoteName};
 use box_digest::Digest;
 use box_find::FindError;
-use box_image::Platform;
-use box_image::manifest::documents;
-use box_image::rules::{NAME_FORM, is_name};
-use box_image::text::shown;
-use box_image::text::{readable, shell_path};
-use box_image::{ErrorCode, RemoteName};
 use box_layout::{Documents, OpenBox, Places, blob_path};
 use box_prune::Cap;
 use boxbuild::output::{self, Form};
@@ -24,6 +22,8 @@ use boxbuild::{Build, BuildError, Sealed, resolve};
 use boxfile_spec::Lock;
 use host_fs::FileError;
 use host_fs::publish::{Swap, create_directories, parent_of};
+use safe_text::shown;
+use safe_text::{readable, shell_path};
 use serde_json::Value;
 
 use super::failure::Failure;

@@ -4,10 +4,9 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::manifest::SEGMENTED_EPOCH;
-use box_image::plan::PLAN_PATH;
-use box_image::text::{shell_path, shell_word};
-use box_image::{ComponentName, ErrorCode};
+use box_contract::manifest::SEGMENTED_EPOCH;
+use box_contract::plan::PLAN_PATH;
+use box_contract::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::entry::shown_bytes;
 use box_inspect::export::{Contents, ExportError};
@@ -15,6 +14,7 @@ use box_inspect::opened::OpenBox;
 use box_tree::Content;
 use box_tree::Follow;
 use box_tree::listing::Found;
+use safe_text::{shell_path, shell_word};
 
 use super::boxes::BoxArgument;
 use super::failure::Failure;

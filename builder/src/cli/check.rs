@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
+use box_contract::Platform;
+use box_contract::plan::Unsupported;
 use box_digest::Blake3Digest;
-use box_image::Platform;
-use box_image::plan::Unsupported;
 use boxbuild::compose::unsupported;
 use boxbuild::{BuildError, Checked, InputFile, Pins, Report, Request};
 use diagnostics::{Diagnostic, MOST_KEPT};
@@ -197,7 +197,7 @@ fn report(args: &Args, loaded: &Loaded, found: &Found) {
 mod tests {
     use std::cell::Cell;
 
-    use box_image::ErrorCode;
+    use box_contract::ErrorCode;
 
     use super::*;
 

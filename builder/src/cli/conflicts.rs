@@ -1,7 +1,7 @@
 //! The report on two images that differ and are to have one root: every conflict, and the lines
 //! that would decide it.
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 use box_inspect::entry::path_json;
 use box_tree::FieldDifference;
 use box_tree::listing::Origins;

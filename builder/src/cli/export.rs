@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use box_contract::ComponentName;
 use box_digest::{Blake3Digest, Digest};
-use box_image::ComponentName;
 use box_inspect::export::{
     Export, ExportError, LeftOut, OciImage, Ownership, Privileged, Written, component_of,
     copy_rootfs, file,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use box_contract::{ErrorCode, KernelName};
 use box_digest::Digest;
-use box_image::text::readable;
-use box_image::{ErrorCode, KernelName};
 use boxbuild::project::LockFile;
+use safe_text::readable;
 use serde_json::json;
 
 use super::failure::Failure;

@@ -3,14 +3,14 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use box_image::ErrorCode;
-use box_image::text::shell_path;
+use box_contract::ErrorCode;
 use boxbuild::project::{self, Checkout, LOCK_ENDING, Project};
 use boxfile_spec::{Document, Lock, MAX_SOURCE};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diagnostics::{Severity, Source, Syntax};
 use host_fs::FileError;
 use host_fs::checkout::replace;
+use safe_text::shell_path;
 use serde_json::json;
 
 use super::failure::Failure;

@@ -82,7 +82,7 @@ pub(crate) fn after(store: &Store, cap: Cap, as_json: bool) -> Option<String> {
             box_prune::over(&report, store.root(), true)
         }
         Err(error) => {
-            let why = box_image::text::with_causes(&error);
+            let why = safe_text::with_causes(&error);
             Some(format!("nothing was removed from the store, which is too large: {why}"))
         }
     }

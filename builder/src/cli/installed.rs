@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use box_image::Platform;
-use box_image::{ErrorCode, KernelName};
+use box_contract::Platform;
+use box_contract::{ErrorCode, KernelName};
 use boxbuild::binary::{Program, inspect};
 use boxbuild::{InputFile, NamedBy};
 use boxfile_spec::Boxfile;

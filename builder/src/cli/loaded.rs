@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use box_cache::Store;
+use box_contract::ErrorCode;
+use box_contract::Platform;
 use box_digest::Blake3Digest;
-use box_image::ErrorCode;
-use box_image::Platform;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::{Declarations, LockFile, LockFileError, LockPlace, Project, Target};
 use boxbuild::{BuildError, InputFile, Pins, Report, Request, Variant};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use box_cache::Store;
+use box_contract::ErrorCode;
 use box_find::Stores;
-use box_image::ErrorCode;
 use host_fs::own;
 
 use super::failure::Failure;

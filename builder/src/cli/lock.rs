@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 use boxbuild::project::{LockFile, LockFileError, LockPlace};
 use boxbuild::{Resolved, resolve};
 use boxfile_spec::Lock;
@@ -143,7 +143,7 @@ pub(crate) fn resolve_all(
 ) -> Result<Lock, Failure> {
     let stages = Stages::new(tools.as_json);
     stages.begin("resolving images and files");
-    let mut lock = Lock::new(box_image::manifest::FORMAT_EPOCH);
+    let mut lock = Lock::new(box_contract::manifest::FORMAT_EPOCH);
     for (index, variant) in loaded.variants().iter().enumerate() {
         for platform in &variant.boxfile().platforms {
             let request = tools.request(variant, platform.value, old, refresh)?;

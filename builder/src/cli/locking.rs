@@ -1,12 +1,12 @@
 //! Messages about a lock: what changes in it, and why `--locked` refuses it.
 
+use box_contract::ErrorCode;
+use box_contract::Platform;
 use box_digest::{AnyDigest, Digest};
-use box_image::ErrorCode;
-use box_image::Platform;
-use box_image::text::bytes;
 use boxbuild::project::{LockFile, Mismatch};
 use boxfile_spec::Lock;
 use boxfile_spec::lock::{Change, LockEntry};
+use safe_text::bytes;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -217,8 +217,8 @@ fn shown_source(source: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use box_contract::manifest::FORMAT_EPOCH;
     use box_digest::Digest;
-    use box_image::manifest::FORMAT_EPOCH;
     use boxfile_spec::lock::PinKind;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_inspect::diff::{Entry, Side};
 use box_inspect::entry::{entry_json, origin, path_json, permissions, shown_bytes};
 use box_tree::Follow;

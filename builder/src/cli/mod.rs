@@ -40,7 +40,7 @@ use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use box_image::exit;
+use box_contract::exit;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
 use cli_manual::{CompletionsArgs, ManArgs};

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use box_image::Platform;
-use box_image::text::shell_path;
-use box_image::{ComponentName, ErrorCode, exit};
+use box_contract::Platform;
+use box_contract::{ComponentName, ErrorCode, exit};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
+use safe_text::shell_path;
 
 use super::failure::Failure;
 
@@ -113,5 +113,5 @@ pub(crate) fn component() -> impl TypedValueParser<Value = ComponentName> {
 
 /// Reads a platform of the command line.
 pub(crate) fn platform(text: &str) -> Result<Platform, String> {
-    text.parse().map_err(|error: box_image::UnknownPlatform| error.to_string())
+    text.parse().map_err(|error: box_contract::UnknownPlatform| error.to_string())
 }

@@ -1,13 +1,13 @@
 //! `boxbuild plan`: what a build will do.
 
-use box_image::Platform;
-use box_image::exit;
-use box_image::permissions;
-use box_image::text::readable;
+use box_contract::Platform;
+use box_contract::exit;
+use box_contract::permissions;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::PolicyUse;
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewFile, PreviewImage};
 use boxfile_spec::Lock;
+use safe_text::readable;
 use serde_json::{Value, json};
 
 use super::failure::Failure;

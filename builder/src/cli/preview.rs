@@ -1,6 +1,6 @@
 //! Reading a box's images as a build does, up to the composed root: for `plan` and `check --images`.
 
-use box_image::Platform;
+use box_contract::Platform;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::LockFile;
 use boxbuild::{BuildError, Composition, Preview, Report, resolve};

@@ -9,11 +9,11 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use box_image::ErrorCode;
-use box_image::text::shell_path;
+use box_contract::ErrorCode;
 use boxbuild::project::{self, Checkout, NAMES, Project};
 use host_fs::trust::Trusted;
 use host_fs::upward::Search;
+use safe_text::shell_path;
 
 use super::failure::{Failure, chain};
 use super::terminal;

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use box_contract::{ErrorCode, KernelName};
 use box_digest::{AnyDigest, Digest};
-use box_image::{ErrorCode, KernelName};
 use boxbuild::Cause;
 use download::fetch::{FetchError, FetchOptions, RemoteUrl, fetch};
 use download::{DownloadError, Size};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use box_image::text::readable;
 use boxbuild::Step;
+use safe_text::readable;
 
 use super::terminal;
 

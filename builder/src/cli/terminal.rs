@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use box_image::text::shown;
-use box_image::text::{ForeignWriter, shown_json};
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use error_report::paint::paint;
+use safe_text::shown;
+use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -3,13 +3,13 @@
 use std::env;
 
 use box_cache::Store;
+use box_contract::RemoteName;
 use box_digest::Digest;
-use box_image::RemoteName;
-use box_image::text::readable;
 use box_layout::OpenBox;
 use box_registry::{Destination, Pushed};
 use cli_registry::PullOptions;
 use oci_registry::{Registry, Repository, Tag};
+use safe_text::readable;
 use serde_json::json;
 
 use super::boxes::BoxArgument;

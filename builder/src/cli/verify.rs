@@ -1,6 +1,6 @@
 //! `boxbuild verify`: whether a box is what it says.
 
-use box_image::{ErrorCode, exit};
+use box_contract::{ErrorCode, exit};
 use box_inspect::entry::shown_bytes;
 use box_inspect::verify::verify;
 use error_report::Problem;

@@ -1,6 +1,6 @@
 //! The warnings of a command: for a person as they come, as data in the command's report.
 
-use box_image::plan::Unsupported;
+use box_contract::plan::Unsupported;
 use boxbuild::Report;
 use serde_json::{Value, json};
 

@@ -13,10 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use box_image::ComponentName;
-use box_image::secrets::looks_secret;
+use box_contract::ComponentName;
 use box_tree::{ReadContent as _, Tree};
 use checkout::dotenv::{self, MAX_DOTENV};
+use safe_text::secrets::looks_secret;
 
 use super::{ComposeError, FlatImage};
 use crate::pack::PackReader;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_tree::{Inode, LookupError, Origin};
 use diagnostics::Span;
 
@@ -127,7 +127,7 @@ pub enum Unrunnable {
     LfsPointer,
 }
 
-box_image::named_enum! {
+box_contract::named_enum! {
     /// A C library that programs are linked with.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum CLibrary {

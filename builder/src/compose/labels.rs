@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::{ComponentName, signals};
+use box_contract::{ComponentName, signals};
 use oci_image::Config;
 
 use super::ComposeError;

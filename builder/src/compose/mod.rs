@@ -12,7 +12,7 @@ mod root;
 mod system;
 mod user;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_tree::Tree;
 use oci_image::Config;
 

@@ -1,6 +1,6 @@
 //! Checks that shares, scratch disks and secrets do not hide files of an image.
 
-use box_image::{ComponentName, SecretDelivery};
+use box_contract::{ComponentName, SecretDelivery};
 use box_tree::{Inode, InodeId, Kind, Leaf, Tree, path};
 use boxfile_spec::Boxfile;
 use diagnostics::Spanned;

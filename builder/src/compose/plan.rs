@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use box_image::defaults::SEARCH_PATH;
-use box_image::{
+use box_contract::defaults::SEARCH_PATH;
+use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Health, Namespaces, NetworkMode, Restart, Rlimits,
     RunPlan, SkillPlan, Unsupported, User, network,
 };

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use box_image::Platform;
-use box_image::plan::SKILLS_PATH;
-use box_image::rules::{KERNEL_DIRECTORIES, program_paths, search_path};
-use box_image::{ComponentName, ComponentPlan, Health, RunPlan};
+use box_contract::Platform;
+use box_contract::plan::SKILLS_PATH;
+use box_contract::rules::{KERNEL_DIRECTORIES, program_paths, search_path};
+use box_contract::{ComponentName, ComponentPlan, Health, RunPlan};
 use box_tree::{Content, Follow, InodeId, ReadContent, Step, Tree, Walk};
 use boxfile_spec::Boxfile;
 use diagnostics::Span;
@@ -199,7 +199,7 @@ impl Finder<'_> {
 
     /// Returns whether something is mounted at a path or above it when the box runs.
     fn is_mounted(&self, path: &[u8]) -> bool {
-        let sees = |scope: box_image::Scope| scope.includes(self.component);
+        let sees = |scope: box_contract::Scope| scope.includes(self.component);
         let shares = self.plan.shares.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
         let disks = self.plan.scratch.iter().filter(|it| sees(it.scope)).map(|it| &*it.guest);
         let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH]);
@@ -288,7 +288,7 @@ fn by_env(script: &[u8], interpreter: &[u8]) -> Option<String> {
 /// Returns the words of a command line that was written as one text, each in quotes; one with signs
 /// that only a shell knows is a shell's.
 fn quoted_words(line: &str) -> Option<String> {
-    let mut words = box_image::text::words(line)?;
+    let mut words = safe_text::words(line)?;
     if words.iter().any(|word| is_of_shell(word)) {
         words = ["/bin/sh", "-c", line].map(str::to_owned).to_vec();
     }

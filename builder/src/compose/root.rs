@@ -13,9 +13,9 @@
 //! In the layout "split" no path of one image can meet a path of the other; what both hold is stored
 //! once, because the image format shares the data of equal files.
 
-use box_image::plan::{ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
-use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::{ComponentName, Layout, RunPlan, SkillMode};
+use box_contract::plan::{ROOTS_PATH, RUN_PATH, SKILLS_PATH, system_path};
+use box_contract::rules::KERNEL_DIRECTORIES;
+use box_contract::{ComponentName, Layout, RunPlan, SkillMode};
 use box_tree::{InodeId, Origin, Tree, path};
 use boxfile_spec::Boxfile;
 

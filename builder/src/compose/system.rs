@@ -5,9 +5,9 @@
 //! as it is, and components that share a root differ in these files. In a stack of layers a directory has the attributes
 //! of the uppermost, so each directory here has those of the image's.
 
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
-use box_image::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
-use box_image::{ComponentName, ComponentPlan, NetworkMode, RunPlan, User, network};
+use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, SKILLS_PATH, TOOLS_PATH};
+use box_contract::rules::{GROUP, KERNEL_DIRECTORIES, PASSWD};
+use box_contract::{ComponentName, ComponentPlan, NetworkMode, RunPlan, User, network};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Tree, path};
 
 use super::ComposeError;
@@ -219,7 +219,7 @@ fn is_home(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use box_image::Namespaces;
+    use box_contract::Namespaces;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The user that a component runs as: the names of an image's config become numbers.
 
-use box_image::accounts::{self, ACCOUNTS_MAX, Account, Unknown};
-use box_image::rules::{GROUP, PASSWD};
+use box_contract::accounts::{self, ACCOUNTS_MAX, Account, Unknown};
+use box_contract::rules::{GROUP, PASSWD};
 use box_tree::{ReadContent, Tree};
 use diagnostics::Span;
 use diagnostics::suggest::nearest;
@@ -54,7 +54,7 @@ fn text(
 #[cfg(test)]
 mod tests {
     use box_cache::Store;
-    use box_image::User;
+    use box_contract::User;
     use box_tree::{Content, Inode, Leaf, Meta};
     use oci_layer::LayerIndex;
 

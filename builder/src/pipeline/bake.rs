@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::{ActionKey, BulkWriter, KeyHasher, Refers, Store};
+use box_contract::manifest::{FORMAT_EPOCH, METADATA_UNIT, SEGMENT_UNIT};
 use box_digest::{Blake3Digest, Digest, Hasher, Sha256};
-use box_image::manifest::{FORMAT_EPOCH, METADATA_UNIT, SEGMENT_UNIT};
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Tree, entries};
 use erofs_writer::{Behind, MAX_INLINE_FILE};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use box_cache::{ActionKey, KeyHasher, Refers, Store, StoreError};
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
 use diagnostics::Span;
 use oci_image::Image;
 use oci_layer::{

@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use box_cache::{ActionKey, Store};
-use box_image::RunPlan;
-use box_image::manifest::MAX_SEGMENTS;
+use box_contract::RunPlan;
+use box_contract::manifest::MAX_SEGMENTS;
 use box_tree::Tree;
 use box_tree::listing::Listing;
 use guest_kernel::Kernel;

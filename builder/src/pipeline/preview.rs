@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
+use box_contract::plan::Unsupported;
+use box_contract::{ComponentName, Permission, SkillMode};
 use box_digest::{Blake3Digest, Digest};
-use box_image::plan::Unsupported;
-use box_image::{ComponentName, Permission, SkillMode};
 use box_tree::listing::Origins;
 use box_tree::{Tree, entries};
 use oci_image::Image;

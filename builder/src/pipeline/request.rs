@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use box_contract::Platform;
 use box_digest::Blake3Digest;
-use box_image::Platform;
 use boxfile_spec::Boxfile;
 use diagnostics::Span;
 use download::fetch::FetchOptions;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use box_cache::Store;
+use box_contract::plan::{CONTROL_PORT, PlanError};
+use box_contract::{ComponentName, Layout, RunPlan};
 use box_digest::Digest;
-use box_image::plan::{CONTROL_PORT, PlanError};
-use box_image::{ComponentName, Layout, RunPlan};
 use box_tree::Tree;
 use box_tree::listing::check_paths;
 use boxfile_spec::Boxfile;

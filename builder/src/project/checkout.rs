@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use box_image::text::shell_path;
 use boxfile_spec::Reach;
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, Root};
 use host_fs::kernel;
 use host_fs::known::Known;
 use host_fs::upward::{REPOSITORIES, Repository, Search};
+use safe_text::shell_path;
 
 /// A checkout, and why it is this directory.
 #[derive(Debug, Clone)]
@@ -164,7 +164,7 @@ fn why(found: &Repository) -> String {
             format!(
                 "the checkout is the Boxfile's directory: {directory} has `{name}`, but {reason}; \
                  if it is the checkout, add `--checkout {}`",
-                box_image::text::shell_path(directory.to_string())
+                safe_text::shell_path(directory.to_string())
             )
         }
         Repository::None => format!(

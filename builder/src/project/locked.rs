@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use box_image::Platform;
+use box_contract::Platform;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{Boxfile, Lock};
 

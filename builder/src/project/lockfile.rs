@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use box_image::manifest::FORMAT_EPOCH;
+use box_contract::manifest::FORMAT_EPOCH;
 use boxfile_spec::{Lock, lock};
 use diagnostics::{Diagnostics, Source, Sources};
 use host_fs::FileError;
@@ -254,7 +254,7 @@ mod tests {
         fs::write(&path, utf16(&lock.write())).unwrap();
         let error = LockFile::read(&path).unwrap_err();
         assert!(matches!(error, LockFileError::NotText { is_lock: true, .. }), "{error}");
-        let text = box_image::text::with_causes(&error);
+        let text = safe_text::with_causes(&error);
         assert!(text.contains("it is UTF-16, not UTF-8"), "{text}");
         let (file, _) = LockFile::read_to_rebuild(&path).unwrap();
         assert!(file.write(&lock).unwrap());

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use box_image::ComponentName;
-use box_image::Platform;
+use box_contract::ComponentName;
+use box_contract::Platform;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use boxfile_spec::{BakedFile, Binary, Boxfile, Lock};
 use checkout::skill::is_skill;

@@ -1,9 +1,9 @@
 //! Gives boxes of the store the names that a file has for them.
 
 use box_cache::{Named, Owner, Pulled, Store, StoreError};
+use box_contract::RemoteName;
+use box_contract::rules::is_name;
 use box_digest::Digest;
-use box_image::RemoteName;
-use box_image::rules::is_name;
 
 use crate::ArchiveError;
 

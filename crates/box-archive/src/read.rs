@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name};
 use box_digest::Digest;
-use box_image::manifest::{INDEX_FILE, LAYOUT_FILE, MANIFEST_TYPES, blob_name};
 use box_layout::{DOCUMENT_LIMIT, Listed, MOST_MANIFESTS, check_layout_file, listed};
 use box_registry::{
     AT_ONCE, BoxRegistryError, FillError, Found, Inflating, Origin, Remote, Targets, each,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use box_digest::Digest;
-use box_image::text::{readable, shown};
+use safe_text::{readable, shown};
 use serde_json::{Value, json};
 
 use crate::{Loaded, NameGiven, Plan, Saved};

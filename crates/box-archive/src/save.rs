@@ -6,12 +6,12 @@ use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use box_copy::Archive;
-use box_digest::{Digest, Hasher, Sha256};
-use box_image::manifest::{
+use box_contract::manifest::{
     ARTIFACT_TYPE, BLOBS, INDEX_FILE, LAYOUT_FILE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, blob_name,
 };
-use box_image::{Descriptor, Index, OciLayout};
+use box_contract::{Descriptor, Index, OciLayout};
+use box_copy::Archive;
+use box_digest::{Digest, Hasher, Sha256};
 use box_layout::{Blob, DOCUMENT_LIMIT, Documents, MOST_MANIFESTS, REF_NAME, layout_above};
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError, new_directories, new_file};

@@ -9,12 +9,12 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
 use box_digest::Digest;
-use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE};
-use box_image::text::shown;
 use box_layout::{DOCUMENT_LIMIT, Listed, check_layout_file, listed};
 use box_registry::{BoxRegistryError, Targets};
 use oci_layer::{Limits, Member, MemberKind, member};
+use safe_text::shown;
 
 use crate::ArchiveError;
 use crate::read::{checked, fill, into, not_tar, too_long};

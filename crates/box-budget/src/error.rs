@@ -1,6 +1,6 @@
 //! The error of every module of this crate.
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 
 /// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, MeasureError>;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use box_contract::{ErrorCode, NetworkMode, Phase, Phases};
 use box_digest::Digest;
-use box_image::{ErrorCode, NetworkMode, Phase, Phases};
 use box_layout::OpenBox;
 use serde::Deserialize;
 use virtual_host::programs::{SHOWN, tail};

@@ -1,7 +1,7 @@
 //! The figures of one box.
 
+use box_contract::{Budget, Overrun, Phase, Phases};
 use box_digest::Digest;
-use box_image::{Budget, Overrun, Phase, Phases};
 use serde::Serialize;
 use virtual_host::Machine;
 

@@ -1,6 +1,6 @@
 //! A measurement, as a table for people and as JSON for scripts.
 
-use box_image::{Budget, ErrorCode, Overrun, Phase};
+use box_contract::{Budget, ErrorCode, Overrun, Phase};
 use error_report::Problem;
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use box_image::rules::PATH_MAX;
+use box_contract::rules::PATH_MAX;
 use host_fs::publish::open_directory;
 use rustix::fs::{AtFlags, Mode, OFlags, linkat, mkdirat, openat, renameat, symlinkat, unlinkat};
 use rustix::io::Errno;

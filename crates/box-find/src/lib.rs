@@ -18,12 +18,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use box_cache::{Base, Held, Pulled, StoreError, StoredBoxes, hold};
+use box_contract::RemoteName;
+use box_contract::remote::PATH_ENDS;
+use box_contract::rules::is_name;
 use box_digest::Digest;
-use box_image::RemoteName;
-use box_image::remote::PATH_ENDS;
-use box_image::rules::is_name;
-use box_image::text::shown;
 use box_layout::{Documents, OpenBox, OpenError, Places};
+use safe_text::shown;
 
 /// What separates a box from the digest that it has to have, and begins that digest.
 const PINNED: &[u8] = b"@sha256:";
@@ -588,7 +588,7 @@ mod tests {
         let path = made.path().as_os_str();
         let find = |word| BoxReference::parse(word).unwrap().find(Some(root.path()));
         let opened = find(path).unwrap().open().unwrap();
-        let kernel = made.blob(box_image::manifest::KERNEL_TYPE);
+        let kernel = made.blob(box_contract::manifest::KERNEL_TYPE);
         let bytes = fs::read(&kernel).unwrap();
         fs::remove_file(&kernel).unwrap();
         let unusable = find(path).unwrap().open().unwrap_err();

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use box_image::text::shown;
+use safe_text::shown;
 use serde_json::{Value, json};
 
 use crate::diff::{Entry, FirstName};

@@ -5,14 +5,14 @@
 
 use std::path::PathBuf;
 
-use box_image::manifest::LISTING_TYPE;
-use box_image::text::readable;
-use box_image::text::shown;
-use box_image::{ComponentName, ComponentPlan};
+use box_contract::manifest::LISTING_TYPE;
+use box_contract::{ComponentName, ComponentPlan};
 pub use box_layout::OpenBox;
 use box_layout::Places;
 use box_tree::entries;
 use box_tree::listing::{FileOrigin, LISTING_BYTES, Listing, ListingError, Origins};
+use safe_text::readable;
+use safe_text::shown;
 
 /// An error from opening a box or reading what it says about itself.
 #[derive(Debug, thiserror::Error)]

@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
+use box_contract::manifest::{METADATA_UNIT, SEGMENTED_EPOCH};
 use box_digest::Blake3Digest;
-use box_image::manifest::{METADATA_UNIT, SEGMENTED_EPOCH};
 use box_layout::Rootfs;
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Tree, entries};

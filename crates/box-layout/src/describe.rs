@@ -1,12 +1,12 @@
 //! Describes an open box, as data and for people: what both programs' `inspect` shows.
 
-use box_image::permissions;
-use box_image::secrets::{MASK, looks_secret, mask_words};
-use box_image::text::{readable, shown};
-use box_image::{
+use box_contract::permissions;
+use box_contract::{
     Capabilities, ComponentName, ComponentPlan, Descriptor, Health, Namespaces, NetworkPlan,
     Permission, Rlimits, RunPlan, SkillPlan,
 };
+use safe_text::secrets::{MASK, looks_secret, mask_words};
+use safe_text::{readable, shown};
 use serde_json::{Value, json};
 
 use crate::OpenBox;

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use box_contract::PlanError;
+use box_contract::manifest::{ARTIFACT_TYPE, READABLE_EPOCHS};
+use box_contract::plan::PLAN_PATH;
 use box_digest::Digest;
-use box_image::PlanError;
-use box_image::manifest::{ARTIFACT_TYPE, READABLE_EPOCHS};
-use box_image::plan::PLAN_PATH;
-use box_image::text::shown;
 use host_fs::read::ReadError;
+use safe_text::shown;
 
 use crate::Places;
 

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::manifest::{
+use box_contract::Descriptor;
+use box_contract::manifest::{
     ARTIFACT_TYPE, DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE, INDEX_FILE, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE,
 };
+use box_digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use crate::Places;

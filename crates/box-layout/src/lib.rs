@@ -28,8 +28,8 @@ mod rootfs;
 
 use std::path::{Path, PathBuf};
 
+use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 use box_digest::Digest;
-use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, blob_name};
 
 pub use describe::may_do;
 pub use error::OpenError;

@@ -5,14 +5,14 @@ use std::io::ErrorKind;
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use box_digest::Digest;
-use box_image::manifest::{
+use box_contract::manifest::{
     ARTIFACT_TYPE, CONFIG_LIMIT, CONFIG_TYPE, INDEX_FILE, INIT_TYPE, KERNEL_TYPE, LAYOUT_FILE,
     LAYOUT_VERSION, OCI_MANIFEST_TYPE, READABLE_EPOCHS, SEGMENTED_EPOCH, blob_name,
 };
-use box_image::plan::{PLAN_MAX, PLAN_PATH};
-use box_image::rules::{MAX_INIT, MAX_KERNEL};
-use box_image::{BoxConfig, Descriptor, Manifest, OciLayout, RunPlan};
+use box_contract::plan::{PLAN_MAX, PLAN_PATH};
+use box_contract::rules::{MAX_INIT, MAX_KERNEL};
+use box_contract::{BoxConfig, Descriptor, Manifest, OciLayout, RunPlan};
+use box_digest::Digest;
 use erofs_writer::ReadError;
 use host_fs::read::Section;
 

@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use box_contract::Descriptor;
 use box_digest::Digest;
-use box_image::Descriptor;
 use host_fs::read::{Links, open_regular};
 
 use crate::{Blob, OpenError, blob_path};
@@ -91,7 +91,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use box_image::manifest::{KERNEL_TYPE, LISTING_TYPE};
+    use box_contract::manifest::{KERNEL_TYPE, LISTING_TYPE};
     use testkit::TestBox;
     use testkit::test_box::config;
 

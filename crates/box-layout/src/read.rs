@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use box_contract::Descriptor;
 use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::text::shown;
 use host_fs::read::{Links, is_private, open_regular, read_open};
+use safe_text::shown;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use box_image::manifest::SEGMENT_UNIT;
+use box_contract::manifest::SEGMENT_UNIT;
 
 use crate::{Blob, OpenError};
 
@@ -111,8 +111,8 @@ mod tests {
     use std::io::Write as _;
     use std::path::PathBuf;
 
+    use box_contract::Descriptor;
     use box_digest::Digest;
-    use box_image::Descriptor;
     use proptest::prelude::*;
 
     use super::*;

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use box_image::size;
-use box_image::text::shown;
+use box_contract::size;
 use rustix::fs::statvfs;
+use safe_text::shown;
 
 /// The variable that says how large the store may be: `50G`, `0` or `none`.
 pub const VARIABLE: &str = "BOXBUILD_STORE_MAX";

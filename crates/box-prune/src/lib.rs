@@ -11,8 +11,8 @@ use std::path::Path;
 
 use box_cache::StoreError;
 use box_cache::collect::{Collector, Contents, Report, Rules};
+use box_contract::Manifest;
 use box_digest::Digest;
-use box_image::Manifest;
 use box_layout::{Documents, Places};
 
 pub use cap::{Cap, VARIABLE, age};

@@ -6,7 +6,7 @@ use std::path::Path;
 use box_cache::Label;
 use box_cache::collect::{Report, Reported, Why};
 use box_digest::Digest;
-use box_image::text::{readable, shown};
+use safe_text::{readable, shown};
 use serde_json::{Value, json};
 
 /// Returns what a person reads of a collection, line by line.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use box_contract::Descriptor;
+use box_contract::manifest::{ARTIFACT_TYPE, CONFIG_TYPE, OCI_MANIFEST_TYPE};
 use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::manifest::{ARTIFACT_TYPE, CONFIG_TYPE, OCI_MANIFEST_TYPE};
 use serde::{Deserialize, Serialize};
 
 /// Media type of the box's own manifest where it is a blob in a registry. It is another one than a manifest's: registries

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use box_cache::Store;
+use box_contract::Descriptor;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::manifest::OCI_MANIFEST_TYPE;
 use box_layout::{DOCUMENT_LIMIT, OpenBox};
 use download::http::{Content, InMemory};
 use host_fs::read::read_open;

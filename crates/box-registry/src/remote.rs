@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use box_cache::ActionLock;
 use box_cache::{Base, Publishing, Store};
-use box_digest::Digest;
-use box_image::manifest::{
+use box_contract::manifest::{
     CONFIG_LIMIT, CONFIG_TYPE, DOCKER_INDEX_TYPE, INIT_TYPE, KERNEL_TYPE, OCI_INDEX_TYPE,
     OCI_MANIFEST_TYPE, documents,
 };
-use box_image::rules::{MAX_INIT, MAX_KERNEL};
-use box_image::text::shown;
-use box_image::{Descriptor, Manifest};
+use box_contract::rules::{MAX_INIT, MAX_KERNEL};
+use box_contract::{Descriptor, Manifest};
+use box_digest::Digest;
 use box_layout::{DOCUMENT_LIMIT, OpenBox, Places};
 use oci_registry::{Reference, Registry, Repository};
+use safe_text::shown;
 
 use crate::error::BoxRegistryError;
 use crate::form::{DIGEST_LABEL, Document, Form, ImageConfig, Sent};

@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use box_contract::ComponentName;
+use box_contract::plan::PACKAGES_PATH;
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::plan::PACKAGES_PATH;
 use box_tree::listing::{NamedOrigin, Origins};
 use box_tree::{Inode, InodeId, Leaf, Meta, Tree, path};
 

@@ -28,8 +28,8 @@ mod unread;
 
 use std::io;
 
+use box_contract::RunPlan;
 use box_digest::{Blake3Digest, Digest};
-use box_image::RunPlan;
 use box_tree::listing::Listing;
 use box_tree::{ReadContent, entries};
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use box_digest::Blake3Digest;
-use box_image::text::shown;
+use safe_text::shown;
 
 /// The most characters of a license's name; longer ones are whole license texts.
 const TEXT_MAX: usize = 200;

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use box_image::plan::PACKAGES_PATH;
-use box_image::text::shown;
+use box_contract::plan::PACKAGES_PATH;
 use box_tree::listing::NamedOrigin;
+use safe_text::shown;
 
 use super::license::Declared;
 

@@ -1,6 +1,6 @@
 //! The parts of a box: images, skills, files of the checkout, a program, kernel and init.
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_tree::listing::{FileOrigin, ImageOrigin, NamedOrigin};
 
 use super::Subject;

@@ -1,7 +1,7 @@
 //! Where the files of components and their package databases are.
 
-use box_image::plan::PACKAGES_PATH;
-use box_image::{ComponentName, RunPlan};
+use box_contract::plan::PACKAGES_PATH;
+use box_contract::{ComponentName, RunPlan};
 use box_tree::Tree;
 use box_tree::listing::NamedOrigin;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, BufWriter, Write};
 
 use box_digest::{Blake3, Blake3Digest, Digest, Hasher};
-use box_image::text::shown;
+use safe_text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read, Write};
 
+use box_contract::{ComponentName, RunPlan};
 use box_digest::Digest;
-use box_image::{ComponentName, RunPlan};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, Tree};
 use proptest::prelude::*;
@@ -535,6 +535,6 @@ proptest! {
         let allowed = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-');
         prop_assert!(ids.iter().all(|id| id.starts_with("SPDXRef-") && id.chars().all(allowed)));
         let text = String::from_utf8(fixture.bytes()).unwrap();
-        prop_assert_eq!(box_image::text::shown(&text), text);
+        prop_assert_eq!(safe_text::shown(&text), text);
     }
 }

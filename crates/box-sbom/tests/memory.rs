@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
 
+use box_contract::ComponentName;
 use box_digest::{Blake3Digest, Digest};
-use box_image::ComponentName;
 use box_sbom::Subject;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, ReadContent, Tree};

@@ -1,8 +1,8 @@
 //! The fields of an entry by which two are compared.
 
+use box_contract::named_enum;
 use box_digest::AnyDigest;
-use box_image::named_enum;
-use box_image::text::shown;
+use safe_text::shown;
 
 use super::{Content, Inode, Meta};
 

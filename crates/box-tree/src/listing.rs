@@ -25,9 +25,9 @@ mod tests;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::text::shown;
+use safe_text::shown;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::{DIRECTORY, FURTHER_NAME, Reader, Truncated, Writer};

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use box_image::exit;
+use box_contract::exit;
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};

@@ -7,16 +7,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use box_image::ErrorCode;
-use box_image::secrets::asterisks;
-use box_image::text::shown;
-use box_image::text::with_causes;
+use box_contract::ErrorCode;
 use diagnostics::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
 use error_report::Problem;
 use host_fs::read::{Links, read_file};
 use host_fs::{FileError, named_path, own};
 use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};
+use safe_text::secrets::asterisks;
+use safe_text::shown;
+use safe_text::with_causes;
 
 use crate::progress::Progress;
 use crate::{RegistryOptions, Screen};

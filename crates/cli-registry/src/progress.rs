@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use box_digest::{AnyDigest, Digest};
-use box_image::text::readable;
 use download::Progress as Piece;
+use safe_text::readable;
 
 use crate::Screen;
 

@@ -1,12 +1,12 @@
 //! Pulls a box into the store of a command line.
 
 use box_cache::{Pulled as Note, Store, StoreError};
+use box_contract::RemoteName;
 use box_digest::Digest;
-use box_image::RemoteName;
-use box_image::text::readable;
 use box_registry::{BoxRegistryError, Form, Plan};
 use error_report::Explanation;
 use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
+use safe_text::readable;
 use serde::Serialize;
 
 /// What a user wants to be pulled.
@@ -49,7 +49,7 @@ pub enum PullError {
 
 impl From<&PullError> for Explanation {
     fn from(error: &PullError) -> Self {
-        use box_image::ErrorCode::DigestMismatch;
+        use box_contract::ErrorCode::DigestMismatch;
         match error {
             PullError::Registry(error) => error.into(),
             PullError::Other { expected, found, registry, .. } if expected == registry => (

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::Sources;
-use box_image::text::{clipped, quote, shown, visible};
+use safe_text::{clipped, quote, shown, visible};
 use serde::Serialize;
 
 /// A place in a source, in bytes.
@@ -194,7 +194,7 @@ impl Diagnostic {
 
     /// Shows the error with the source lines that it is about, underlined; no colours, no final
     /// newline. Secrets are shown as asterisks, in lines and texts: see
-    /// [`config_secrets`](box_image::secrets::config_secrets).
+    /// [`config_secrets`](safe_text::secrets::config_secrets).
     ///
     /// The sources' names are made [`shown`]. A span that lies outside of its source is shown at
     /// its end.

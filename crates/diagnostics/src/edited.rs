@@ -3,7 +3,7 @@
 //! A reviewer sees in an editor what is read: no character of the text is invisible, and none makes code pass for a
 //! comment, or a comment for code ([Trojan Source](https://trojansource.codes), CVE-2021-42574).
 
-use box_image::text::hidden;
+use safe_text::hidden;
 
 use crate::cursor::lines;
 use crate::diagnostic::named_invisible;

@@ -1,8 +1,8 @@
 //! What is wrong with a name, and what it was probably meant to be.
 
-use box_image::rules::{MAX_NAME, NAME_FORM, VARIABLE_FORM, is_name, is_variable};
-use box_image::secrets::looks_secret;
-use box_image::text::quote;
+use box_contract::rules::{MAX_NAME, NAME_FORM, VARIABLE_FORM, is_name, is_variable};
+use safe_text::quote;
+use safe_text::secrets::looks_secret;
 
 use crate::{Diagnostic, Span};
 

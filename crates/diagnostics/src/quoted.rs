@@ -1,6 +1,6 @@
 //! Texts in quotes, in each syntax.
 
-use box_image::text::visible;
+use safe_text::visible;
 
 use crate::Syntax;
 

@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::sources::Line;
 use crate::{Diagnostic, Label, Sources, Span};
-use box_image::text::{shown, visible};
+use safe_text::{shown, visible};
 
 /// The greatest number of characters of a source line that is shown.
 const WIDEST: usize = 120;

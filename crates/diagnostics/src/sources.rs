@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use box_image::secrets::{Secrets, asterisks, config_secrets};
+use safe_text::secrets::{Secrets, asterisks, config_secrets};
 
 use crate::{Label, Span};
 

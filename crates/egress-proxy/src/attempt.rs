@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use egress_rules::{Denial, Host, Rules, Target};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};

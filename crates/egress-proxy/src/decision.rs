@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use serde::{Deserialize, Serialize};
 
 /// How a program asked for a connection.

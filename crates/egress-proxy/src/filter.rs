@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use egress_rules::Target;
 use tokio::io::{AsyncRead, AsyncWrite};
 

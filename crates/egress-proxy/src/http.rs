@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use egress_rules::Target;
 use http_body_util::{Either, Full};
 use hyper::body::{Bytes, Incoming};

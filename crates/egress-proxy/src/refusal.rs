@@ -2,7 +2,7 @@
 
 use std::io;
 
-use box_image::PeerPlan;
+use box_contract::PeerPlan;
 use egress_rules::hello::HelloError;
 use egress_rules::{Denial, Host, Peer, Target, TargetError, USUAL_PORTS};
 use hyper::StatusCode;

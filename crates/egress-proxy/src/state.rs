@@ -4,7 +4,7 @@ use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 use std::time::Duration;
 
-use box_image::NetworkLimits;
+use box_contract::NetworkLimits;
 use egress_rules::{Host, Rules, Target};
 use tokio::sync::{Semaphore, watch};
 

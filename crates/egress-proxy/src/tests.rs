@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use box_image::{ComponentName, NetworkLimits};
+use box_contract::{ComponentName, NetworkLimits};
 use egress_rules::{Local, Peer, Rule, Rules};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::{ComponentName, NetworkLimits};
+use box_contract::{ComponentName, NetworkLimits};
 use egress_proxy::{ClientKind, Filter, Resolver};
 use egress_rules::{Local, Peer, Rule, Rules, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};

@@ -22,7 +22,7 @@ mod peer;
 mod rules;
 mod target;
 
-pub use box_image::network::USUAL_PORTS;
+pub use box_contract::network::USUAL_PORTS;
 pub use local::{Local, Wanted};
 pub use peer::{Peer, with_port};
 pub use rules::{Denial, PeerError, Rule, Rules};

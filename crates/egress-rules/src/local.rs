@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
-use box_image::plan::PeerPlan;
+use box_contract::plan::PeerPlan;
 
 use crate::address::special_part;
 use crate::peer::{has_prefix, overlap, with_port};

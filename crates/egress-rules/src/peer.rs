@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
 
-use box_image::rules::{network, peer_name};
+use box_contract::rules::{network, peer_name};
 
 /// The hosts that a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq)]

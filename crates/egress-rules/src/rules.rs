@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use box_image::network::USUAL_PORTS;
-use box_image::plan::{NetworkPlan, PeerPlan};
+use box_contract::network::USUAL_PORTS;
+use box_contract::plan::{NetworkPlan, PeerPlan};
 
 use crate::address::{PRIVATE, embedded, special};
 use crate::local::OWN;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use box_image::rules::{MAX_DOMAIN, is_label, is_numeric_label};
+use box_contract::rules::{MAX_DOMAIN, is_label, is_numeric_label};
 
 /// A host that a client names.
 #[derive(Debug, Clone, PartialEq, Eq)]

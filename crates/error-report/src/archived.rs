@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use box_archive::ArchiveError;
 use box_cache::StoreError;
-use box_image::ErrorCode::*;
+use box_contract::ErrorCode::*;
 use box_registry::BoxRegistryError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;

@@ -1,6 +1,6 @@
 //! Errors with places in a file that a person has written.
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 use diagnostics::{Diagnostic, Diagnostics, Label, Sources, Span};
 use serde_json::{Value, json};
 

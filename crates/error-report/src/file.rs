@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use box_image::ErrorCode::*;
+use box_contract::ErrorCode::*;
 use host_fs::read::ReadError;
 
 use crate::Explanation;

@@ -1,9 +1,9 @@
 //! The rows of the errors from finding a box, and of the store that it is in, which both programs read.
 
 use box_cache::StoreError;
+use box_contract::ErrorCode::*;
 use box_find::FindError;
-use box_image::ErrorCode::*;
-use box_image::text::shell_word;
+use safe_text::shell_word;
 
 use crate::Explanation;
 use host_fs::own::STORE_RO;

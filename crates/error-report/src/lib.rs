@@ -16,8 +16,8 @@ mod virtual_host;
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use box_image::ErrorCode;
-use box_image::text::shown;
+use box_contract::ErrorCode;
+use safe_text::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 

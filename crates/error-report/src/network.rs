@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use box_image::DEFAULT_TAG;
-use box_image::ErrorCode::{self, *};
+use box_contract::DEFAULT_TAG;
+use box_contract::ErrorCode::{self, *};
 use box_registry::BoxRegistryError;
 use download::DownloadError;
 use download::http::HttpError;

@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use box_image::ErrorCode::*;
+use box_contract::ErrorCode::*;
 use box_layout::OpenError;
 
 use crate::Explanation;

@@ -1,6 +1,6 @@
 //! The rows of the errors of the virtual host, which both programs start.
 
-use box_image::ErrorCode::*;
+use box_contract::ErrorCode::*;
 use virtual_host::HostError as Error;
 
 use crate::Explanation;

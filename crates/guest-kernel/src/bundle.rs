@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use box_image::kernel::{Need, needs};
-use box_image::{KernelName, RunPlan};
+use box_contract::kernel::{Need, needs};
+use box_contract::{KernelName, RunPlan};
 use memchr::memmem;
 use object::read::elf::{ElfFile64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, elf};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use box_image::kernel::Need;
+use box_contract::kernel::Need;
 use flate2::read::GzDecoder;
 use memchr::memmem;
 

@@ -30,7 +30,7 @@ pub const SYSTEM_LIBRARIES: [&str; 6] = [
 
 /// The most bytes of a file that a kernel is taken from: an ELF kernel, a libkrunfw, or a package with
 /// one.
-pub const MAX_FILE: u64 = box_image::rules::MAX_KERNEL;
+pub const MAX_FILE: u64 = box_contract::rules::MAX_KERNEL;
 
 /// A package of the Python index, pinned to one file for linux on x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

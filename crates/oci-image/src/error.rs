@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use box_cache::StoreError;
+use box_contract::Platform;
+use box_contract::named_enum;
 use box_digest::Digest;
-use box_image::Platform;
-use box_image::named_enum;
 use host_fs::FileError;
 use oci_registry::RegistryError;
 

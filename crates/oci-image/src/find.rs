@@ -2,8 +2,8 @@
 //!
 //! Every form of reference goes this way; they differ in where the documents lie.
 
+use box_contract::Platform;
 use box_digest::Digest;
-use box_image::Platform;
 use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 
 use super::documents::{Blob, Document, read, tag};

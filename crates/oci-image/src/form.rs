@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use box_image::ImageRef;
-use box_image::named_enum;
+use box_contract::ImageRef;
+use box_contract::named_enum;
 
 /// The words for a pointer of Git LFS.
 pub const LFS_POINTER: &str = "a pointer of Git LFS, not the file itself";

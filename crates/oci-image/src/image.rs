@@ -3,8 +3,8 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use box_contract::Platform;
 use box_digest::Digest;
-use box_image::Platform;
 use oci_layer::{Compression, LayerSource, START};
 use oci_registry::Repository;
 use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};

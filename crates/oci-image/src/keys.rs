@@ -8,8 +8,8 @@
 
 use std::fmt;
 
+use box_contract::json::fault;
 use box_digest::Digest;
-use box_image::json::fault;
 use serde::Deserialize;
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess,

@@ -1,7 +1,7 @@
 //! An OCI image layout (image-layout.md), whether it is a directory or an archive.
 
+use box_contract::manifest::{INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use box_digest::Digest;
-use box_image::manifest::{INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
 use oci_spec::image::{Descriptor, OciLayout};
 
 use super::documents::{Blob, read_index, tag};

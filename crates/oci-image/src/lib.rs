@@ -50,9 +50,9 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
+use box_contract::manifest::LAYOUT_FILE;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::manifest::LAYOUT_FILE;
-use box_image::{ImageRef, Platform};
 use oci_registry::Repository;
 
 use archive::Archive;

@@ -1,6 +1,6 @@
 //! The media types of images: OCI's (media-types.md), and Docker's for the same things.
 
-use box_image::manifest::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE};
+use box_contract::manifest::{DOCKER_INDEX_TYPE, DOCKER_MANIFEST_TYPE};
 use oci_layer::Compression;
 use oci_registry::DOCKER_SCHEMA_1_TYPES;
 use oci_spec::image::MediaType;

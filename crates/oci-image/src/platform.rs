@@ -1,6 +1,6 @@
 //! Which manifest of an index is for a platform (image-index.md).
 
-use box_image::Platform;
+use box_contract::Platform;
 use oci_spec::image::{self, Arch, Descriptor, Os};
 
 /// The platform that builders write for a manifest that is not an image.

@@ -9,8 +9,8 @@ use std::fs::File;
 use std::path::Path;
 
 use box_cache::Store;
+use box_contract::DEFAULT_TAG;
 use box_digest::Digest;
-use box_image::DEFAULT_TAG;
 use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
 use oci_spec::image::{Descriptor, MediaType};

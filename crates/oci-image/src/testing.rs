@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use box_contract::Platform;
 use box_digest::Digest;
-use box_image::Platform;
 use oci_layer::{Compression, LayerSource};
 
 use crate::documents::Blob;

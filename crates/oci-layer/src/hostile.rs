@@ -2,10 +2,10 @@
 
 use std::io;
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::text::with_causes;
 use box_tree as tree;
+use safe_text::with_causes;
 use testkit::hostile::{Case, Expected, corpus};
 
 use super::{LayerErrorKind, Limits, flatten, read_plain};

@@ -1,6 +1,6 @@
 //! Bounds on one layer, and the memory that entries take.
 
-use box_image::rules::PATH_MAX;
+use box_contract::rules::PATH_MAX;
 use box_tree::encoding::XATTR_BYTES;
 use box_tree::{Leaf, memory};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use box_image::text::with_causes;
 use download::NetworkOptions;
 use download::http::{Client, RemoteUrl};
+use safe_text::with_causes;
 
 use crate::config;
 use crate::error::RegistryError;

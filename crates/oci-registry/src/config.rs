@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use box_image::docker_name::{HUB, HUB_REALM, HUB_SERVER, registry_host};
-use box_image::rules::{host_and_port, is_repository};
-use box_image::secrets::MASK;
+use box_contract::docker_name::{HUB, HUB_REALM, HUB_SERVER, registry_host};
+use box_contract::rules::{host_and_port, is_repository};
 use download::http::RemoteUrl;
+use safe_text::secrets::MASK;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

@@ -1,7 +1,7 @@
 //! Manifests and indexes: bounded, and verified against their digest.
 
+use box_contract::manifest::MANIFEST_TYPES;
 use box_digest::{Digest, ParseDigestError};
-use box_image::manifest::MANIFEST_TYPES;
 use download::{Body, Cancel, Deadline, DownloadError, retry};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use box_contract::docker_name::registry_host;
+use box_contract::rules::{is_repository, is_tag};
 use box_digest::Digest;
-use box_image::docker_name::registry_host;
-use box_image::rules::{is_repository, is_tag};
 
 use crate::error::RegistryError;
 

@@ -7,8 +7,8 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_image::manifest::OCI_MANIFEST_TYPE;
 use download::http::Content;
 use download::{
     Cancel, FinalResponse, NetworkOptions, Payload, Place, Progress, Request, Retryable, retry,

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use box_image::manifest::{
+use box_contract::manifest::{
     ARTIFACT_TYPE, INIT_TYPE, KERNEL_TYPE, METADATA_TYPE, ROOTFS_TYPE, SEGMENT_TYPE,
 };
 use serde_json::{Value, json};
@@ -327,7 +327,7 @@ pub fn hostile_text() -> String {
 
 /// Panics unless a text is made of lines that no terminal obeys, one of which is an error.
 pub fn assert_one_harmless_error(text: &str, what: &str) {
-    let harmless = box_image::text::shown_lines(text);
+    let harmless = safe_text::shown_lines(text);
     assert!(text == harmless && !text.contains('\t'), "{what}: {text:?}");
     let errors = text.lines().filter(|line| line.starts_with("error:")).count();
     assert_eq!(errors, 1, "{what}: {text:?}");

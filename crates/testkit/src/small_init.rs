@@ -1,6 +1,6 @@
 //! An init of less than two hundred bytes, which is a kernel, too, for builds of boxes that nobody boots.
 
-use box_image::wire::INIT_MARK;
+use box_contract::wire::INIT_MARK;
 
 /// Returns an ELF file for x86-64 of one segment, which has no code and the mark of box-init.
 pub fn bytes() -> Vec<u8> {

@@ -6,17 +6,17 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use box_digest::{Blake3Digest, Digest};
-use box_image::manifest::{
+use box_contract::manifest::{
     CONFIG_TYPE, FORMAT_EPOCH, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE, METADATA_UNIT,
     OCI_MANIFEST_TYPE, ROOTFS_TYPE, SEGMENT_TYPE, SEGMENTED_EPOCH,
 };
-use box_image::plan::PLAN_PATH;
-use box_image::wire::PROTOCOL;
-use box_image::{
+use box_contract::plan::PLAN_PATH;
+use box_contract::wire::PROTOCOL;
+use box_contract::{
     AgentKind, BoxConfig, Budget, Capabilities, ComponentPlan, Descriptor, Health, Index, Layout,
     Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
 };
+use box_digest::{Blake3Digest, Digest};
 use erofs_writer::{Behind, Contents, ImageBuilder, Meta, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

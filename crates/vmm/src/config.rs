@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, RawFd};
 
-use box_image::Vm as VmSize;
+use box_contract::Vm as VmSize;
 use box_layout::{Blob, OpenBox};
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::fchown;
 use std::path::Path;
 use std::time::Instant;
 
-use box_image::Vm as Size;
+use box_contract::Vm as Size;
 use nix::sys::prctl;
 use nix::unistd::{Pid, geteuid};
 

@@ -6,10 +6,10 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use box_image::network::NETWORK_PORT;
-use box_image::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
-use box_image::rules::KERNEL_DIRECTORIES;
-use box_image::wire::{
+use box_contract::network::NETWORK_PORT;
+use box_contract::plan::{CONTROL_PORT, INIT_PATH, MAX_SCRATCH, NEW_ROOT, NONCE_PATH};
+use box_contract::rules::KERNEL_DIRECTORIES;
+use box_contract::wire::{
     MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
 };
 use box_layout::OpenError;

@@ -48,7 +48,7 @@ pub use nonce::Nonce;
 
 /// The hidden subcommand as which the VMM process is started.
 pub const SUBCOMMAND: &str = "vmm";
-/// The supervisor's socket, to which the [control port](box_image::plan::CONTROL_PORT) leads.
+/// The supervisor's socket, to which the [control port](box_contract::plan::CONTROL_PORT) leads.
 pub const CONTROL_SOCKET: &str = "control.sock";
 /// The socket that libkrun makes for the agent's port.
 pub const AGENT_SOCKET: &str = "agent.sock";

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::hint::black_box;
 
+use box_contract::plan::NONCE_LENGTH;
 use box_digest::hex;
-use box_image::plan::NONCE_LENGTH;
 use serde::{Deserialize, Serialize};
 
 use crate::VmmError;

@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use box_image::accounts::{ACCOUNTS_MAX, Account, resolve};
-use box_image::rules::{GROUP, PASSWD};
+use box_contract::accounts::{ACCOUNTS_MAX, Account, resolve};
+use box_contract::rules::{GROUP, PASSWD};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 

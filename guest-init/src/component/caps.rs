@@ -1,6 +1,6 @@
 //! The capabilities of a workload that runs as root; any other user has none.
 //!
-//! Which these are is in the plan; [`box_image::capabilities`] lists all.
+//! Which these are is in the plan; [`box_contract::capabilities`] lists all.
 
 use crate::error::{InitError, Step as _};
 use crate::sys;
@@ -36,7 +36,7 @@ pub(crate) fn reduce(allowed: u64) -> Result<(), InitError> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::capabilities::{Capabilities, Capability};
+    use box_contract::capabilities::{Capabilities, Capability};
 
     #[test]
     fn another_user_can_be_become_with_what_is_kept_until_then() {

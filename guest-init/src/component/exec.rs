@@ -5,7 +5,7 @@ use std::ffi::{CString, NulError};
 use std::fs::File;
 use std::io::Read as _;
 
-use box_image::rules::{program_paths, search_path};
+use box_contract::rules::{program_paths, search_path};
 use nix::errno::Errno;
 use nix::unistd::execve;
 

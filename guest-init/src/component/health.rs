@@ -9,7 +9,7 @@ use std::os::fd::AsFd as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_image::Health;
+use box_contract::Health;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;

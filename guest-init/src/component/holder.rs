@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-use box_image::wire::{Exec, TerminalSize};
-use box_image::{ComponentName, ComponentPlan, RunPlan};
+use box_contract::wire::{Exec, TerminalSize};
+use box_contract::{ComponentName, ComponentPlan, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sched::CloneFlags;

@@ -25,8 +25,8 @@ pub(crate) mod workdir;
 
 use std::cell::RefCell;
 
-use box_image::wire::ComponentUsage;
-use box_image::{ComponentName, ComponentPlan, Namespaces, RunPlan};
+use box_contract::wire::ComponentUsage;
+use box_contract::{ComponentName, ComponentPlan, Namespaces, RunPlan};
 use nix::sched::CloneFlags;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;

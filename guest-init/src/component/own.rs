@@ -4,9 +4,9 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use box_contract::wire::Own;
+use box_contract::{ComponentPlan, Health};
 use box_copy::{Author, LeftOut, Place, by_path};
-use box_image::wire::Own;
-use box_image::{ComponentPlan, Health};
 use nix::sys::prctl::set_dumpable;
 
 use super::health;

@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{AGENT_ID, BUSINESS_ID, Exec, Failed, MAX_FRAME};
+use box_contract::wire::{AGENT_ID, BUSINESS_ID, Exec, Failed, MAX_FRAME};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
 
-    use box_image::ComponentName;
+    use box_contract::ComponentName;
 
     fn exec(argv: Vec<String>) -> Request {
         Request::Exec { id: 300, exec: Exec::new(7, ComponentName::Business, argv) }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use box_image::Rlimits;
+use box_contract::Rlimits;
 use nix::sys::resource::{Resource, rlim_t, setrlimit};
 
 use crate::error::{InitError, Step as _};

@@ -24,8 +24,8 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use box_image::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH, system_path};
-use box_image::{ComponentName, ComponentPlan};
+use box_contract::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, RUN_PATH, SKILLS_PATH, system_path};
+use box_contract::{ComponentName, ComponentPlan};
 use nix::mount::{MsFlags, mount};
 use nix::unistd::{chdir, chroot};
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{Exec, Failed, Own};
-use box_image::{ComponentPlan, User};
+use box_contract::wire::{Exec, Failed, Own};
+use box_contract::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};

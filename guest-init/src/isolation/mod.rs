@@ -1,6 +1,6 @@
 //! The last part of `docs/security.md`, written from the tables that keep components in.
 
-use box_image::capabilities::{CAPABILITIES, Capability, Grant};
+use box_contract::capabilities::{CAPABILITIES, Capability, Grant};
 
 use crate::component::seccomp::calls::{Docker, Row, Verdict};
 use crate::component::seccomp::table::CALLS;

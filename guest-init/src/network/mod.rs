@@ -19,9 +19,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
-use box_image::network::{DNS_PORT, HTTP_PORT, NETWORK_PORT, PREFIX, SOCKS_PORT, own_address};
-use box_image::wire::{GuestNetwork, NetworkHello};
-use box_image::{ComponentName, ComponentPlan, NetworkMode, NetworkPlan};
+use box_contract::network::{DNS_PORT, HTTP_PORT, NETWORK_PORT, PREFIX, SOCKS_PORT, own_address};
+use box_contract::wire::{GuestNetwork, NetworkHello};
+use box_contract::{ComponentName, ComponentPlan, NetworkMode, NetworkPlan};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::CloneFlags;

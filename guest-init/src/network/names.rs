@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
-use box_image::network::PREFIX;
-use box_image::rules::MOST_PORTS;
+use box_contract::network::PREFIX;
+use box_contract::rules::MOST_PORTS;
 
 use super::dns::KEEP;
 

@@ -8,13 +8,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::Instant;
 
-use box_image::network::own_address;
-use box_image::pace::Pace;
-use box_image::rules::{MOST_CONNECTIONS, MOST_OPENED};
-use box_image::wire::{
+use box_contract::network::own_address;
+use box_contract::pace::Pace;
+use box_contract::rules::{MOST_CONNECTIONS, MOST_OPENED};
+use box_contract::wire::{
     Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, StreamId, Way,
 };
-use box_image::{ComponentName, NetworkLimits};
+use box_contract::{ComponentName, NetworkLimits};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 

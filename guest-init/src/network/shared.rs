@@ -4,8 +4,8 @@
 
 use std::os::fd::AsFd as _;
 
-use box_image::network::{SHARED_DEVICE, SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX};
-use box_image::{NetworkMode, NetworkPlan};
+use box_contract::network::{SHARED_DEVICE, SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX};
+use box_contract::{NetworkMode, NetworkPlan};
 
 use crate::error::{InitError, Step as _};
 use crate::{boot, sys};

@@ -4,7 +4,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-use box_image::wire::{
+use box_contract::wire::{
     GuestNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
 };
 use nix::poll::PollFlags;

@@ -3,8 +3,8 @@ use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use box_image::NetworkLimits;
-use box_image::wire::{
+use box_contract::NetworkLimits;
+use box_contract::wire::{
     Found, HostNetwork, OpenIn, OpenOut, StreamCredit, StreamData, StreamId, Way,
 };
 

@@ -1,6 +1,6 @@
 //! Plans that are almost plans.
 
-use box_image::RunPlan;
+use box_contract::RunPlan;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};

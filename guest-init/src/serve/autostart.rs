@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::wire::WINDOW;
-use box_image::{ComponentPlan, Restart};
+use box_contract::wire::WINDOW;
+use box_contract::{ComponentPlan, Restart};
 
 /// The pause before the first further start; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

@@ -3,8 +3,8 @@
 use std::os::fd::AsFd as _;
 use std::time::Instant;
 
-use box_image::ComponentName;
-use box_image::wire::{GuestEvent, GuestEventKind, WINDOW};
+use box_contract::ComponentName;
+use box_contract::wire::{GuestEvent, GuestEventKind, WINDOW};
 
 use super::Server;
 use super::program::Program;

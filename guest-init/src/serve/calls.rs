@@ -12,8 +12,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use box_image::wire::{Frames, GuestMessage, HostMessage};
-use box_image::{ComponentName, User};
+use box_contract::wire::{Frames, GuestMessage, HostMessage};
+use box_contract::{ComponentName, User};
 
 use super::Server;
 use crate::component::protocol::ProgramId;

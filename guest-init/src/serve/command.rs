@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
-use box_image::wire::{
+use box_contract::ComponentName;
+use box_contract::wire::{
     Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, Own, Stream,
     TaskResult, TerminalSize,
 };

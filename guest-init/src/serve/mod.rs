@@ -18,10 +18,10 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{
+use box_contract::wire::{
     GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, Stream, Usage,
 };
-use box_image::{ComponentName, NetworkMode, RunPlan};
+use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signalfd::SignalFd;

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use box_image::ComponentName;
-use box_image::wire::{FRAME_COST, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost};
+use box_contract::ComponentName;
+use box_contract::wire::{FRAME_COST, MAX_OUTPUT, Stream, TerminalSize, WINDOW, output_cost};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::pipe2;
 

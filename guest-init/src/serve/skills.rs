@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd as _;
 
-use box_image::wire::{Exec, SkillTask};
+use box_contract::wire::{Exec, SkillTask};
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
 

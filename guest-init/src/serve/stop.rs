@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use nix::sys::signal::Signal;
 
 use super::Server;

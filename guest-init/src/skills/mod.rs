@@ -21,9 +21,9 @@ use std::fs::{File, create_dir};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use box_image::plan::{RUN_PATH, SKILLS_PATH};
-use box_image::wire::SkillTask;
-use box_image::{RunPlan, SkillPlan};
+use box_contract::plan::{RUN_PATH, SKILLS_PATH};
+use box_contract::wire::SkillTask;
+use box_contract::{RunPlan, SkillPlan};
 use nix::mount::{MntFlags, umount2};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::stat::{Mode, umask};

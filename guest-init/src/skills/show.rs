@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use box_image::plan::SKILLS_PATH;
-use box_image::{RunPlan, SkillMode, SkillPlan};
+use box_contract::plan::SKILLS_PATH;
+use box_contract::{RunPlan, SkillMode, SkillPlan};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open, openat};

@@ -11,9 +11,9 @@ use std::fs::{self, create_dir, remove_dir_all, remove_file, rename};
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use box_contract::SkillPlan;
+use box_contract::rules::{MAX_LOADED_SKILLS, is_name};
 use box_copy::{Author, Place, by_path, unpack};
-use box_image::SkillPlan;
-use box_image::rules::{MAX_LOADED_SKILLS, is_name};
 
 use crate::sys;
 

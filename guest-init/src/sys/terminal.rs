@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
-use box_image::wire::TerminalSize;
+use box_contract::wire::TerminalSize;
 use nix::errno::Errno;
 use nix::libc;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use box_image::plan::A3S_SERVICE;
+use box_contract::plan::A3S_SERVICE;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http2::{Builder, SendRequest};

@@ -1,7 +1,7 @@
 //! The end of an answer: whether the call succeeded.
 
-use box_image::text::clipped;
 use hyper::header::{HeaderMap, HeaderValue};
+use safe_text::clipped;
 
 /// The field with the number of the status, and the one with words for people.
 const STATUS: &str = "grpc-status";

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use box_contract::{NetworkMode, named_enum};
 use box_digest::Digest;
-use box_image::{NetworkMode, named_enum};
 use egress_proxy::Decision;
 use serde::Serialize;
 

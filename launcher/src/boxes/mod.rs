@@ -26,9 +26,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use box_image::plan::PLAN_MAX;
-use box_image::task::{MAX_RESULT, RESULT};
-use box_image::{ComponentName, LogsPlan};
+use box_contract::plan::PLAN_MAX;
+use box_contract::task::{MAX_RESULT, RESULT};
+use box_contract::{ComponentName, LogsPlan};
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 

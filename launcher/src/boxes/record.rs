@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use box_contract::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm, wire};
 use box_digest::Digest;
-use box_image::{ComponentName, NetworkPlan, PeerPlan, Phases, SkillPlan, Vm, wire};
 use box_layout::OpenBox;
 use serde::{Deserialize, Serialize};
 

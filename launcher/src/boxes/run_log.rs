@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use box_image::ComponentName;
-use box_image::wire::{BUSINESS_ID, GuestEvent, GuestEventKind, GuestMessage, Output};
+use box_contract::ComponentName;
+use box_contract::wire::{BUSINESS_ID, GuestEvent, GuestEventKind, GuestMessage, Output};
 use egress_proxy::Decision;
 
 use crate::streams::log::{LogReader, Logged, decision, something_else};
@@ -144,9 +144,9 @@ fn connection(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
 mod tests {
     use std::time::Instant;
 
-    use box_image::LogsPlan;
-    use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
-    use box_image::wire::{MAX_OUTPUT, Stream, Trajectory};
+    use box_contract::LogsPlan;
+    use box_contract::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
+    use box_contract::wire::{MAX_OUTPUT, Stream, Trajectory};
 
     use super::super::Logs;
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use box_image::{TaskPlan, TaskStatus};
+use box_contract::{TaskPlan, TaskStatus};
 use host_fs::named::Place;
 use host_fs::publish::FileDraft;
 use rustix::fs::{AtFlags, FileType, statat, unlinkat};

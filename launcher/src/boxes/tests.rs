@@ -1,6 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use box_image::wire::{Follow, Output, Stream};
+use box_contract::wire::{Follow, Output, Stream};
 use egress_proxy::{Decision, Verdict};
 use testkit::test_box::{TestBox, config};
 
@@ -164,7 +164,7 @@ fn a_log_is_bounded_and_a_reader_misses_nothing_of_what_is_kept() {
     let entry = made.create("one").unwrap();
     let (mut log, mut follower) =
         (entry.logs(None).unwrap(), made.boxes().log("one", ComponentName::Agent));
-    let piece = vec![b'x'; box_image::wire::MAX_OUTPUT];
+    let piece = vec![b'x'; box_contract::wire::MAX_OUTPUT];
     let count = 3 * usize::try_from(crate::streams::log::MAX_FILE).unwrap() / piece.len();
     let (mut followed, start) = (0, Instant::now());
     for number in 0..count {
@@ -264,7 +264,7 @@ fn logged(boxes: &Boxes) -> Vec<Logged> {
 fn a_log_that_grows_too_fast_says_what_it_lacks_and_has_the_end() {
     let made = Fixture::new();
     let mut log = made.create("one").unwrap().logs(None).unwrap();
-    let (start, piece) = (Instant::now(), vec![b'x'; box_image::wire::MAX_OUTPUT]);
+    let (start, piece) = (Instant::now(), vec![b'x'; box_contract::wire::MAX_OUTPUT]);
     let written = |boxes: &Boxes| logged(boxes).iter().map(|it| it.data.len()).sum::<usize>();
     // 64 MiB in a moment, as `yes` would: what fits into the files stays.
     for _ in 0..(64 << 20) / piece.len() {

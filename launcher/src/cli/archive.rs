@@ -7,9 +7,9 @@ use box_archive::{Archive, ArchiveError, Bundle, Names, Plan};
 use box_cache::hold;
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Found};
-use box_image::text::{shown, with_causes};
 use box_layout::Documents;
 use boxlaunch::LaunchError;
+use safe_text::{shown, with_causes};
 use serde_json::json;
 
 use super::error::{CommandError, usage};

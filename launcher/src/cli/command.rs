@@ -3,9 +3,9 @@
 use std::io::{IsTerminal as _, stdin};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use box_image::rules::{check_directory, check_user};
-use box_image::wire::Exec;
-use box_image::{ComponentName, ErrorCode};
+use box_contract::rules::{check_directory, check_user};
+use box_contract::wire::Exec;
+use box_contract::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
 use boxlaunch::streams::input::Input;
 use boxlaunch::streams::output::Route;

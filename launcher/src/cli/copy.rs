@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
+use box_contract::wire::Follow;
+use box_contract::{ComponentName, ErrorCode};
 use box_copy::Place;
-use box_image::wire::Follow;
-use box_image::{ComponentName, ErrorCode};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;

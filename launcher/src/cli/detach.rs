@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use box_image::exit;
+use box_contract::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
 use boxlaunch::supervisor::{Started, Terms};

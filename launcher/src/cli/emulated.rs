@@ -4,7 +4,7 @@ use std::env;
 use std::io::{stderr, stdout};
 use std::time::Duration;
 
-use box_image::{ErrorCode, NetworkMode, RunPlan, SkillMode};
+use box_contract::{ErrorCode, NetworkMode, RunPlan, SkillMode};
 use box_layout::OpenBox;
 use virtual_host::{HostError, VirtualHost, kernel, require_qemu};
 
@@ -146,7 +146,7 @@ fn lead_out(args: &RunArgs) -> [(&'static str, bool, &'static str); 8] {
 
 #[cfg(test)]
 mod tests {
-    use box_image::{Scope, SecretDelivery, SecretPlan};
+    use box_contract::{Scope, SecretDelivery, SecretPlan};
 
     use super::*;
 

@@ -3,13 +3,13 @@
 use std::fmt::Display;
 use std::io;
 
-use box_image::ErrorCode::{self, *};
-use box_image::exit;
-use box_image::text::{shown, shown_json, shown_lines};
+use box_contract::ErrorCode::{self, *};
+use box_contract::exit;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::{LaunchError, RunFailure};
 use diagnostics::{Diagnostic, Sources};
 use error_report::{Explanation, Problem};
+use safe_text::{shown, shown_json, shown_lines};
 use serde_json::json;
 use virtual_host::HostError;
 use vmm::VmmError;

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use box_image::text::shown;
 use boxlaunch::boxes::{BoxEvent, Boxes, RecordWatch, since_epoch};
+use safe_text::shown;
 
 use super::error::CommandError;
 use super::paths;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-use box_image::ComponentName;
-use box_image::text::shell_word;
-use box_image::wire::{Exited, Follow};
+use box_contract::ComponentName;
+use box_contract::wire::{Exited, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
+use safe_text::shell_word;
 use vmm::signals::StopSignals;
 
 use super::command::{CommandOptions, component};

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 
-use box_image::ErrorCode::{self, *};
-use box_image::SkillMode;
+use box_contract::ErrorCode::{self, *};
+use box_contract::SkillMode;
 use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentError;
 use boxlaunch::boxes::NAME_FORM;

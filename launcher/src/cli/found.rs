@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use box_cache::Held;
 use box_find::{BoxReference, FindError, Found};
-use box_image::text::{shell_word, shown, with_causes};
 use box_layout::OpenBox;
+use safe_text::{shell_word, shown, with_causes};
 
 use super::error::CommandError;
 use super::paths;

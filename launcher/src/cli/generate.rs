@@ -1,6 +1,6 @@
 //! `boxlaunch completions` and `boxlaunch man`: the command line for shells and manuals.
 
-use box_image::ErrorCode;
+use box_contract::ErrorCode;
 use clap::CommandFactory;
 use cli_manual::color::VARIABLES;
 use cli_manual::{CompletionsArgs, ManArgs, Manual};

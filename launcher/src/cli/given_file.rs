@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use box_image::text::shell_word;
 use boxlaunch::LaunchError;
 use host_fs::named::{self, NamedError, Place};
 use host_fs::upward::Search;
 use host_fs::way::Way;
+use safe_text::shell_word;
 
 use super::error::{CommandError, usage};
 

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::wire::Follow;
-use box_image::{ComponentName, exit};
+use box_contract::wire::Follow;
+use box_contract::{ComponentName, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::{Client, CommandSetup};

@@ -5,9 +5,9 @@ use std::time::UNIX_EPOCH;
 use box_cache::{Base, Label, Owner, StoredBox, StoredBoxes};
 use box_digest::Digest;
 use box_find::FindError;
-use box_image::text::{readable, shown};
 use box_layout::{Documents, Places};
 use boxlaunch::boxes::since_epoch;
+use safe_text::{readable, shown};
 use serde::Serialize;
 
 use super::error::CommandError;

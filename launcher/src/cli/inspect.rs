@@ -3,15 +3,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use box_contract::permissions::Permission;
+use box_contract::{NetworkMode, NetworkPlan};
 use box_find::{BoxReference, FindError};
-use box_image::permissions::Permission;
-use box_image::text::shown;
-use box_image::{NetworkMode, NetworkPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, is_name};
 use egress_proxy::is_own;
 use egress_rules::{Local, Rule};
 use error_report::Explanation;
+use safe_text::shown;
 
 use super::error::CommandError;
 use super::found::{self, BoxArgument};
@@ -93,7 +93,7 @@ mod tests {
         plan.network.mode = NetworkMode::Filtered;
         let allow = r#"[{"peer":"10.0.0.0/8"},{"peer":"api.example.com"},{"peer":"127.0.0.1","port":5432}]"#;
         plan.network.allow = serde_json::from_str(allow).unwrap();
-        let marked = |plan: &box_image::RunPlan| {
+        let marked = |plan: &box_contract::RunPlan| {
             let mut all = plan.permissions();
             mark(&plan.network, &mut all);
             let network = all.iter().filter(|it| it.field.starts_with("network"));

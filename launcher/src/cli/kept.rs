@@ -12,10 +12,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use box_image::KernelName;
-use box_image::text::shown;
+use box_contract::KernelName;
 use boxlaunch::mounts::shares::Share;
 use host_fs::own::{self, OwnFile, Purpose};
+use safe_text::shown;
 use vmm::runtime_dir::is_name_of_one;
 
 use super::error::{CommandError, usage};
@@ -179,7 +179,7 @@ pub(super) fn notices(shares: &[Share], state: &Path) -> impl Iterator<Item = St
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use box_image::{Access, Scope};
+    use box_contract::{Access, Scope};
 
     use super::*;
 

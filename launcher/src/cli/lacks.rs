@@ -1,9 +1,9 @@
 //! The things that a box declares, that only a command line gives, and that this one does not: they are said at once, with
 //! the words to type.
 
-use box_image::ErrorCode;
-use box_image::text::shown;
+use box_contract::ErrorCode;
 use error_report::Problem;
+use safe_text::shown;
 
 use super::error::CommandError;
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_image::wire::Follow;
-use box_image::{ComponentName, exit, signals};
+use box_contract::wire::Follow;
+use box_contract::{ComponentName, exit, signals};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;

@@ -1,11 +1,11 @@
 //! `boxlaunch ps`, and `boxlaunch inspect` of a box that was started.
 
-use box_image::text::shown;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
+use safe_text::shown;
 
 use super::error::CommandError;
 use super::paths;

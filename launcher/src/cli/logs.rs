@@ -3,14 +3,14 @@
 use std::io::{self, Stderr, Stdout};
 use std::time::Duration;
 
-use box_image::ComponentName;
-use box_image::text::ForeignWriter;
-use box_image::wire::Stream;
+use box_contract::ComponentName;
+use box_contract::wire::Stream;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{
     Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
 };
 use host_fs::known::Identity;
+use safe_text::ForeignWriter;
 use serde_json::{Value, json};
 
 use super::error::CommandError;

@@ -1,8 +1,8 @@
 //! The message about a component that had too little memory.
 
-use box_image::size::written;
-use box_image::text::readable;
-use box_image::{ComponentName, RunPlan};
+use box_contract::size::written;
+use box_contract::{ComponentName, RunPlan};
+use safe_text::readable;
 
 /// Says that processes of a component were ended for lack of memory, how much it may take, and how it gets more.
 pub(super) fn out_of_memory(component: ComponentName, limit: Option<u64>) -> String {
@@ -27,7 +27,7 @@ fn declared(limit: u64) -> String {
 /// Says that a machine which is larger than its box asks for gives its components no more memory.
 pub(super) fn larger_machine(plan: &RunPlan, memory_mib: Option<u32>) -> Option<String> {
     memory_mib.filter(|it| *it > plan.vm.memory_mib)?;
-    let limit = |(name, component): (ComponentName, &box_image::ComponentPlan)| {
+    let limit = |(name, component): (ComponentName, &box_contract::ComponentPlan)| {
         format!("{} {}", name.name(), readable(component.limits.memory_bytes))
     };
     let limits: Vec<_> = plan.components().map(limit).collect();

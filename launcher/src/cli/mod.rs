@@ -52,7 +52,7 @@ use std::panic::{UnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use box_image::exit;
+use box_contract::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};

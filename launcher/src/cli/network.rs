@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use box_image::text::{readable, shown};
-use box_image::wire::{Follow, RuleChange};
-use box_image::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
+use box_contract::wire::{Follow, RuleChange};
+use box_contract::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
@@ -12,6 +11,7 @@ use boxlaunch::network::given::Choice;
 use clap::Subcommand;
 use egress_proxy::Verdict;
 use egress_rules::{Local, Peer};
+use safe_text::{readable, shown};
 use serde::Serialize;
 use serde_json::json;
 use vmm::signals::StopSignals;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use box_cache::Store;
+use box_contract::ErrorCode;
 use box_find::{FindError, Stores};
-use box_image::ErrorCode;
-use box_image::text::shown;
 use boxlaunch::LaunchError;
 use host_fs::own::STORE_RO;
 use host_fs::{absolute_path, named_path, own, user_directory};
 use nix::unistd::{geteuid, getuid};
+use safe_text::shown;
 
 use super::error::CommandError;
 use super::terminal::{is_quiet, notice};

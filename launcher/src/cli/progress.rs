@@ -1,8 +1,8 @@
 //! Shows how far a start is: while it lasts on a terminal, and once what the hashing took.
 
-use box_image::text::shown;
 use boxlaunch::machine::report::shown_duration;
 use boxlaunch::machine::{Progress, Watch};
+use safe_text::shown;
 
 use super::screen::Screen;
 

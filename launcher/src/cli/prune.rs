@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use box_cache::collect::{Collector, Report, Reported, Rules, Why};
 use box_cache::{Label, Store};
+use box_contract::ErrorCode;
 use box_digest::Digest;
 use box_find::{BoxReference, FindError};
-use box_image::ErrorCode;
-use box_image::text::{shown, with_causes};
 use box_prune::{BoxContents, Cap, VARIABLE, called};
 use boxlaunch::boxes::{Boxes, State};
 use error_report::is_cut_digest;
 use host_fs::own::STORE_RO;
+use safe_text::{shown, with_causes};
 
 use super::error::{CommandError, usage};
 use super::found::StoreOption;

@@ -6,15 +6,15 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use box_contract::{RemoteName, exit};
 use box_digest::Digest;
 use box_find::{BoxReference, FindError, Found};
-use box_image::text::{shown, with_causes};
-use box_image::{RemoteName, exit};
 use boxlaunch::LaunchError;
 use clap::ValueEnum;
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError, Way};
 use nix::sys::signal::Signal;
+use safe_text::{shown, with_causes};
 
 use super::error::{CommandError, signal_code, usage};
 use super::found::StoreOption;

@@ -14,9 +14,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use box_image::rules::{VARIABLE_FORM, is_variable};
-use box_image::wire::{MAX_SECRET, Secret, SecretError, check_secret};
-use box_image::{RunPlan, SecretDelivery, SecretPlan};
+use box_contract::rules::{VARIABLE_FORM, is_variable};
+use box_contract::wire::{MAX_SECRET, Secret, SecretError, check_secret};
+use box_contract::{RunPlan, SecretDelivery, SecretPlan};
 use boxlaunch::LaunchError;
 use host_fs::own;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     fn declared(names: &[&str]) -> Vec<SecretPlan> {
-        let scope = box_image::Scope::Agent;
+        let scope = box_contract::Scope::Agent;
         let plan = |name: &&str| SecretPlan {
             name: (*name).to_owned(),
             scope,

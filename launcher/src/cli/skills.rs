@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use box_image::text::{shown, shown_lines};
-use box_image::wire::Follow;
-use box_image::{ErrorCode, SkillPlan, exit};
+use box_contract::wire::Follow;
+use box_contract::{ErrorCode, SkillPlan, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::Client;
@@ -14,6 +13,7 @@ use checkout::files::Together;
 use checkout::skill::{Findings, Skill, SkillError, is_skill};
 use clap::Subcommand;
 use diagnostics::Sources;
+use safe_text::{shown, shown_lines};
 use serde_json::json;
 use vmm::signals::StopSignals;
 

@@ -1,12 +1,12 @@
 //! `boxlaunch stats`: the resources that boxes use.
 
-use box_image::exit;
-use box_image::text::{readable, shown};
-use box_image::wire::{ComponentUsage, Follow};
+use box_contract::exit;
+use box_contract::wire::{ComponentUsage, Follow};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::host::resources::{MachineUsage, of_machine};
+use safe_text::{readable, shown};
 use serde_json::{Value, json};
 use vmm::signals::StopSignals;
 

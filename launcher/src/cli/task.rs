@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use box_image::task::TaskError;
-use box_image::text::shown;
-use box_image::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
+use box_contract::task::TaskError;
+use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::boxes::Boxes;
 use boxlaunch::boxes::task::{EndedTask, Task};
 use host_fs::named::Place;
 use host_fs::read::{ReadError, read_open};
+use safe_text::shown;
 use serde_json::json;
 
 use super::error::CommandError;

@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::Duration;
 
-use box_image::ErrorCode;
-use box_image::text::{ForeignWriter, shown_json};
+use box_contract::ErrorCode;
 use boxlaunch::LaunchError;
 use cli_manual::color::ColorOption;
 use error_report::paint::paint;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;
 
 use super::error::CommandError;

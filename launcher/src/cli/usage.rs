@@ -3,13 +3,13 @@
 use std::env;
 use std::io::{self, Write};
 
-use box_image::exit;
-use box_image::secrets::{MASK, mask_words};
-use box_image::text::shell_word;
+use box_contract::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_manual::color::color_of;
 use diagnostics::suggest::nearest;
+use safe_text::secrets::{MASK, mask_words};
+use safe_text::shell_word;
 
 use super::error::CommandError;
 use super::run::RunArgs;

@@ -1,15 +1,15 @@
 //! `boxlaunch verify`: hashes everything that a box is made of.
 
+use box_contract::Descriptor;
+use box_contract::manifest::SEGMENTED_EPOCH;
 use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::manifest::SEGMENTED_EPOCH;
-use box_image::text::shown;
 use box_layout::{Documents, OpenError};
 use boxlaunch::LaunchError;
 use boxlaunch::opened::check_owner;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::{self, Trust};
 use error_report::Problem;
+use safe_text::shown;
 use serde::Serialize;
 use serde_json::json;
 

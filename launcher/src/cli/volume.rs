@@ -1,12 +1,12 @@
 //! `boxlaunch volume`: the disks that outlive boxes.
 
-use box_image::size;
-use box_image::text::{readable, shown};
+use box_contract::size;
 use boxlaunch::boxes::since_epoch;
 use boxlaunch::mounts::volumes::{
     DEFAULT_SIZE, LEAST_SIZE, MOST_SIZE, VolumeError, VolumeState, Volumes,
 };
 use clap::Subcommand;
+use safe_text::{readable, shown};
 use serde_json::json;
 
 use super::error::CommandError;

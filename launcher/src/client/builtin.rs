@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use box_image::text::shown;
-use box_image::wire::Exec;
+use box_contract::wire::Exec;
+use safe_text::shown;
 
 use crate::LaunchError;
 use crate::client::{Client, CommandSetup};

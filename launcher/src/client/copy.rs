@@ -4,10 +4,10 @@
 use std::io::{self, ErrorKind};
 use std::thread::{self, JoinHandle};
 
+use box_contract::ComponentName;
+use box_contract::wire::{Exec, Own};
 use box_copy::{Author, LeftOut, Place, pack, unpack};
-use box_image::ComponentName;
-use box_image::text::shown;
-use box_image::wire::{Exec, Own};
+use safe_text::shown;
 
 use crate::LaunchError;
 use crate::client::Client;

@@ -13,8 +13,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
-use box_image::wire::{
+use box_contract::ComponentName;
+use box_contract::wire::{
     self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed,
     Follow, Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL,
     Resize, RuleChange, Shutdown, Signal, TerminalSize, Usage,

@@ -4,9 +4,9 @@
 use std::io::{self, ErrorKind};
 use std::thread;
 
-use box_image::rules::MAX_LOADED_SKILLS;
-use box_image::wire::{Exec, Own, SkillTask};
-use box_image::{ComponentName, SkillMode, SkillPlan, named_enum};
+use box_contract::rules::MAX_LOADED_SKILLS;
+use box_contract::wire::{Exec, Own, SkillTask};
+use box_contract::{ComponentName, SkillMode, SkillPlan, named_enum};
 use checkout::skill::Skill;
 use serde::{Serialize, Serializer};
 

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use box_image::plan::CONTROL_PORT;
+use box_contract::plan::CONTROL_PORT;
 
 use crate::LaunchError;
 use crate::host::elf::{self, Access};

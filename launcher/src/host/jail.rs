@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use box_image::Vm as Size;
+use box_contract::Vm as Size;
 
 use super::kvm;
 use crate::LaunchError;

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use box_image::text::shown;
 use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
+use safe_text::shown;
 
 use super::guest::{self, END, TRIALS};
 use super::kvm_error::{Allowed, KvmError};

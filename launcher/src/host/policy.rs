@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::thread;
 
-use box_image::Vm;
+use box_contract::Vm;
 use nix::sys::statvfs::statvfs;
 
 use crate::LaunchError;

@@ -8,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use box_image::text::shown;
 use nix::unistd::{AccessFlags, access};
+use safe_text::shown;
 
 /// The program that carries the network of a box which shares its host's.
 pub const NETWORK: &str = "passt";

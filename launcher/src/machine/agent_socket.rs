@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::plan::MAX_CLIENTS;
+use box_contract::plan::MAX_CLIENTS;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};

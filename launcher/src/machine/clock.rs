@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::Phases;
-use box_image::wire::Timing;
+use box_contract::Phases;
+use box_contract::wire::Timing;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::LaunchError;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use box_image::ComponentName;
-use box_image::text::shown;
-use box_image::wire::{Exec, Exited, Own};
+use box_contract::ComponentName;
+use box_contract::wire::{Exec, Exited, Own};
+use safe_text::shown;
 
 use crate::streams::output::Route;
 
@@ -39,7 +39,7 @@ pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::wire::Stream;
+    use box_contract::wire::Stream;
 
     use super::*;
 

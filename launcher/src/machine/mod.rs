@@ -19,14 +19,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use box_image::secrets::mask_words;
-use box_image::text::shown;
-use box_image::wire::{
+use box_contract::wire::{
     AGENT_ID, Connect, Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output,
     Secret, Timing, Window,
 };
-use box_image::{NetworkMode, Vm as Size};
+use box_contract::{NetworkMode, Vm as Size};
 use box_layout::OpenBox;
+use safe_text::secrets::mask_words;
+use safe_text::shown;
 
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
@@ -89,7 +89,7 @@ pub struct Setup<'a> {
     /// The directories of the host that components see, those of the plan among them.
     pub shares: Vec<Share>,
     /// The task, instead of that of the plan.
-    pub task: Option<box_image::TaskPlan>,
+    pub task: Option<box_contract::TaskPlan>,
     /// The network that the box gets.
     pub network: &'a Given,
     /// The ports of components that clients on the host can connect to.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use box_image::wire::HostMessage;
+use box_contract::wire::HostMessage;
 
 use super::Setup;
 use crate::error::LaunchError;

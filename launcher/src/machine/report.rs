@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use box_contract::wire::Exited;
+use box_contract::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
 use box_digest::Digest;
-use box_image::secrets::mask_words;
-use box_image::wire::Exited;
-use box_image::{BoxConfig, Budget, ComponentName, ComponentPlan, Health, Phase, Phases};
+use safe_text::secrets::mask_words;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -184,7 +184,7 @@ fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::wire::Stream;
+    use box_contract::wire::Stream;
     use testkit::test_box::config;
 
     const TAKEN: Phases =

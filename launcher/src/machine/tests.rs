@@ -1,7 +1,7 @@
 use std::io::PipeReader;
 use std::rc::Rc;
 
-use box_image::wire::Stream;
+use box_contract::wire::Stream;
 use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
@@ -126,7 +126,7 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
 #[test]
 fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
     let mut config = config();
-    config.plan.network.mode = box_image::NetworkMode::CapOnly;
+    config.plan.network.mode = box_contract::NetworkMode::CapOnly;
     let (made, signals) = (TestBox::new(&config), StopSignals::block().unwrap());
     let (opened, receipts) =
         (crate::opened::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
-use box_image::wire::{GuestMessage, HostMessage};
+use box_contract::ComponentName;
+use box_contract::wire::{GuestMessage, HostMessage};
 
 use super::events::{Event, WatchedSignals};
 use super::{Machine, STARTING};

@@ -1,8 +1,8 @@
 //! Variables that are given to components at launch.
 
-use box_image::secrets::{MASK, looks_secret};
-use box_image::wire::Variable;
-use box_image::{ComponentName, RunPlan};
+use box_contract::wire::Variable;
+use box_contract::{ComponentName, RunPlan};
+use safe_text::secrets::{MASK, looks_secret};
 use serde::{Deserialize, Serialize};
 
 /// A variable of a component, as it was given at launch.

@@ -1,8 +1,8 @@
 //! The places of a box at which a command line mounts something.
 
-use box_image::rules::{AtPlace, excludes, is_place, reserved_place};
-use box_image::text::shown;
-use box_image::{RunPlan, SecretDelivery};
+use box_contract::rules::{AtPlace, excludes, is_place, reserved_place};
+use box_contract::{RunPlan, SecretDelivery};
+use safe_text::shown;
 
 /// Why a place is taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,7 +68,7 @@ fn of_box(plan: &RunPlan) -> impl Iterator<Item = (AtPlace, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::{Access, Scope, ScratchPlan, SecretPlan, SharePlan};
+    use box_contract::{Access, Scope, ScratchPlan, SecretPlan, SharePlan};
     use testkit::test_box::config;
 
     use super::*;

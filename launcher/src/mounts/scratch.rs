@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use box_image::{ComponentName, RunPlan, Scope, ScratchPlan};
+use box_contract::{ComponentName, RunPlan, Scope, ScratchPlan};
 use ext4_image::Options;
 
 use crate::LaunchError;

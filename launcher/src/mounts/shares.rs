@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use box_image::wire::{self, Mount, Mounts};
-use box_image::{Access, NetworkMode, Scope};
+use box_contract::wire::{self, Mount, Mounts};
+use box_contract::{Access, NetworkMode, Scope};
 use host_fs::kernel;
 use host_fs::known::{Known, places};
 use host_fs::way::Way;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use box_image::pace::Pace;
+use box_contract::pace::Pace;
 use egress_proxy::{Decision, Verdict};
 use tokio::sync::mpsc::{Receiver, channel};
 

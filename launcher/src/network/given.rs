@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use box_image::{NetworkMode, NetworkPlan, PeerPlan};
+use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, PeerError, Rule, Rules, Wanted};
 use serde::{Deserialize, Serialize};
 

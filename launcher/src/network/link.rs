@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use box_image::ComponentName;
-use box_image::pace::Pace;
-use box_image::rules::{MOST_CONNECTIONS, MOST_OPENED, MOST_PORTS};
-use box_image::wire::{
+use box_contract::ComponentName;
+use box_contract::pace::Pace;
+use box_contract::rules::{MOST_CONNECTIONS, MOST_OPENED, MOST_PORTS};
+use box_contract::wire::{
     Found, Frames, GuestNetwork, HostNetwork, LookUp, OpenIn, OpenOut, STREAM_WINDOW, StreamId, Way,
 };
 use egress_proxy::{ClientKind, Filter};
@@ -27,7 +27,7 @@ use crate::streams::control::CHUNK;
 /// How long a component may take to say whose connection it is.
 const HELLO: Duration = Duration::from_secs(10);
 /// How many frames of streams wait for a component that does not take them; each has at most
-/// [`MAX_STREAM_DATA`](box_image::wire::MAX_STREAM_DATA) bytes.
+/// [`MAX_STREAM_DATA`](box_contract::wire::MAX_STREAM_DATA) bytes.
 const MAX_FRAMES: usize = 32;
 /// How many short answers do: a guest of ours waits for the answer to each of its few questions.
 const MAX_ANSWERS: usize = 4096;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It runs in the supervisor's runtime, outside of the VMM process and of its jail, which has no network. Both ends of a
-//! component's connection always read, see [`box_image::wire`]; what no init of ours sends ends the connection,
+//! component's connection always read, see [`box_contract::wire`]; what no init of ours sends ends the connection,
 //! and an init of ours ends its box then.
 
 pub(crate) mod decisions;
@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use box_image::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
+use box_contract::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};

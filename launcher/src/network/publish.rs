@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use serde::{Deserialize, Serialize};
 
 /// A published port.

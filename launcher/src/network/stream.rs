@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use box_image::wire::{
+use box_contract::wire::{
     HostNetwork, MAX_STREAM_DATA, STREAM_WINDOW, StreamCredit, StreamData, StreamId,
 };
 use tokio::io::{

@@ -3,11 +3,11 @@ use std::net::{Ipv4Addr, TcpListener as Plain, TcpStream as PlainStream};
 use std::sync::Mutex as Guard;
 use std::thread;
 
-use box_image::wire::{
+use box_contract::wire::{
     Frames, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenOut,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
-use box_image::{NetworkLimits, PeerPlan};
+use box_contract::{NetworkLimits, PeerPlan};
 use egress_rules::{Local, Rules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -256,7 +256,7 @@ fn streams_that_are_opened_too_fast_are_closed_unheard() {
     run(async {
         let mut guest = Guest::new(80);
         guest.greet().await;
-        let count = 4 * box_image::rules::MOST_OPENED;
+        let count = 4 * box_contract::rules::MOST_OPENED;
         for number in 0..count {
             guest.open(2 * number, "evil.test.example", 80).await;
         }
@@ -266,7 +266,7 @@ fn streams_that_are_opened_too_fast_are_closed_unheard() {
         }
         let heard = guest.decisions.lock().unwrap().len();
         assert!(heard < count as usize, "{heard}");
-        assert!(heard >= 2 * box_image::rules::MOST_OPENED as usize, "{heard}");
+        assert!(heard >= 2 * box_contract::rules::MOST_OPENED as usize, "{heard}");
     });
 }
 

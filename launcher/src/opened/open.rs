@@ -1,7 +1,7 @@
 //! Opens a box to run it: the rules of [`box_layout`], and on top those of this host.
 
-use box_image::manifest::INDEX_FILE;
-use box_image::wire::is_spoken;
+use box_contract::manifest::INDEX_FILE;
+use box_contract::wire::is_spoken;
 use box_layout::{Blob, OpenBox, Places};
 use host_fs::read::is_private;
 
@@ -31,7 +31,7 @@ pub fn check_owners(opened: &OpenBox) -> Result<(), LaunchError> {
 }
 
 /// Refuses a box that relies on what this version does not do; see
-/// [`RunPlan::unsupported`](box_image::RunPlan::unsupported). So is one whose init speaks another protocol, as far as its
+/// [`RunPlan::unsupported`](box_contract::RunPlan::unsupported). So is one whose init speaks another protocol, as far as its
 /// config says so; what counts in the end is the greeting of that init.
 ///
 /// # Errors
@@ -61,15 +61,15 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
-    use box_image::Health;
-    use box_image::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
-    use box_image::wire::{OLDEST_PROTOCOL, PROTOCOL};
+    use box_contract::Health;
+    use box_contract::manifest::{FORMAT_EPOCH, KERNEL_TYPE};
+    use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
     use testkit::TestBox;
     use testkit::test_box::config;
 
     use super::*;
 
-    fn refused_plan(change: impl FnOnce(&mut box_image::BoxConfig)) -> String {
+    fn refused_plan(change: impl FnOnce(&mut box_contract::BoxConfig)) -> String {
         let mut config = config();
         change(&mut config);
         open(TestBox::new(&config).path()).unwrap_err().to_string()
@@ -101,14 +101,14 @@ mod tests {
 
     #[test]
     fn a_box_of_the_epoch_before_is_opened() {
-        let config = box_image::BoxConfig { epoch: FORMAT_EPOCH - 1, ..config() };
+        let config = box_contract::BoxConfig { epoch: FORMAT_EPOCH - 1, ..config() };
         open(TestBox::new(&config).path()).unwrap();
     }
 
     #[test]
     fn a_box_is_refused_if_its_config_names_a_protocol_that_is_not_spoken() {
         let checked = |protocol| {
-            let made = TestBox::new(&box_image::BoxConfig { protocol, ..config() });
+            let made = TestBox::new(&box_contract::BoxConfig { protocol, ..config() });
             check_enforced(&open(made.path()).unwrap())
         };
         for spoken in [None, Some(OLDEST_PROTOCOL), Some(PROTOCOL)] {

@@ -202,7 +202,7 @@ fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_image::manifest::{KERNEL_TYPE, METADATA_TYPE, SEGMENT_TYPE};
+    use box_contract::manifest::{KERNEL_TYPE, METADATA_TYPE, SEGMENT_TYPE};
     use nix::sys::pthread::{pthread_kill, pthread_self};
     use nix::sys::signal::Signal;
     use std::fs;

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 
-use box_image::text::shown_lines;
+use safe_text::shown_lines;
 
 use crate::streams::output::Lines;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use box_image::wire::{INPUT_WINDOW, MAX_OUTPUT};
+use box_contract::wire::{INPUT_WINDOW, MAX_OUTPUT};
 
 /// A file whose bytes go to a command, as far as the command reads them.
 #[derive(Debug)]

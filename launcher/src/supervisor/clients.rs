@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::wire::{
+use box_contract::wire::{
     CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
     RuleChange,
 };
@@ -28,7 +28,7 @@ use crate::streams::control::CHUNK;
 const GREETING: Duration = Duration::from_secs(10);
 /// How long clients may read nothing of what is left once the box has ended.
 const LINGER: Duration = Duration::from_secs(1);
-/// How much may wait for a client that reads nothing, as [`Output::cost`](box_image::wire::Output::cost) counts it:
+/// How much may wait for a client that reads nothing, as [`Output::cost`](box_contract::wire::Output::cost) counts it:
 /// more than the windows of the agent and a command.
 const MAX_QUEUED: usize = 1 << 20;
 /// From how much on a client is told nothing that it can do without.

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One thread, which waits for everything at once and for nothing in particular: what a client does not read waits in
-//! its own queue. The agent and each command have a window for what they write (see [`box_image::wire`]), which is
+//! its own queue. The agent and each command have a window for what they write (see [`box_contract::wire`]), which is
 //! granted again once the bytes are on their way to every client that follows them, so that a queue stays small and
 //! only the program waits whose output is not read.
 
@@ -22,11 +22,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use box_image::wire::{
+use box_contract::wire::{
     AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
     Shutdown, Signal,
 };
-use box_image::{ComponentName, PeerPlan};
+use box_contract::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
 use host_fs::named::Place;
 use nix::libc::SIGKILL;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::future::pending;
 
-use box_image::wire::{Denied, Follow, GuestMessage, RuleChange};
-use box_image::{NetworkMode, PeerPlan};
+use box_contract::wire::{Denied, Follow, GuestMessage, RuleChange};
+use box_contract::{NetworkMode, PeerPlan};
 use egress_proxy::{Decision, is_own};
 use egress_rules::{Local, Rules, USUAL_PORTS};
 
@@ -120,7 +120,7 @@ mod tests {
         };
         let after = |allow: &[&str], replace, now: &[&str]| -> Vec<String> {
             let change = RuleChange { allow: peers(allow), deny: Vec::new(), replace };
-            let plan = change.clone().of(&box_image::NetworkPlan::default());
+            let plan = change.clone().of(&box_contract::NetworkPlan::default());
             let rules = Rules::try_from(&plan).unwrap();
             let local = local_after(&change, &rules, &peers(now), &peers(&["10.0.0.0/8"]));
             local.iter().filter_map(Local::of).map(|it| it.to_string()).collect()

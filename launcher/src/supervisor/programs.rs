@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use box_image::ComponentName;
-use box_image::wire::{AGENT_ID, BUSINESS_ID, Credit, HostMessage, INPUT_WINDOW, Window};
+use box_contract::ComponentName;
+use box_contract::wire::{AGENT_ID, BUSINESS_ID, Credit, HostMessage, INPUT_WINDOW, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The agent's id, as output has it.
@@ -178,7 +178,7 @@ impl Programs {
 
 #[cfg(test)]
 mod tests {
-    use box_image::wire::{Input, WINDOW};
+    use box_contract::wire::{Input, WINDOW};
 
     use super::*;
 

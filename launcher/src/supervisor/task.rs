@@ -1,8 +1,8 @@
 //! The supervisor's part in a task: what the agent leaves as its result, and the verdict.
 
-use box_image::TaskStatus;
-use box_image::task::{MAX_RESULT, MAX_SENT_RESULT};
-use box_image::wire::{Exited, TaskResult};
+use box_contract::TaskStatus;
+use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT};
+use box_contract::wire::{Exited, TaskResult};
 
 use super::Supervisor;
 use crate::LaunchError;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use box_image::NetworkMode;
+use box_contract::NetworkMode;
 use serde_json::{Value, json};
 use testkit::damage;
 use testkit::test_box::config;

@@ -44,7 +44,7 @@ fn a_box_may_be_at_any_path() {
         for command in ["inspect", "verify"] {
             assert_eq!((run(command).code, run(command).stderr), (Some(0), String::new()));
         }
-        let kernel = scene.made.blob(box_image::manifest::KERNEL_TYPE);
+        let kernel = scene.made.blob(box_contract::manifest::KERNEL_TYPE);
         std::fs::write(kernel, "short").unwrap();
         for command in ["verify", "run"] {
             let ended = run(command);
@@ -80,7 +80,7 @@ fn a_box_that_opens_is_shown_in_lines_of_ours_alone() {
         for args in [&["inspect"][..], &["inspect", "--json"], &["verify"], &["verify", "--json"]] {
             let ended = scene.run(args);
             assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}");
-            let harmless = box_image::text::shown_lines(&ended.stdout);
+            let harmless = safe_text::shown_lines(&ended.stdout);
             assert_eq!(harmless, ended.stdout, "{args:?}");
         }
         let json: serde_json::Value =

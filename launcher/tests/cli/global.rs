@@ -31,7 +31,7 @@ fn colours_are_for_those_who_ask() {
 #[test]
 fn every_command_colours_its_errors() {
     let scene = Scene::new(&config());
-    damage::flip(&scene.made, &scene.made.blob(box_image::manifest::KERNEL_TYPE));
+    damage::flip(&scene.made, &scene.made.blob(box_contract::manifest::KERNEL_TYPE));
     let verified = scene.run(&["verify", "--color=always"]);
     assert!(verified.stderr.starts_with(RED), "{}", verified.stderr);
     assert!(!verified.stdout.contains('\u{1b}'), "the result has none: {}", verified.stdout);

@@ -2,7 +2,7 @@
 //! but the user's own state, and shows a terminal nothing that it would obey.
 //!
 //! Shown to fail: with `O_NONBLOCK` taken out of `host_fs::read`, a pipe takes too long; where
-//! `box_image::text::visible` lets everything through, a terminal is taken over; with the limits of init and kernel taken out, verifying them does not
+//! `safe_text::visible` lets everything through, a terminal is taken over; with the limits of init and kernel taken out, verifying them does not
 //! end; and a file that `inspect` writes next to the box is found.
 
 mod attacks;
@@ -13,7 +13,7 @@ mod watched;
 use std::fs;
 use std::path::Path;
 
-use box_image::BoxConfig;
+use box_contract::BoxConfig;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::Value;
 use testkit::damage;

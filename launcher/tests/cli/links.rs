@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use box_image::{Scope, SecretDelivery, SecretPlan};
+use box_contract::{Scope, SecretDelivery, SecretPlan};
 use testkit::test_box::config;
 
 use crate::{Scene, boxlaunch, ended};

@@ -25,7 +25,7 @@ mod volume;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use box_image::BoxConfig;
+use box_contract::BoxConfig;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
 use tempfile::TempDir;

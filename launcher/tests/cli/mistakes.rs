@@ -1,6 +1,6 @@
 //! Command lines of somebody who does not know boxlaunch yet, and what they are told.
 
-use box_image::{
+use box_contract::{
     BoxConfig, NetworkMode, Scope, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan,
 };
 use testkit::test_box::config;
@@ -30,7 +30,7 @@ fn share() -> SharePlan {
     SharePlan {
         name: "input".into(),
         guest: "/input".into(),
-        access: box_image::Access::ReadOnly,
+        access: box_contract::Access::ReadOnly,
         scope: Scope::Both,
         host: Some("project".into()),
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{PipeReader, Read, Write, pipe};
 use std::process::{Child, Command, Stdio};
 
-use box_image::CapPlan;
+use box_contract::CapPlan;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -101,7 +101,7 @@ fn a_reader_that_has_enough_is_no_failure() {
 #[test]
 fn a_difference_sets_the_exit_code_even_without_a_reader() {
     let scene = Scene::new(&config());
-    let path = scene.made.blob(box_image::manifest::INIT_TYPE);
+    let path = scene.made.blob(box_contract::manifest::INIT_TYPE);
     File::options().append(true).open(path).unwrap().write_all(b"!").unwrap();
     assert_eq!(to_nobody(scene.command(&["verify"])).code, Some(5));
 }

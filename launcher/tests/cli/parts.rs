@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use box_image::{Access, BoxConfig, Scope, SharePlan};
+use box_contract::{Access, BoxConfig, Scope, SharePlan};
 use boxlaunch::host::kvm::DEVICE;
 use testkit::test_box::{TestBox, config, segment};
 

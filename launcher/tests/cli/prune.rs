@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_cache::{Held, Named, Store, hold};
+use box_contract::BoxConfig;
 use box_digest::Digest;
-use box_image::BoxConfig;
 use box_layout::OpenBox;
 use serde_json::Value;
 use testkit::TestBox;

@@ -1,7 +1,7 @@
 //! A box that declares what this version does not enforce is shown and verified, and never run.
 
-use box_image::wire::PROTOCOL;
-use box_image::{
+use box_contract::wire::PROTOCOL;
+use box_contract::{
     BoxConfig, CapPlan, NetworkMode, SandboxPlan, Scope, ScratchPlan, SecretDelivery, SecretPlan,
     SharePlan, SkillMode, SkillPlan,
 };
@@ -21,7 +21,7 @@ fn demanding() -> BoxConfig {
     plan.shares = vec![SharePlan {
         name: "data".into(),
         guest: "/data".into(),
-        access: box_image::Access::ReadOnly,
+        access: box_contract::Access::ReadOnly,
         scope: Scope::Both,
         host: None,
     }];

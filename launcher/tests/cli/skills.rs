@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 
-use box_image::{SkillMode, SkillPlan};
+use box_contract::{SkillMode, SkillPlan};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use box_image::wire::{GuestMessage, Output, Stream};
+use box_contract::wire::{GuestMessage, Output, Stream};
 use serde_json::json;
 use tempfile::TempDir;
 

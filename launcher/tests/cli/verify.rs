@@ -1,7 +1,7 @@
 //! `boxlaunch verify` hashes everything that the manifest names.
 
-use box_image::Descriptor;
-use box_image::manifest::METADATA_TYPE;
+use box_contract::Descriptor;
+use box_contract::manifest::METADATA_TYPE;
 use serde_json::Value;
 use testkit::damage;
 use testkit::test_box::{config, set_blocks};
@@ -27,7 +27,7 @@ fn every_blob_is_named_with_its_role_and_digest() {
 
 #[test]
 fn a_box_of_epoch_3_has_a_plan_in_its_rootfs() {
-    let scene = Scene::new(&box_image::BoxConfig { epoch: 3, ..config() });
+    let scene = Scene::new(&box_contract::BoxConfig { epoch: 3, ..config() });
     let plan = "plan     ok       the plan in the rootfs, compared with the config";
     let roles = [&["config", "rootfs"], &ROLES[4..]].concat();
     assert_eq!(named_and_found(&scene, &roles, &[plan]), None);
@@ -176,7 +176,7 @@ fn a_blob_that_is_named_often_is_hashed_once() {
 fn a_blob_that_is_a_link_or_a_pipe_is_damaged() {
     for of in ["ln -s /etc/passwd", "mkfifo"] {
         let scene = Scene::new(&config());
-        let path = scene.made.blob(box_image::manifest::KERNEL_TYPE);
+        let path = scene.made.blob(box_contract::manifest::KERNEL_TYPE);
         std::fs::remove_file(&path).unwrap();
         let mut words = of.split(' ');
         let mut make = std::process::Command::new(words.next().unwrap());
@@ -190,7 +190,7 @@ fn a_blob_that_is_a_link_or_a_pipe_is_damaged() {
 /// The config is what `inspect` shows, and the plan in the rootfs is what the init of epoch 3 reads.
 #[test]
 fn a_config_with_another_plan_is_found_in_spite_of_receipts() {
-    let scene = Scene::new(&box_image::BoxConfig { epoch: 3, ..config() });
+    let scene = Scene::new(&box_contract::BoxConfig { epoch: 3, ..config() });
     assert_eq!(scene.run(&["verify"]).code, Some(0));
     scene.made.edit_config(|config| config["plan"]["name"] = "harmless".into());
     let error = "error: /boxbuild/plan.json in the rootfs ";

@@ -98,11 +98,11 @@ fn a_volume_takes_hardly_any_room_until_it_is_written() {
 #[test]
 fn a_run_refuses_volumes_that_do_not_fit() {
     let mut config = config();
-    config.plan.scratch = vec![box_image::ScratchPlan {
+    config.plan.scratch = vec![box_contract::ScratchPlan {
         name: "tmp".to_owned(),
         guest: "/scratch".to_owned(),
         size_bytes: 1 << 20,
-        scope: box_image::Scope::Agent,
+        scope: box_contract::Scope::Agent,
     }];
     let scene = Scene::new(&config);
     scene.trust_kvm();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
+use box_contract::manifest::{METADATA_UNIT, SEGMENT_UNIT};
 use box_digest::{Blake3Digest, hex};
-use box_image::manifest::{METADATA_UNIT, SEGMENT_UNIT};
 use erofs_writer::{Behind, Contents, ImageBuilder, MAX_INLINE_FILE, Meta, Node, NodeId};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use box_image::plan::PLAN_PATH;
+use box_contract::plan::PLAN_PATH;
 use erofs_writer::{Meta, Node};
 
 use super::model::Model;

@@ -228,7 +228,7 @@ fn the_kernel_that_the_boxfile_names() {
 /// Returns a kernel with all that a box needs but one option.
 fn kernel_without(option: &str, release: &str) -> Vec<u8> {
     let plan = testkit::test_box::config().plan;
-    let needs = box_image::kernel::needs(&plan).into_iter().map(|need| need.option);
+    let needs = box_contract::kernel::needs(&plan).into_iter().map(|need| need.option);
     small_kernel::configured(release, needs.chain(["SMP"]).filter(|it| *it != option)).unwrap()
 }
 

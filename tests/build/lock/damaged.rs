@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use box_image::Platform;
+use box_contract::Platform;
 use boxfile_spec::Lock;
 use boxfile_spec::lock::LockEntry;
 
@@ -251,7 +251,7 @@ fn a_lock_of_another_epoch_keeps_its_pins() {
         lock.entries().for_each(|entry| drop(other.set(entry.clone())));
         other.write()
     });
-    let current = format!("epoch {}", box_image::manifest::FORMAT_EPOCH);
+    let current = format!("epoch {}", box_contract::manifest::FORMAT_EPOCH);
     insta::assert_snapshot!(said.replace(&current, "epoch CURRENT"), @r"
     error: Boxfile.lock is for boxes of format epoch 77, and this boxbuild writes epoch CURRENT
       = help: use the boxbuild that wrote it, or run `boxbuild lock` to rewrite it with the same pins
@@ -260,7 +260,7 @@ fn a_lock_of_another_epoch_keeps_its_pins() {
     assert_eq!(checkout.notes(&["lock"]), "wrote Boxfile.lock\n");
     assert_eq!(checkout.read(LOCK), locked(&Checkout::new()), "the tag is not followed");
     checkout.built(&["--locked"]);
-    let current = format!("epoch = {}\n", box_image::manifest::FORMAT_EPOCH);
+    let current = format!("epoch = {}\n", box_contract::manifest::FORMAT_EPOCH);
     checkout.write(LOCK, checkout.read(LOCK).replace(&current, "epoch = 3\n"));
     checkout.result(&["update"]);
     assert!(checkout.read(LOCK).contains(&current), "an update writes the current one, too");

@@ -9,9 +9,9 @@ mod threads;
 use std::fs;
 use std::path::PathBuf;
 
+use box_contract::Manifest;
+use box_contract::manifest::SEGMENT_TYPE;
 use box_digest::Digest;
-use box_image::Manifest;
-use box_image::manifest::SEGMENT_TYPE;
 use testkit::images::{Config, Image, Layer};
 
 use crate::checkout::{BOXFILE, Checkout, WHOLE};

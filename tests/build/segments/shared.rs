@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use box_cache::Store;
+use box_contract::Manifest;
+use box_contract::Platform;
+use box_contract::manifest::SEGMENT_TYPE;
 use box_digest::{Blake3Digest, Digest};
-use box_image::Manifest;
-use box_image::Platform;
-use box_image::manifest::SEGMENT_TYPE;
 use boxbuild::{InputFile, Pins, Request};
 use download::fetch::FetchOptions;
 use proptest::prelude::*;

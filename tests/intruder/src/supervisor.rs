@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use box_image::{Access, Scope};
+use box_contract::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::machine::Setup;

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use box_image::wire::Follow;
+use box_contract::wire::Follow;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
 use boxlaunch::streams::output::Route;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use box_budget::Measurement;
-use box_image::Phase;
+use box_contract::Phase;
 use box_layout::OpenBox;
 use testbed::prerequisites::for_virtual_host;
 use testbed::{KitError, VirtualHost, Workspace};

@@ -9,7 +9,7 @@ mod text;
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 
 use super::{Lock, LockEntry, PinKind};
-use box_image::Platform;
+use box_contract::Platform;
 
 /// A lock with an entry of every kind; the agent is there for two platforms.
 fn example() -> Lock {

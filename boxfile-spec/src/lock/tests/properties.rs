@@ -26,7 +26,7 @@ const KINDS: [PinKind; 7] = [
 
 /// Any text without invisible characters.
 fn any_text() -> impl Strategy<Value = String> {
-    any::<String>().prop_map(|text| box_image::text::shown(&text))
+    any::<String>().prop_map(|text| safe_text::shown(&text))
 }
 
 fn any_entry() -> impl Strategy<Value = LockEntry> {

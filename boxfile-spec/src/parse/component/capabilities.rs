@@ -1,14 +1,14 @@
 //! `capabilities add="…" drop="…"`: what root of a component may do beyond its own files and processes.
 
-use box_image::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
+use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Node, Value};
 use crate::{rules, schema, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Span, Spanned};
+use safe_text::quote;
 
 /// The word for all of them, which can only be dropped.
 const ALL: &str = "ALL";

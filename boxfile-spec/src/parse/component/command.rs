@@ -1,6 +1,6 @@
 //! `entrypoint` and `args`: what a component runs.
 
-use box_image::text::words;
+use safe_text::words;
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;

@@ -7,9 +7,9 @@ use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::{form, rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Syntax};
+use safe_text::quote;
 
 /// The property of a variable that may be given at launch.
 pub(in crate::parse) const LAUNCH: &str = "launch";
@@ -159,7 +159,7 @@ fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
         Data::Truth(truth) => truth.to_string(),
         Data::Null | Data::Other(_) => String::new(),
     };
-    let is_secret = box_image::secrets::looks_secret(name, &text);
+    let is_secret = safe_text::secrets::looks_secret(name, &text);
     let shown = diagnostics::in_quotes(syntax, if is_secret { "…" } else { &text });
     let fixed = form::with_props(syntax, declaration, &form::prop(syntax, name, &shown));
     let replaceable = match syntax {

@@ -1,6 +1,6 @@
 //! `file "PATH" to="/PLACE"`: what of the checkout is baked into a component's root.
 
-use box_image::rules::is_normalized;
+use box_contract::rules::is_normalized;
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
@@ -8,9 +8,9 @@ use crate::parse::run::mounts;
 use crate::schema;
 use crate::syntax::tree::{Node, Value};
 use crate::{BakedFile, form, rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned};
+use safe_text::quote;
 
 /// The owner of what has none declared.
 const ROOT: &str = "0:0";

@@ -1,14 +1,14 @@
 //! `health …`: how it is found out that a component is well.
 
-use box_image::AgentKind;
-use box_image::rules::{is_grpc_service, is_request_path};
+use box_contract::AgentKind;
+use box_contract::rules::{is_grpc_service, is_request_path};
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Node, Value};
 use crate::{Health, form, rules, schema, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned, Syntax};
+use safe_text::quote;
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";

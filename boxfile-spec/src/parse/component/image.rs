@@ -1,19 +1,19 @@
 //! `image "oci:…"`, and `binary "PATH"` or `binary "URL" sha256="…"`: where a component's files come
 //! from.
 
+use box_contract::rules::{is_layout_name, is_repository, is_tag};
+use box_contract::{DEFAULT_TAG, DockerName};
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
-use box_image::rules::{is_layout_name, is_repository, is_tag};
-use box_image::{DEFAULT_TAG, DockerName};
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Data, Value};
 use crate::syntax::word::TYPOGRAPHIC;
 use crate::{Binary, form, value};
-use box_image::ImageRef;
-use box_image::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
-use box_image::text::quote;
+use box_contract::ImageRef;
+use box_contract::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned};
+use safe_text::quote;
 
 /// Returns the help that lists the forms of a reference.
 fn forms() -> String {

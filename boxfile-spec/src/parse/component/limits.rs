@@ -1,6 +1,6 @@
 //! `limits …` and `rlimits …`: what a component may take, and what each of its processes.
 
-use box_image::{Limits, Rlimits};
+use box_contract::{Limits, Rlimits};
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Data, Node, Value};

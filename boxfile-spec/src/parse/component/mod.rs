@@ -9,8 +9,8 @@ mod image;
 mod limits;
 mod namespaces;
 
-use box_image::rules::kernel_directory;
-use box_image::{AgentKind, Limits, Restart};
+use box_contract::rules::kernel_directory;
+use box_contract::{AgentKind, Limits, Restart};
 
 use crate::parse::children::Children;
 use crate::parse::names;
@@ -19,9 +19,9 @@ use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, form, rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned, Syntax};
+use safe_text::quote;
 
 pub(super) use limits::Share;
 

@@ -1,14 +1,14 @@
 //! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
 
-use box_image::Namespaces;
-use box_image::rules::is_label;
+use box_contract::Namespaces;
+use box_contract::rules::is_label;
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Node, Value};
 use crate::{form, schema, value};
-use box_image::text::quote;
 use diagnostics::Diagnostic;
 use diagnostics::Sink;
+use safe_text::quote;
 
 /// Reads the namespaces and the host name.
 pub(super) fn read(

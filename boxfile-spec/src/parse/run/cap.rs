@@ -1,6 +1,6 @@
 //! `cap "KIND" …`: the capabilities under `/cap`.
 
-use box_image::CapPlan;
+use box_contract::CapPlan;
 
 use crate::parse::children::Children;
 use crate::parse::names;

@@ -7,7 +7,7 @@ pub(super) mod sandbox;
 pub(super) mod secret;
 pub(super) mod task;
 
-use box_image::Scope;
+use box_contract::Scope;
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use box_image::rules::{AtPlace, excludes, share_host_fault};
-use box_image::{Scope, ScratchPlan, SharePlan};
+use box_contract::rules::{AtPlace, excludes, share_host_fault};
+use box_contract::{Scope, ScratchPlan, SharePlan};
 
 use crate::parse::children::Children;
 use crate::parse::names;
@@ -15,9 +15,9 @@ use crate::rules::reserved_place;
 use crate::schema;
 use crate::syntax::tree::Node;
 use crate::{BakedFile, rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned};
+use safe_text::quote;
 
 const NAME_AT_LAUNCH: &str =
     "leave `host` out: whoever launches the box names a directory, which may be anywhere";

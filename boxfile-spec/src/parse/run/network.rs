@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 
-use box_image::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
+use box_contract::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
 
 use crate::parse::children::Children;
@@ -12,9 +12,9 @@ use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Syntax};
+use safe_text::quote;
 
 /// Reads what the guest can reach; without a declaration, nothing.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {

@@ -3,17 +3,17 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use box_image::defaults::MAX_OUTPUT_BYTES;
-use box_image::{SandboxFallback, SandboxPlan, SandboxPreset};
+use box_contract::defaults::MAX_OUTPUT_BYTES;
+use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema;
 use crate::syntax::tree::{Node, Value};
 use crate::{rules, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned};
+use safe_text::quote;
 
 /// Reads the policy.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {

@@ -1,6 +1,6 @@
 //! `secret "NAME" …`: what the launcher hands over at run time.
 
-use box_image::{Scope, SecretDelivery, SecretPlan};
+use box_contract::{Scope, SecretDelivery, SecretPlan};
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
@@ -8,9 +8,9 @@ use crate::parse::run::Components;
 use crate::parse::run::mounts;
 use crate::syntax::tree::{Node, Value};
 use crate::{rules, schema, value};
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned};
+use safe_text::quote;
 
 /// A secret, as far as its declaration can be read.
 pub(in crate::parse) struct Secret {

@@ -1,7 +1,7 @@
 //! `task "ID" …`: what a run is to do.
 
-use box_image::TaskPlan;
-use box_image::task::TaskError;
+use box_contract::TaskPlan;
+use box_contract::task::TaskError;
 
 use crate::parse::reader::Reader;
 use crate::syntax::tree::{Node, Value};

@@ -1,8 +1,8 @@
 //! Whether ranges, defaults and examples are those of the parser.
 
-use box_image::ComponentName;
-use box_image::network::variables;
-use box_image::rules::{ACCOUNT_FILES, MOST_SKILLS};
+use box_contract::ComponentName;
+use box_contract::network::variables;
+use box_contract::rules::{ACCOUNT_FILES, MOST_SKILLS};
 use serde_json::Value;
 
 use super::{as_toml, from_toml, nodes, parsed, wrong};

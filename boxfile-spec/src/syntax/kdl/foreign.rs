@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use box_image::secrets::config_secrets;
 use kdl::KdlNode;
+use safe_text::secrets::config_secrets;
 
 use super::explain::Words;
 use super::lexeme::is_blank;

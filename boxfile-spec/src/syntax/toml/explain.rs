@@ -9,8 +9,8 @@ use crate::form;
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::DEEPEST;
 use crate::syntax::word::as_text;
-use box_image::text::quote;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
+use safe_text::quote;
 
 /// A statement that cannot be read, and where it is.
 pub(super) struct Explainer<'s> {

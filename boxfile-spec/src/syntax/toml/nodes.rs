@@ -11,10 +11,10 @@ use super::table::{Content, Item, Table};
 use crate::schema::{Count, Declaration, find};
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use crate::value::describe;
-use box_image::text::quote;
 use diagnostics::Sink;
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
+use safe_text::quote;
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes
 /// the time to find what was meant.

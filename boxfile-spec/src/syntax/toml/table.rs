@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
-use box_image::text::quote;
 use diagnostics::{Diagnostic, Span, Spanned};
+use safe_text::quote;
 
 /// The names of a header or before a `=`, separated by dots.
 pub(super) type Path = Vec<Spanned<String>>;

@@ -1,6 +1,6 @@
 //! Declarations of the agent and of the business application.
 
-use box_image::{AgentKind, Limits, Namespaces, Restart, Rlimits};
+use box_contract::{AgentKind, Limits, Namespaces, Restart, Rlimits};
 use boxfile_spec::{Agent, Binary, Health};
 
 use super::{MIB, agent, file, good, strings};

@@ -1,8 +1,8 @@
 //! Defaults.
 
-use box_image::Platform;
-use box_image::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
-use box_image::{
+use box_contract::Platform;
+use box_contract::defaults::{AGENT_PORT, MAX_OUTPUT_BYTES, SEARCH_PATH};
+use box_contract::{
     AgentKind, Capabilities, Layout, Limits, Namespaces, NetworkMode, NetworkPlan, Restart,
     Rlimits, SandboxPlan, Vm,
 };

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_digest::Digest;
-use box_image::{
+use box_contract::{
     AgentKind, Budget, Capabilities, Layout, Limits, Namespaces, NetworkPlan, Restart, Rlimits,
     SkillMode, Vm,
 };
-use box_image::{ImageRef, Platform};
+use box_contract::{ImageRef, Platform};
+use box_digest::Digest;
 use boxfile_spec::{Agent, Boxfile, Business, Component, Health, Kernel, Skill, parse};
 use diagnostics::{Span, Spanned};
 

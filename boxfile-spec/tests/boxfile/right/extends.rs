@@ -1,6 +1,6 @@
 //! How a file and the files that it extends become one.
 
-use box_image::{NetworkMode, NetworkPlan, PeerPlan};
+use box_contract::{NetworkMode, NetworkPlan, PeerPlan};
 use boxfile_spec::{Boxfile, ConflictPolicy};
 
 use crate::read;
@@ -96,7 +96,7 @@ fn keyed_declarations_merge_by_their_keys() {
         boxfile.skills.iter().map(|it| format!("{}={}", it.name, it.path.value)).collect();
     assert_eq!(skills, ["a=../a", "b=c", "c=d"]);
     assert_eq!(boxfile.shares[0].value.guest, "/y");
-    assert_eq!(boxfile.shares[0].value.access, box_image::Access::ReadWrite);
+    assert_eq!(boxfile.shares[0].value.access, box_contract::Access::ReadWrite);
     assert_eq!(boxfile.caps.len(), 2);
 }
 
@@ -144,8 +144,9 @@ fn a_base_may_have_a_base_and_each_path_belongs_to_its_file() {
     let names: Vec<&str> = document.sources.as_slice().iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["Boxfile", "../near/Boxfile", "../far/Boxfile"]);
     let boxfile = document.boxfile.unwrap();
-    let image =
-        |image: Option<diagnostics::Spanned<box_image::ImageRef>>| image.unwrap().value.to_string();
+    let image = |image: Option<diagnostics::Spanned<box_contract::ImageRef>>| {
+        image.unwrap().value.to_string()
+    };
     assert_eq!(image(boxfile.agent.component.image), "oci:../far/images/far");
     assert_eq!(image(boxfile.business.unwrap().component.image), "oci:../near/images/near:v1");
     assert_eq!(boxfile.kernel.unwrap().path.unwrap().value, "../far/k.so");

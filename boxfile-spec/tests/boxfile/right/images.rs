@@ -1,6 +1,6 @@
 //! References to images, and the form that all spellings of one have in common.
 
-use box_image::ImageRef;
+use box_contract::ImageRef;
 
 use super::good;
 

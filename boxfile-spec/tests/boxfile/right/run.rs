@@ -1,7 +1,7 @@
 //! Declarations of a run, and of the box's parts besides its images.
 
-use box_image::Platform;
-use box_image::{
+use box_contract::Platform;
+use box_contract::{
     Access, CapPlan, Layout, LogsPlan, NetworkLimits, NetworkMode, PeerPlan, SandboxFallback,
     SandboxPlan, SandboxPreset, Scope, SecretDelivery, SkillMode, TaskPlan,
 };

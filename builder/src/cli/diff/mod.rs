@@ -5,7 +5,7 @@ mod operand;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
-use box_image::{ComponentName, ErrorCode, exit};
+use box_contract::{ComponentName, ErrorCode, exit};
 use box_inspect::diff::{Change, Difference, Side, SideKind, compare, text};
 use box_inspect::entry::{entry_json, path_json, shown_bytes, with_fields};
 use box_tree::Field;

@@ -4,10 +4,10 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
+use box_contract::plan::{FieldDifference, differences};
+use box_contract::{ComponentName, ErrorCode};
+use box_contract::{ImageRef, Platform};
 use box_find::{BoxReference, FindError};
-use box_image::plan::{FieldDifference, differences};
-use box_image::{ComponentName, ErrorCode};
-use box_image::{ImageRef, Platform};
 use box_inspect::diff::{PartDifference, Side};
 use box_inspect::opened::{self, OpenBox, OpenError};
 use oci_image::Access;

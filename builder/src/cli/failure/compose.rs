@@ -1,7 +1,7 @@
 //! The rows of the table of errors for images and declarations that do not make a box.
 
-use box_image::ErrorCode::*;
-use box_image::Platform;
+use box_contract::ErrorCode::*;
+use box_contract::Platform;
 use boxbuild::compose::{ComposeError, Obstacle, Unrunnable};
 use error_report::Explanation;
 

@@ -6,9 +6,9 @@ use std::error::Error;
 use std::io;
 
 use box_cache::StoreError;
-use box_image::ComponentName;
-use box_image::ErrorCode::{self, *};
-use box_image::Platform;
+use box_contract::ComponentName;
+use box_contract::ErrorCode::{self, *};
+use box_contract::Platform;
 use box_inspect::diff::PathError;
 use box_inspect::entry::shown_bytes;
 use box_inspect::opened;

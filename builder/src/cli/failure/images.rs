@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use box_image::ErrorCode::*;
-use box_image::text::{shell_path, shell_word};
+use box_contract::ErrorCode::*;
 use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
 use error_report::Explanation;
 use oci_image::{Form, Found, SourceError, Unread};
+use safe_text::{shell_path, shell_word};
 
 use super::Explain;
 use super::explain::{FETCH_LFS, help};

@@ -10,14 +10,14 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use box_cache::StoreError;
-use box_image::text::shown;
-use box_image::text::{clipped, with_causes};
-use box_image::{ErrorCode, exit};
+use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use clap::error::{ContextKind, ContextValue};
 use diagnostics::{Diagnostic, MOST_KEPT, Sources};
 use error_report::{Explanation, Problem};
+use safe_text::shown;
+use safe_text::{clipped, with_causes};
 use serde_json::{Value, json};
 
 use super::{conflicts, terminal};

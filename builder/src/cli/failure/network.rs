@@ -1,6 +1,6 @@
 //! The rows of the table of errors for downloads and registries.
 
-use box_image::ErrorCode::*;
+use box_contract::ErrorCode::*;
 use box_registry::BoxRegistryError;
 use cli_registry::PullError;
 use download::DownloadError;

@@ -4,11 +4,9 @@ mod scaffold;
 
 use std::path::{Path, PathBuf};
 
-use box_image::rules::NAME_FORM;
-use box_image::text::shell_word;
-use box_image::text::shown;
-use box_image::{ComponentName, ErrorCode};
-use box_image::{ImageRef, Platform};
+use box_contract::rules::NAME_FORM;
+use box_contract::{ComponentName, ErrorCode};
+use box_contract::{ImageRef, Platform};
 use box_inspect::entry::with_fields;
 use box_inspect::export::{ExportError, file};
 use boxbuild::compose::ImageConfig;
@@ -20,6 +18,8 @@ use host_fs::FileError;
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
 use oci_image::{Access, Form, Image, Registries, SourceError};
+use safe_text::shell_word;
+use safe_text::shown;
 use serde_json::{Value, json};
 
 use super::failure::{Failure, chain};
@@ -258,7 +258,7 @@ fn images() -> Vec<(Form, PathBuf)> {
 }
 
 fn checked_name(name: &str) -> Result<String, Failure> {
-    if box_image::rules::is_name(name) {
+    if box_contract::rules::is_name(name) {
         return Ok(name.to_owned());
     }
     let message = format!("{name:?} is not a valid name");

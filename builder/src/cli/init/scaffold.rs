@@ -1,12 +1,12 @@
 //! The text of a first Boxfile.
 
-use box_image::ComponentName;
-use box_image::defaults::AGENT_PORT;
-use box_image::secrets::mask_words;
+use box_contract::ComponentName;
+use box_contract::defaults::AGENT_PORT;
 use boxbuild::compose::ImageConfig;
 use diagnostics::Syntax;
 use diagnostics::in_quotes;
 use oci_image::Image;
+use safe_text::secrets::mask_words;
 
 /// The properties of an image.
 pub(super) struct Found {
@@ -70,7 +70,7 @@ impl Found {
 
 /// Takes out of a stranger's text what could end a comment or show it otherwise than it is.
 fn visible(text: &str) -> String {
-    box_image::text::shown(text).chars().take(80).collect()
+    safe_text::shown(text).chars().take(80).collect()
 }
 
 /// A first Boxfile.

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use box_image::rules::ACCOUNT_FILES;
-use box_image::text::shown;
+use box_contract::rules::ACCOUNT_FILES;
+use safe_text::shown;
 
 /// A file that can be united: where it lies, and the names of a line's fields.
 pub(super) struct Database {

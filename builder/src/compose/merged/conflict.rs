@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use box_image::text::bytes;
-use box_image::text::shown;
 use box_tree::listing::Origins;
 use box_tree::{FieldDifference, Inode, Origin};
 use diagnostics::Span;
+use safe_text::bytes;
+use safe_text::shown;
 
 use super::accounts::AccountClash;
 use super::conflicts::Conflicts;

@@ -32,7 +32,7 @@ mod special;
 #[cfg(test)]
 mod tests;
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_tree::{ReadContent, Tree};
 use boxfile_spec::Conflict as Declared;
 use serde::Serialize;

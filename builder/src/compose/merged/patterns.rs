@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use box_image::text::shown;
 use box_tree::Trail;
+use safe_text::shown;
 
 use super::policies::fits;
 

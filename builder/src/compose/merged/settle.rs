@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use box_image::accounts::ACCOUNTS_MAX;
+use box_contract::accounts::ACCOUNTS_MAX;
 use box_tree::{Content, Field, Inode, InodeId, Name, Origin, ReadContent, Tree};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy};
 

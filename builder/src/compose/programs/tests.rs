@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
-use box_image::Layout;
+use box_contract::Layout;
 use box_tree::{Inode, Leaf, Meta};
 use boxfile_spec::parse;
 

@@ -1,6 +1,6 @@
 //! The files of the checkout that components have.
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use boxfile_spec::BakedFile;
 use checkout::files::Together;
 use diagnostics::MOST_KEPT;

@@ -1,7 +1,7 @@
 //! The lock's entries for what a build reads.
 
+use box_contract::manifest::FORMAT_EPOCH;
 use box_digest::{AnyDigest, Digest};
-use box_image::manifest::FORMAT_EPOCH;
 use boxfile_spec::Lock;
 use boxfile_spec::lock::{LockEntry, PinKind};
 use diagnostics::Span;

@@ -6,16 +6,16 @@ use std::io;
 use std::path::Path;
 
 use ::checkout::dotenv;
+use box_contract::ComponentName;
+use box_contract::rules::{MAX_INIT, MAX_KERNEL};
+use box_contract::wire::INIT_MARK;
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::rules::{MAX_INIT, MAX_KERNEL};
-use box_image::secrets::masked_env_file;
-use box_image::wire::INIT_MARK;
 use boxfile_spec::Boxfile;
 use diagnostics::{Diagnostic, Source, Sources};
 use host_fs::read::{Links, ReadError, open_regular, read_open, read_open_prefix};
 use host_fs::{FileError, checkout};
 use memchr::memmem;
+use safe_text::secrets::masked_env_file;
 
 use crate::binary::{self, Program};
 use crate::compose::Env;

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use box_cache::Store;
+use box_contract::ImageRef;
+use box_contract::{ComponentName, HUB, HUB_LIBRARY};
 use box_digest::Digest;
-use box_image::ImageRef;
-use box_image::text::shown;
-use box_image::{ComponentName, HUB, HUB_LIBRARY};
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned};
 use oci_image::{Access, Form, Found, Image, Mislabelled, Registries, SourceError};
+use safe_text::shown;
 
 use crate::pipeline::request::Request;
 use crate::{BuildError, Cause, Meant};

@@ -1,7 +1,7 @@
 //! The key of the box that some inputs make.
 
 use box_cache::{ActionKey, KeyHasher};
-use box_image::manifest::FORMAT_EPOCH;
+use box_contract::manifest::FORMAT_EPOCH;
 use boxfile_spec::Boxfile;
 use oci_image::Image;
 

@@ -12,7 +12,7 @@ mod skills;
 mod tests;
 
 use box_cache::Store;
-use box_image::{ComponentName, SkillMode};
+use box_contract::{ComponentName, SkillMode};
 use checkout::files::Together;
 use diagnostics::{Diagnostic, MOST_KEPT};
 use oci_image::Image;

@@ -1,9 +1,9 @@
 //! Variables of images that look like secrets: the images are made, so that is a warning.
 
-use box_image::ComponentName;
-use box_image::secrets::{looks_secret, mask_words};
+use box_contract::ComponentName;
 use boxfile_spec::Boxfile;
 use diagnostics::{Diagnostic, Span};
+use safe_text::secrets::{looks_secret, mask_words};
 
 use super::Inputs;
 use crate::compose::{ImageConfig, image_words};

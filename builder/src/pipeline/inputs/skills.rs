@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use box_image::rules::MOST_SKILLS;
-use box_image::{SkillMode, SkillPlan};
+use box_contract::rules::MOST_SKILLS;
+use box_contract::{SkillMode, SkillPlan};
 use boxfile_spec::SkillsDir;
 use checkout::files::Together;
 use checkout::skill::{Findings, Skill, SkillError};

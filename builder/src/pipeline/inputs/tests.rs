@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use box_cache::ActionKey;
+use box_contract::Platform;
+use box_contract::rules::MOST_SKILLS;
+use box_contract::{SkillMode, SkillPlan};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
-use box_image::Platform;
-use box_image::rules::MOST_SKILLS;
-use box_image::{SkillMode, SkillPlan};
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::Boxfile;
 use boxfile_spec::lock::PinKind;

@@ -1,6 +1,6 @@
 //! Boxes in the forms that registries have them in, as skopeo and oras copy them into archives.
 
-use box_image::manifest::{ARTIFACT_TYPE, OCI_MANIFEST_TYPE};
+use box_contract::manifest::{ARTIFACT_TYPE, OCI_MANIFEST_TYPE};
 use box_registry::{BOX_MANIFEST_TYPE, DIGEST_LABEL, Form, PLAIN_DIGEST, PLAIN_SIZE};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ struct Made(Vec<(String, Vec<u8>)>);
 impl Made {
     fn blob(&mut self, media_type: &str, bytes: &[u8]) -> Value {
         let digest = Digest::of(bytes);
-        self.0.push((box_image::manifest::blob_name(&digest), bytes.to_vec()));
+        self.0.push((box_contract::manifest::blob_name(&digest), bytes.to_vec()));
         json!({ "mediaType": media_type, "digest": digest, "size": bytes.len() })
     }
 
@@ -46,7 +46,7 @@ fn made(form: Form) -> (Vec<u8>, Digest) {
     let digest = Digest::of(&manifest);
     let manifest_type = if form == Form::Image { "x" } else { BOX_MANIFEST_TYPE };
     let named = made.blob(manifest_type, &manifest);
-    let layer = |made: &mut Made, blob: &box_image::Descriptor| {
+    let layer = |made: &mut Made, blob: &box_contract::Descriptor| {
         made.layer(&blob.media_type, &fs::read(files.blob_path(&blob.digest)).unwrap())
     };
     let own = files.manifest();

@@ -1,6 +1,6 @@
 //! Archives that strangers made: each is refused, and nothing of it is found afterwards.
 
-use box_image::manifest::{METADATA_TYPE, blob_name};
+use box_contract::manifest::{METADATA_TYPE, blob_name};
 use serde_json::{Value, json};
 use testkit::hostile::{Random, mutate};
 
@@ -12,7 +12,7 @@ fn refused(what: &str, bytes: &[u8], why: &str) {
         let stage = Stage::new();
         let loaded = if is_stream { stage.load_stream(bytes) } else { stage.load_file(bytes) };
         let error = loaded.expect_err(what);
-        let text = box_image::text::with_causes(&error);
+        let text = safe_text::with_causes(&error);
         assert!(text.contains(why), "{what}, stream {is_stream}: {text}");
         assert!(stage.found().is_empty(), "{what}");
         assert_eq!(count(&stage.path("store/boxes")), 0, "{what}");

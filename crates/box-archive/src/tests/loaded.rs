@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use box_image::manifest::KERNEL_TYPE;
+use box_contract::manifest::KERNEL_TYPE;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -208,7 +208,7 @@ fn a_box_that_does_not_open_is_not_found() {
     let manifest = files.index().manifests[0].digest;
     let own = files.manifest();
     for digest in [manifest].into_iter().chain(own.blobs().into_iter().map(|it| it.digest)) {
-        let name = box_image::manifest::blob_name(&digest);
+        let name = box_contract::manifest::blob_name(&digest);
         members.push((name, fs::read(files.blob_path(&digest)).unwrap()));
     }
     let error = stage.load_file(&tar_of(&members)).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use box_image::manifest::{INDEX_FILE, KERNEL_TYPE, LAYOUT_FILE, blob_name};
+use box_contract::manifest::{INDEX_FILE, KERNEL_TYPE, LAYOUT_FILE, blob_name};
 use host_fs::publish::PublishError;
 use testkit::test_box::BoxFiles;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use box_image::Budget;
+use box_contract::Budget;
 use diagnostics::Syntax;
 use kdl::{KdlDocument, KdlEntry, KdlNode};
 

@@ -6,7 +6,7 @@ mod toml;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use box_image::{Budget, Phase, Phases};
+use box_contract::{Budget, Phase, Phases};
 use diagnostics::{Source, Syntax};
 
 /// The declaration of the Boxfile that has the budget.

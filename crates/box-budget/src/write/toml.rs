@@ -1,6 +1,6 @@
 //! A Boxfile in TOML with another budget.
 
-use box_image::Budget;
+use box_contract::Budget;
 use diagnostics::Syntax;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

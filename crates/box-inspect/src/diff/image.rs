@@ -2,9 +2,9 @@
 
 use std::io;
 
+use box_contract::ComponentName;
+use box_contract::{ImageRef, Platform};
 use box_digest::Digest;
-use box_image::ComponentName;
-use box_image::{ImageRef, Platform};
 use box_tree::listing::{ImageOrigin, Listing, ListingError, Origins, check_paths};
 use oci_image::{Access, SourceError};
 use oci_layer::{Excess, LayerError, Limits, Total, flatten};

@@ -1,8 +1,8 @@
 //! The parts of a box beside its rootfs.
 
+use box_contract::Manifest;
+use box_contract::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
 use box_digest::Digest;
-use box_image::Manifest;
-use box_image::manifest::{CONFIG_TYPE, INIT_TYPE, KERNEL_TYPE, LISTING_TYPE};
 use serde::Serialize;
 
 use crate::opened::OpenBox;

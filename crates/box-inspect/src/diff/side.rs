@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
+use box_contract::{ComponentName, ComponentPlan};
 use box_digest::Digest;
-use box_image::{ComponentName, ComponentPlan};
 use box_tree::listing::{FindError, Found, Listing, NamedOrigin};
 use box_tree::{Field, Follow, Inode, InodeId, entries, path};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use box_image::ComponentName;
+use box_contract::ComponentName;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Inode, InodeId, Leaf, Meta, Origin, Tree};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! Differences as people read them.
 
-use box_image::plan::FieldDifference;
-use box_image::text::bytes;
+use box_contract::plan::FieldDifference;
 use box_tree::Field;
+use safe_text::bytes;
 
 use super::parts::PartDifference;
 use super::{Change, Difference, Entry};

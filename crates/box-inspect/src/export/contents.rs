@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
+use box_contract::manifest::SEGMENT_UNIT;
 use box_digest::Blake3Digest;
-use box_image::manifest::SEGMENT_UNIT;
 use box_layout::{Blob, Rootfs};
 use box_tree::{Content, CopyError, ReadContent, Tree, entries};
 use erofs_writer::{ReadError, read};

@@ -25,7 +25,7 @@ mod written;
 use std::io::Write;
 use std::path::Path;
 
-use box_image::{ComponentName, ComponentPlan};
+use box_contract::{ComponentName, ComponentPlan};
 use box_tree::Tree;
 
 use crate::opened::{self, OpenBox};

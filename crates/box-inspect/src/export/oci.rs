@@ -7,10 +7,10 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use box_contract::Platform;
+use box_contract::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
+use box_contract::{ComponentName, ComponentPlan, DEFAULT_TAG};
 use box_digest::Digest;
-use box_image::Platform;
-use box_image::manifest::{BLOBS, INDEX_FILE, LAYOUT_FILE, LAYOUT_VERSION, blob_name};
-use box_image::{ComponentName, ComponentPlan, DEFAULT_TAG};
 use box_tree::path::lossy;
 use box_tree::{Meta, Tree, entries};
 use host_fs::FileError;

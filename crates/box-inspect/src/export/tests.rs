@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
+use box_contract::manifest::METADATA_TYPE;
+use box_contract::plan::User;
+use box_contract::{Descriptor, Namespaces};
 use box_digest::{Blake3Digest, Digest};
-use box_image::manifest::METADATA_TYPE;
-use box_image::plan::User;
-use box_image::{Descriptor, Namespaces};
 use box_layout::{Blob, Rootfs};
 use box_tree::erofs::image_builder;
 use box_tree::{Content, Inode, Leaf, Meta};
@@ -211,11 +211,11 @@ fn plan() -> ComponentPlan {
         user: User::ROOT,
         hostname: "agent-host".to_owned(),
         namespaces: Namespaces { mount: true, pid: true, ipc: true, uts: true, net: false },
-        limits: box_image::Limits { memory_bytes: 0, cpu_weight: 100, pids: 0 },
-        rlimits: box_image::plan::Rlimits::default(),
-        capabilities: box_image::Capabilities::default(),
+        limits: box_contract::Limits { memory_bytes: 0, cpu_weight: 100, pids: 0 },
+        rlimits: box_contract::plan::Rlimits::default(),
+        capabilities: box_contract::Capabilities::default(),
         autostart: false,
-        restart: box_image::Restart::default(),
+        restart: box_contract::Restart::default(),
         stop_signal: None,
         port: None,
         health: None,

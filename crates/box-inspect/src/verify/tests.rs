@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use box_image::manifest::{CONFIG_TYPE, LISTING_TYPE, METADATA_TYPE};
-use box_image::{BoxConfig, ComponentName, Manifest};
+use box_contract::manifest::{CONFIG_TYPE, LISTING_TYPE, METADATA_TYPE};
+use box_contract::{BoxConfig, ComponentName, Manifest};
 use box_tree::listing::{FileOrigin, Listing, Origins};
 use box_tree::{Inode, Leaf, Meta};
 use testkit::TestBox;

@@ -5,7 +5,7 @@ use testkit::TestBox;
 use testkit::damage;
 use testkit::test_box::{config, segment, set_blocks};
 
-use box_image::manifest::{METADATA_TYPE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, SEGMENT_TYPE};
+use box_contract::manifest::{METADATA_TYPE, OCI_INDEX_TYPE, OCI_MANIFEST_TYPE, SEGMENT_TYPE};
 use serde_json::{Value, json};
 
 use super::*;
@@ -173,7 +173,7 @@ fn foreign_text_is_one_harmless_line() {
         error.contains("unknown field `\u{fffd}]0;x\u{fffd}\u{fffd}\u{fffd}error: all"),
         "{error}"
     );
-    assert_eq!(box_image::text::shown(&error), error);
+    assert_eq!(safe_text::shown(&error), error);
     made.edit_manifest(|manifest| manifest["artifactType"] = "a\u{1b}[2J\nb".into());
     assert!(refusal(&made).to_string().contains("\"a\u{fffd}[2J\u{fffd}b\""));
 }

@@ -1,8 +1,8 @@
 //! Registries that lie.
 
+use box_contract::manifest::CONFIG_LIMIT;
+use box_contract::rules::{MAX_INIT, MAX_KERNEL};
 use box_digest::Digest;
-use box_image::manifest::CONFIG_LIMIT;
-use box_image::rules::{MAX_INIT, MAX_KERNEL};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use test_server::registry::{Held, Rules};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use box_image::manifest::OCI_MANIFEST_TYPE;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use serde_json::{Value, json};
 use test_server::registry::{Rules, error};
 use test_server::{Early, Request, Step, length, reply};

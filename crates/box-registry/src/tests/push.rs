@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use box_image::manifest::{ARTIFACT_TYPE, KERNEL_TYPE};
+use box_contract::manifest::{ARTIFACT_TYPE, KERNEL_TYPE};
 use serde_json::json;
 use test_server::registry::{Rules, error};
 use test_server::{Early, Request};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use box_cache::Store;
+use box_contract::Descriptor;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use box_digest::Digest;
-use box_image::Descriptor;
-use box_image::manifest::OCI_MANIFEST_TYPE;
 use box_layout::OpenBox;
 use download::{NetworkOptions, Policy};
 use oci_registry::{Options, Reference, Registry, RegistryConfig, Repository, Tag};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
 use serde::Serialize;
 
 use super::{FileOrigin, Origins};

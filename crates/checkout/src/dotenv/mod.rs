@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 
 pub use secrets::secrets;
 
-use box_image::rules;
+use box_contract::rules;
 use diagnostics::ErrorTable;
 use diagnostics::Sink;
 use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use box_image::ComponentName;
-use box_image::secrets::{PASSED, looks_secret};
+use box_contract::ComponentName;
+use safe_text::secrets::{PASSED, looks_secret};
 
 use super::Variables;
 use diagnostics::MOST_KEPT;

@@ -231,7 +231,7 @@ proptest! {
     #[test]
     fn quoted_values_round_trip(text in "(\\PC|[\\t\\n\"'\\\\]){0,40}") {
         // Few characters that print are hidden, such as selectors of variants.
-        prop_assume!(box_image::text::hidden(&format!("A=\"{text}\"")).next().is_none());
+        prop_assume!(safe_text::hidden(&format!("A=\"{text}\"")).next().is_none());
         let double = text.replace('\\', "\\\\").replace('"', "\\\"");
         prop_assert_eq!(value(&format!("A=\"{double}\"")), text.clone());
         prop_assume!(!text.contains("\\'") && !text.ends_with('\\'));
@@ -262,7 +262,7 @@ fn no_message_has_text_of_a_line() {
 fn of_very_many_secrets_the_first_are_kept() {
     let most = diagnostics::MOST_KEPT;
     let text: String = (0..most + 100).rev().map(|it| format!("TOKEN_{it}=x\n")).collect();
-    let agent = box_image::ComponentName::Agent;
+    let agent = box_contract::ComponentName::Agent;
     let found = super::secrets(&parse(&text).unwrap(), agent, &[].into(), |_| false);
     assert_eq!((found.len(), found[0].span().offset), (most, 0));
     assert!(found.is_sorted_by_key(|it| it.span()));

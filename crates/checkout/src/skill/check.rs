@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::skill_md::{self, Parsed, SkillFile, SkillManifest};
-use box_image::SkillPlan;
+use box_contract::SkillPlan;
 use box_tree::{InodeId, MAX_DETOURS, Tree, entries, path};
 use diagnostics::{Diagnostic, MOST_KEPT, Source, Span, Spanned};
 

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::files::{Files, FilesError, Together, open_directory};
-use box_image::SkillPlan;
-use box_image::rules::{MOST_SKILLS, NAME_FORM, is_name};
+use box_contract::SkillPlan;
+use box_contract::rules::{MOST_SKILLS, NAME_FORM, is_name};
 use box_tree::Tree;
 use host_fs::FileError;
 use host_fs::checkout::Bounds;

@@ -1,6 +1,6 @@
 //! The texts about a skill that a box records: what it does, its version, and who made it.
 
-use box_image::rules::MAX_SKILL_DESCRIPTION;
+use box_contract::rules::MAX_SKILL_DESCRIPTION;
 
 use diagnostics::{Diagnostic, Span, Spanned};
 

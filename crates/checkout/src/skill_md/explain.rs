@@ -5,9 +5,9 @@ use serde_saphyr::granit_parser::ErrorKind;
 use serde_saphyr::{Error, ExternalMessageSource, Location};
 
 use crate::skill_md::ERRORS;
-use box_image::text::quote;
 use diagnostics::cursor::lines;
 use diagnostics::{Diagnostic, Span};
+use safe_text::quote;
 
 /// Explains why `text` cannot be read.
 pub(super) fn error(error: &Error, text: &str) -> Diagnostic {

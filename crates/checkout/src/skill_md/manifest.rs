@@ -1,16 +1,16 @@
 //! Checks the keys, and the result: what a valid `SKILL.md` means for a box.
 
-use box_image::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_VERSION};
+use box_contract::rules::{MAX_SKILL_AUTHOR, MAX_SKILL_VERSION};
 
 use super::keys::{Backend, Data, Frontmatter, Mapping, Tool, Value};
 use super::{Parsed, about, frontmatter};
-use box_image::rules;
-use box_image::text::quote;
+use box_contract::rules;
 use diagnostics::Sink;
 use diagnostics::in_quotes;
 use diagnostics::names::name_error;
 use diagnostics::suggest::{builtin_tool, did_you_mean, nearest};
 use diagnostics::{Diagnostic, Severity, Span, Spanned, Syntax};
+use safe_text::quote;
 
 /// The keys of the frontmatter in any generation of agents, and those of the format (<https://agentskills.io/specification>).
 const KEYS: &str = "name description version author tags kind lane system_prompt requires tools \

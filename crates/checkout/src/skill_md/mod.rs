@@ -34,7 +34,7 @@ mod manifest;
 #[cfg(test)]
 mod tests;
 
-use box_image::text::hidden;
+use safe_text::hidden;
 
 use diagnostics::ErrorTable;
 use diagnostics::MOST_KEPT;

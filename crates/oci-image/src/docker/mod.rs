@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use box_contract::Platform;
+use box_contract::manifest::LAYOUT_FILE;
+use box_contract::{DEFAULT_TAG, DockerName};
 use box_digest::Digest;
-use box_image::Platform;
-use box_image::manifest::LAYOUT_FILE;
-use box_image::{DEFAULT_TAG, DockerName};
 use oci_spec::image::{ImageManifestBuilder, MediaType, SCHEMA_VERSION};
 
 use super::archive::Archive;

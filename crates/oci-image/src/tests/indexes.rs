@@ -1,6 +1,6 @@
 //! Indexes: for several platforms, nested, with what is no image beside the images.
 
-use box_image::manifest::OCI_INDEX_TYPE;
+use box_contract::manifest::OCI_INDEX_TYPE;
 use serde_json::{Value, json};
 use testkit::images::{Compression, LayoutDir};
 

@@ -13,9 +13,9 @@ use std::io;
 use std::path::Path;
 
 use box_cache::Store;
+use box_contract::ComponentName;
+use box_contract::{ImageRef, Platform};
 use box_digest::{Blake3Digest, Digest};
-use box_image::ComponentName;
-use box_image::{ImageRef, Platform};
 use diagnostics::Source;
 use oci_layer::{LayerError, Limits, decode, flatten};
 use testkit::images::{Config, Layer, LayerTar};

@@ -37,8 +37,8 @@ mod hidden;
 #[cfg(test)]
 mod tests;
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
 use box_tree::path::split;
 use box_tree::{Inode, InodeId, Leaf, Meta, Origin, Tree, memory};
 

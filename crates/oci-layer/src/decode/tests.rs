@@ -120,7 +120,7 @@ fn every_kind_of_entry_reads() {
         builder.append_link(&mut header(EntryType::Link, 0), "hard", "link").unwrap();
     });
     let index = plain(&tar).unwrap();
-    let tree = flatten(box_image::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
+    let tree = flatten(box_contract::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
     let leaf = |name: &[u8]| match &tree.inode(tree.child(Tree::ROOT, name).unwrap()).kind {
         Kind::Leaf(leaf) => leaf.clone(),
         Kind::Directory(_) => panic!("{name:?} is a directory"),
@@ -142,7 +142,7 @@ fn a_hard_link_names_a_file_at_the_longest_path() {
         builder.append_link(&mut header(EntryType::Link, 0), "hard", &path).unwrap();
     });
     let index = plain(&tar).unwrap();
-    let tree = flatten(box_image::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
+    let tree = flatten(box_contract::ComponentName::Agent, [(Digest::of(&tar), &index)]).unwrap();
     assert_eq!(tree.child(Tree::ROOT, b"hard"), tree.lookup(path.as_bytes()));
 }
 

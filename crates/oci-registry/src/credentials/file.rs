@@ -9,7 +9,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use box_image::docker_name::registry_host;
+use box_contract::docker_name::registry_host;
 use host_fs::read::{Links, UTF_16, read_file, utf16};
 use serde::Deserialize;
 

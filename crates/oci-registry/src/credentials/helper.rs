@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use box_image::docker_name::{HUB, HUB_INDEX};
+use box_contract::docker_name::{HUB, HUB_INDEX};
 use serde::Deserialize;
 
 use super::{Credentials, Secret};

@@ -95,7 +95,7 @@ fn when_all_fail_all_are_named() {
         "mirror {mirror}: registry {mirror} has no app with the tag \"v2\"; \
          registry {host}: registry {host} has no app with the tag \"v2\""
     );
-    assert_eq!(box_image::text::with_causes(&error), text);
+    assert_eq!(safe_text::with_causes(&error), text);
 }
 
 #[test]

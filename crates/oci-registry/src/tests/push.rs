@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use box_image::manifest::OCI_MANIFEST_TYPE;
+use box_contract::manifest::OCI_MANIFEST_TYPE;
 use download::Policy;
 use download::http::{Content, InMemory};
 use test_server::registry::{self, Rules};

@@ -23,7 +23,7 @@ fn options(text: &str) -> impl Iterator<Item = (&str, &str)> {
 mod tests {
     use std::fs;
 
-    use box_image::{KernelName, rules::MAX_CPUS};
+    use box_contract::{KernelName, rules::MAX_CPUS};
 
     use super::*;
     use crate::Workspace;

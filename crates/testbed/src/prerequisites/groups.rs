@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use box_image::KernelName;
+use box_contract::KernelName;
 use virtual_host::HostKernel;
 
 use super::{

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use box_contract::{Descriptor, OciLayout};
 use box_digest::Digest;
-use box_image::{Descriptor, OciLayout};
 use serde_json::{Value, json};
 
 use crate::{FileError, Result};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use box_contract::manifest::OCI_INDEX_TYPE;
+use box_contract::{Descriptor, Index, OciLayout};
 use box_digest::Digest;
-use box_image::manifest::OCI_INDEX_TYPE;
-use box_image::{Descriptor, Index, OciLayout};
 use serde_json::{Map, Value, json};
 
 use super::blobs::LayoutDir;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use box_image::Vm;
+use box_contract::Vm;
 use nix::errno::Errno;
 use nix::unistd::{Pid, geteuid};
 use rustix::fs::getxattr;

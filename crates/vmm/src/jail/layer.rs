@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use box_image::named_enum;
-use box_image::text::shown;
+use box_contract::named_enum;
+use safe_text::shown;
 use serde::{Deserialize, Serialize};
 
 named_enum! {

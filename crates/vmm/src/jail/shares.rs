@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use box_image::wire::MountSource;
+use box_contract::wire::MountSource;
 use host_fs::way::Way;
 use nix::errno::Errno;
 use nix::libc;

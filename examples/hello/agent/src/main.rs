@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use box_image::defaults::AGENT_PORT;
+use box_contract::defaults::AGENT_PORT;
 use http::{Request, Response};
 
 const SKILLS: &str = "/a3s/skills";

@@ -6,7 +6,7 @@
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 
-use box_image::plan::A3S_SERVICE;
+use box_contract::plan::A3S_SERVICE;
 
 /// The preface of a client (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

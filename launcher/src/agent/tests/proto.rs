@@ -121,5 +121,5 @@ fn the_service_is_that_of_the_proto() {
     let word =
         |of: &str| PROTO.lines().find_map(|it| it.strip_prefix(of)?.split([' ', ';']).next());
     let name = [word("package ").unwrap(), word("service ").unwrap()].join(".");
-    assert_eq!(name, box_image::plan::A3S_SERVICE);
+    assert_eq!(name, box_contract::plan::A3S_SERVICE);
 }

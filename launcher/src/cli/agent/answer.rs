@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use box_image::text::shown;
 use boxlaunch::agent::messages::{
     GetCapabilitiesResponse, HealthCheckResponse, ModelCapability, ResourceLimits, Skill,
 };
+use safe_text::shown;
 
 use crate::cli::terminal::aligned;
 

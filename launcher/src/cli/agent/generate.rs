@@ -2,11 +2,11 @@
 
 use std::io::{self, Read as _};
 
-use box_image::text::{clipped, shown, shown_lines};
-use box_image::{ErrorCode, exit};
+use box_contract::{ErrorCode, exit};
 use boxlaunch::LaunchError;
 use boxlaunch::agent::messages::ToolCall;
 use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
+use safe_text::{clipped, shown, shown_lines};
 
 use super::{GENERATION, GenerateArgs};
 use crate::cli::error::{CommandError, usage};

@@ -5,7 +5,7 @@ mod generate;
 
 use std::time::Duration;
 
-use box_image::exit;
+use box_contract::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentClient;
 use boxlaunch::agent::messages::Status;

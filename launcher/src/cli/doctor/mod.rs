@@ -6,7 +6,7 @@ mod rows;
 
 use std::path::Path;
 
-use box_image::{ErrorCode, exit};
+use box_contract::{ErrorCode, exit};
 use boxlaunch::host::Facts;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;

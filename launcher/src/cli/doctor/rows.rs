@@ -3,13 +3,13 @@
 use super::jail;
 use super::row::{Finding, Row};
 use crate::cli::explain::kvm_help;
-use box_image::text::shown;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{
     EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR,
     is_supported,
 };
+use safe_text::shown;
 
 use virtual_host::programs::fetchers;
 

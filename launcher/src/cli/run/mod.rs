@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use box_image::text::readable;
-use box_image::{ComponentName, ErrorCode};
+use box_contract::{ComponentName, ErrorCode};
 use box_layout::OpenBox;
 use boxlaunch::boxes::task::Task;
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
@@ -30,6 +29,7 @@ use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
 use host_fs::named::Place;
 use rustix::fs::{Mode, OFlags, openat};
+use safe_text::readable;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 

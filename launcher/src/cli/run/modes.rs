@@ -39,7 +39,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::{RunPlan, Scope, SecretDelivery, SecretPlan};
+    use box_contract::{RunPlan, Scope, SecretDelivery, SecretPlan};
     use clap::Args as _;
 
     use crate::cli::emulated::{

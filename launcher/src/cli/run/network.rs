@@ -1,12 +1,12 @@
 //! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
-use box_image::text::shown;
-use box_image::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
+use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::NotGiven;
 use egress_rules::{Local, Wanted, with_port};
 use error_report::Problem;
+use safe_text::shown;
 
 use super::RunArgs;
 use crate::cli::error::{CommandError, usage};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use box_cache::Held;
+use box_contract::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
+use box_contract::{ComponentName, Phase, RunPlan, Vm, size};
 use box_digest::Digest;
-use box_image::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
-use box_image::{ComponentName, Phase, RunPlan, Vm, size};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use box_image::text::shown;
-use box_image::wire::{Exited, Follow};
-use box_image::{ComponentName, ErrorCode, exit};
+use box_contract::wire::{Exited, Follow};
+use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::task::EndedTask;
@@ -19,6 +18,7 @@ use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use error_report::Problem;
 use host_fs::named::Place;
+use safe_text::shown;
 use serde_json::json;
 use vmm::signals::StopSignals;
 

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use box_image::RunPlan;
-use box_image::text::readable;
+use box_contract::RunPlan;
 use boxlaunch::LaunchError;
 use boxlaunch::mounts::guest_paths::{Taken, check_free};
 use boxlaunch::mounts::volumes::{Volume, VolumePlace, Volumes, check_once};
+use safe_text::readable;
 
 use super::options::RunArgs;
 use crate::cli::error::{CommandError, usage};

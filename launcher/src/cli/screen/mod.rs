@@ -6,11 +6,11 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use box_image::text::Harmless;
 use boxlaunch::LaunchError;
 use boxlaunch::streams::output::{Outlet, Route, Sink};
 use cli_manual::color::{CLEAR_LINE, is_dumb};
 use nix::sys::stat::fstat;
+use safe_text::Harmless;
 use vmm::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
@@ -204,7 +204,7 @@ impl Screen {
 
     /// Takes the signal that came while a reader took nothing, and returns its exit code.
     fn interrupted(&self) -> u8 {
-        self.signals.next().ok().flatten().map_or(box_image::exit::FAILED, signal_code)
+        self.signals.next().ok().flatten().map_or(box_contract::exit::FAILED, signal_code)
     }
 }
 

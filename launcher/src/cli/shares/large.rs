@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::thread;
 
-use box_image::manifest::MAX_SEGMENTS;
-use box_image::text::shown;
+use box_contract::manifest::MAX_SEGMENTS;
 use boxlaunch::mounts::shares::Share;
+use safe_text::shown;
 use vmm::jail::most_files;
 
 /// The files that a machine needs for itself: the largest rootfs has each of its parts open twice.

@@ -9,14 +9,14 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use box_image::plan::SKILLS_PATH;
-use box_image::text::{shell_word, shown};
-use box_image::wire::MAX_DEVICES;
-use box_image::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use box_contract::plan::SKILLS_PATH;
+use box_contract::wire::MAX_DEVICES;
+use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes};
 use checkout::skill::DEFINITION;
+use safe_text::{shell_word, shown};
 
 use super::error::{CommandError, usage};
 use super::lacks::Lack;

@@ -6,14 +6,14 @@ use std::env::{self, VarError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use box_image::assignment::Assignment;
-use box_image::secrets::masked_env_file;
-use box_image::wire::check_value;
-use box_image::{ComponentName, ErrorCode, RunPlan};
+use box_contract::assignment::Assignment;
+use box_contract::wire::check_value;
+use box_contract::{ComponentName, ErrorCode, RunPlan};
 use boxlaunch::machine::variables::GivenVariable;
 use checkout::dotenv::{self, MAX_DOTENV};
 use diagnostics::suggest::nearest;
 use diagnostics::{Source, Sources};
+use safe_text::secrets::masked_env_file;
 
 use super::error::{CommandError, usage};
 use super::given_file;
@@ -283,7 +283,7 @@ mod tests {
         error: the box declares no variable LOGS that is given at launch
           = help: it declares LOG, URL; or write `env LOGS` into its component in the Boxfile
         ");
-        let long = format!("URL={}", "x".repeat(box_image::wire::MAX_VALUE + 1));
+        let long = format!("URL={}", "x".repeat(box_contract::wire::MAX_VALUE + 1));
         let error = with(&["LOG=x", &long], false).unwrap_err();
         assert!(error.contains("URL cannot be given: it is longer than 32768 bytes"), "{error}");
     }

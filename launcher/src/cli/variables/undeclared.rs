@@ -1,8 +1,8 @@
 //! The errors of variables that a box does not declare for launch, with what was probably meant.
 
-use box_image::rules::{VARIABLE_FORM, is_variable};
-use box_image::secrets::looks_secret;
-use box_image::{ComponentName, RunPlan, Scope};
+use box_contract::rules::{VARIABLE_FORM, is_variable};
+use box_contract::{ComponentName, RunPlan, Scope};
+use safe_text::secrets::looks_secret;
 
 use super::{Assigned, EnvOption};
 use crate::cli::error::{CommandError, usage};
@@ -95,7 +95,7 @@ impl Named<'_> {
 
 #[cfg(test)]
 mod tests {
-    use box_image::{SecretDelivery, SecretPlan};
+    use box_contract::{SecretDelivery, SecretPlan};
 
     use super::*;
 

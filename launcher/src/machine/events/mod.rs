@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{FRAME_COST, GuestMessage, HostMessage};
+use box_contract::wire::{FRAME_COST, GuestMessage, HostMessage};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{UnixListener, UnixStream};
@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_millis(1);
 /// How long a VMM process may live on that has closed its log, and how long the log is read of one that has ended. An
 /// honest one does both at once.
 const LAG: Duration = Duration::from_secs(2);
-/// How much of its last words is kept, as [`Output::cost`](box_image::wire::Output::cost) counts it.
+/// How much of its last words is kept, as [`Output::cost`](box_contract::wire::Output::cost) counts it.
 const MAX_SETTLED: u32 = 1 << 20;
 
 const KEEP: &str = "keep the machine's console";

@@ -44,7 +44,7 @@ fn a_silent_machine_meets_the_deadline() {
     block_on(async {
         let mut events = events("/usr/bin/yes", &made);
         assert!(matches!(events.next(soon(), None).await.unwrap(), Event::Deadline));
-        let shutdown = HostMessage::Shutdown(box_image::wire::Shutdown { grace_ms: 0 });
+        let shutdown = HostMessage::Shutdown(box_contract::wire::Shutdown { grace_ms: 0 });
         assert!(events.send(&shutdown).is_err());
     });
 }

@@ -1,8 +1,8 @@
 //! Errors about volumes.
 
-use box_image::rules::MOST_SCRATCH;
-use box_image::text::readable;
+use box_contract::rules::MOST_SCRATCH;
 use ext4_image::MIN_SIZE_WITH_JOURNAL;
+use safe_text::readable;
 
 /// The least size of a volume, in bytes.
 pub const LEAST_SIZE: u64 = MIN_SIZE_WITH_JOURNAL;

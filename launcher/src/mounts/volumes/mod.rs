@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use box_image::Scope;
-use box_image::wire::{Mount, MountSource};
+use box_contract::Scope;
+use box_contract::wire::{Mount, MountSource};
 use host_fs::publish::{DirectoryDraft, PublishError};
 
 use crate::LaunchError;

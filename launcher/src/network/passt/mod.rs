@@ -25,11 +25,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use box_image::NetworkMode;
-use box_image::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
-use box_image::text::shown;
+use box_contract::NetworkMode;
+use box_contract::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
+use safe_text::shown;
 
 use crate::LaunchError;
 use crate::host::programs::{self, NETWORK};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use box_image::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
+use box_contract::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, getsockopt, listen, socket,
     sockopt::PeerCredentials,

@@ -1,7 +1,7 @@
 use std::io::Write;
 
-use box_image::ComponentName;
-use box_image::wire::{
+use box_contract::ComponentName;
+use box_contract::wire::{
     Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, Secret, Shutdown, Stream,
     Timing,
 };
@@ -203,7 +203,7 @@ fn nonces_differ_and_are_not_shown() {
 #[test]
 fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
     let mut pair = Pair::new();
-    let input = box_image::wire::Input { id: 1, data: vec![0; box_image::wire::MAX_OUTPUT] };
+    let input = box_contract::wire::Input { id: 1, data: vec![0; box_contract::wire::MAX_OUTPUT] };
     let request = HostMessage::Input(input);
     // More than a socket holds.
     (0..100).for_each(|_| pair.channel.send(&request).unwrap());

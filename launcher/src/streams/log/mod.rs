@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use box_image::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
-use box_image::wire::{
+use box_contract::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
+use box_contract::wire::{
     AGENT_ID, BUSINESS_ID, Frames, GuestMessage, MAX_OUTPUT, Output, Stream, Trajectory,
 };
-use box_image::{ComponentName, LogsPlan};
+use box_contract::{ComponentName, LogsPlan};
 use egress_proxy::Decision;
 
 use crate::LaunchError;

@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use box_image::text;
 
 use super::MAX_FILE;
 
@@ -97,8 +96,8 @@ impl Held {
         let note = (left_out > 0).then(|| {
             format!(
                 "\n[boxlaunch: {} left out here: more than {} came in a second]\n",
-                text::readable(left_out),
-                text::readable(PER_SECOND)
+                safe_text::readable(left_out),
+                safe_text::readable(PER_SECOND)
             )
         });
         (note, entries)

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use box_image::text::Harmless;
-use box_image::wire::Stream;
+use box_contract::wire::Stream;
+use safe_text::Harmless;
 use serde::{Serialize, Serializer};
 
 mod outlet;

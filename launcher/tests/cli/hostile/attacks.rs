@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 
-use box_image::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE, SEGMENT_TYPE};
+use box_contract::manifest::{INIT_TYPE, KERNEL_TYPE, LISTING_TYPE, METADATA_TYPE, SEGMENT_TYPE};
 use serde_json::json;
 use testkit::damage::{edit_layer, pipe};
 use testkit::test_box::BoxFiles;

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use box_image::manifest::{CONFIG_TYPE, OCI_MANIFEST_TYPE};
+use box_contract::manifest::{CONFIG_TYPE, OCI_MANIFEST_TYPE};
 use serde_json::Value;
 use testkit::damage::edit_layer;
 use testkit::test_box::BoxFiles;

@@ -1,7 +1,7 @@
 //! Boxes that no Boxfile leads to: their documents and digests agree, and their plans have what the language refuses, since it
 //! would harm the host. A box does not open with any of it.
 
-use box_image::BoxConfig;
+use box_contract::BoxConfig;
 use serde_json::{Value, json};
 use testkit::damage;
 use testkit::test_box::config;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use box_image::manifest::KERNEL_TYPE;
-use box_image::{Descriptor, Index, Manifest};
+use box_contract::manifest::KERNEL_TYPE;
+use box_contract::{Descriptor, Index, Manifest};
 use testbed::{Artefacts, KitError, Result, VirtualHost, Workspace, program};
 
 use crate::with_mke2fs;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
-use box_image::plan::INIT_PATH;
+use box_contract::plan::INIT_PATH;
 use box_init::boot;
 use box_init::error::InitError;
 use box_init::time::Clock;

@@ -6,8 +6,8 @@
 
 use std::process::ExitCode;
 
-use box_image::plan::NEW_ROOT;
-use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
+use box_contract::plan::NEW_ROOT;
+use box_contract::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
 use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::process::ExitCode;
 
-use box_image::plan::{NEW_ROOT, NONCE_LENGTH, NONCE_PATH, PLAN_PATH};
-use box_image::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, Output, Stream};
+use box_contract::plan::{NEW_ROOT, NONCE_LENGTH, NONCE_PATH, PLAN_PATH};
+use box_contract::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, Output, Stream};
 use box_init::boot;
 use box_init::channel::Channel;
 use box_init::error::InitError;

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use box_image::plan::{CONTROL_PORT, NONCE_LENGTH};
-use box_image::wire::{GuestMessage, Hello, HostMessage, Output, PROTOCOL, Stream};
+use box_contract::plan::{CONTROL_PORT, NONCE_LENGTH};
+use box_contract::wire::{GuestMessage, Hello, HostMessage, Output, PROTOCOL, Stream};
 use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;

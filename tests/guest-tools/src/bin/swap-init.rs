@@ -7,7 +7,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use box_image::plan::NEW_ROOT;
+use box_contract::plan::NEW_ROOT;
 use box_init::boot::{self, Given};
 use box_init::error::InitError;
 use box_init::time::Clock;

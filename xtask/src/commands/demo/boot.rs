@@ -95,7 +95,7 @@ fn errors(report: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use box_image::exit;
+    use box_contract::exit;
 
     use super::*;
 

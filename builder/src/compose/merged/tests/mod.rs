@@ -6,8 +6,8 @@ mod properties;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+use box_contract::ComponentName;
 use box_digest::Digest;
-use box_image::ComponentName;
 use box_tree::{Content, InodeId, Kind, Leaf, Meta, ReadContent, Tree, entries};
 use boxfile_spec::{Conflict as Declared, ConflictPolicy};
 use diagnostics::{Span, Spanned};

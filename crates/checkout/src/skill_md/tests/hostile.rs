@@ -212,7 +212,7 @@ proptest! {
 
     #[test]
     fn a_quoted_text_is_read_back(text in "[^\\x00-\\x1f\\x7f\u{80}-\u{a0}\u{feff}\u{fffe}\u{ffff}]{1,40}") {
-        prop_assume!(box_image::text::hidden(&text).next().is_none());
+        prop_assume!(safe_text::hidden(&text).next().is_none());
         let quoted = text.replace('\'', "''");
         let source = complete(&format!("name: '{quoted}'"));
         prop_assert_eq!(parse(&source, &text).errors, []);

@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
-use box_image::network::{DNS_PORT, SHARED_GATEWAY, SHARED_RESOLVER, is_in_shared};
+use box_contract::network::{DNS_PORT, SHARED_GATEWAY, SHARED_RESOLVER, is_in_shared};
 
 /// The size of a frame's length, which is big-endian.
 pub(super) const LENGTH: usize = size_of::<u32>();

@@ -1,4 +1,4 @@
-use box_image::network::SHARED_GUEST;
+use box_contract::network::SHARED_GUEST;
 
 use super::*;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use box_image::wire::{AGENT_ID, BUSINESS_ID, Failed, GuestMessage, MAX_OUTPUT};
+use box_contract::wire::{AGENT_ID, BUSINESS_ID, Failed, GuestMessage, MAX_OUTPUT};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::close;

@@ -1,6 +1,8 @@
 //! Mutated frames, the same in each run.
 
-use box_image::wire::{AGENT_ID, BUSINESS_ID, Credit, Failed, GuestMessage, Output, Stream, Usage};
+use box_contract::wire::{
+    AGENT_ID, BUSINESS_ID, Credit, Failed, GuestMessage, Output, Stream, Usage,
+};
 
 use crate::peer::{exited, output, ready};
 

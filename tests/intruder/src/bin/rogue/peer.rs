@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
 
-use box_image::wire::{Exited, GuestMessage, Hello, Output, PROTOCOL, Stream, Timing};
+use box_contract::wire::{Exited, GuestMessage, Hello, Output, PROTOCOL, Stream, Timing};
 use nix::unistd::close;
 use serde_json::Value;
 use vmm::jail::Report;

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use box_image::LogsPlan;
+use box_contract::LogsPlan;
 use boxlaunch::boxes::{Boxes, Entry, Record};
 use boxlaunch::machine::Setup;
 use boxlaunch::network::Given;

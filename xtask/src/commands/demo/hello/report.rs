@@ -1,6 +1,6 @@
 //! The demo's report as a table for people.
 
-use box_image::Phase;
+use box_contract::Phase;
 use serde_json::Value;
 
 use crate::commands::demo::place;

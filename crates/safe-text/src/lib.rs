@@ -1,8 +1,5 @@
-//! Text for people: sizes, and foreign text made safe to print: names, messages and documents that come from a box, an image,
-//! a guest or the network.
-//!
-//! On a terminal such a text could move the cursor, set the title, or write lines that look like
-//! ours. Whatever does so, or cannot be seen, becomes U+FFFD.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -10,13 +7,17 @@ use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::size::BINARY;
-
 mod foreign;
 mod harmless;
+pub mod secrets;
+mod variable;
 
 pub use foreign::ForeignWriter;
 pub use harmless::Harmless;
+pub use variable::{VARIABLE_FORM, is_variable};
+
+/// The binary units, the largest first, and their bytes.
+pub const BINARY: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 /// Returns `c`, or U+FFFD for a control character, an invisible one, and one that changes the
 /// reading direction. The two selectors by which a character is an emoji or a text (U+FE0E and U+FE0F) stay.

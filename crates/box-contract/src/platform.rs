@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::named_enum;
 use serde::{Deserialize, Serialize};
 
-use crate::text::quote;
+use safe_text::quote;
 
 named_enum! {
     /// An operating system and a processor, written as OCI does: `linux/amd64`.

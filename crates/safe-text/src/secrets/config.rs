@@ -9,8 +9,8 @@ use std::ops::Range;
 use self::tokens::{Kind, Token, tokens};
 use super::words::variable_of;
 use super::{MASK, is_secret, leaks, names_secret};
-use crate::rules::is_variable;
-use crate::text::shown;
+use crate::is_variable;
+use crate::shown;
 
 /// The declaration of a secret, which has its name and no value.
 const DECLARATION: &str = "secret";

@@ -10,11 +10,11 @@ use crate::plan::{
     CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, SandboxPlan, SkillPlan,
     TaskPlan,
 };
-use crate::text::{readable, shown};
 use crate::{
     Access, Capabilities, ComponentName, ComponentPlan, Namespaces, RunPlan, Scope, ScratchPlan,
     SecretDelivery, SecretPlan, SharePlan, SkillMode, User,
 };
+use safe_text::{readable, shown};
 
 /// One thing that a box may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,7 +1,6 @@
 //! Sizes with their units, as Boxfiles and command lines have them.
 
-/// The binary units, the largest first, and their bytes.
-pub(crate) const BINARY: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+use safe_text::BINARY;
 
 /// The units of a size, and their bytes.
 pub const UNITS: [(&str, u64); 7] = [
@@ -26,7 +25,7 @@ pub fn parse(text: &str) -> Option<u64> {
 }
 
 /// Writes a size as [`parse`] reads it, in the greatest binary unit that gives a whole number.
-/// [`readable`](crate::text::readable) is for people, and rounds.
+/// [`readable`](safe_text::readable) is for people, and rounds.
 pub fn written(bytes: u64) -> String {
     let whole = BINARY.into_iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit));
     let (unit, factor) = whole.unwrap_or(UNITS[0]);

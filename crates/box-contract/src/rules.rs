@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::defaults::SEARCH_PATH;
 
+pub use safe_text::{VARIABLE_FORM, is_variable};
+
 mod peer;
 mod place;
 
@@ -267,16 +269,6 @@ pub const LEAST_SCRATCH: u64 = 1 << 20;
 /// The greatest one.
 pub const MOST_SCRATCH: u64 = 1 << 40;
 
-/// The rule of [`is_variable`] in words.
-pub const VARIABLE_FORM: &str = "has letters, digits and `_`, and does not begin with a digit";
-
-/// Returns whether `text` may name an environment variable: `[A-Za-z_][A-Za-z0-9_]*` (POSIX.1-2017,
-/// base definitions, 3.235).
-pub fn is_variable(text: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !text.is_empty() && text.bytes().all(inner) && !text.as_bytes()[0].is_ascii_digit()
-}
-
 /// Returns whether `text` may be the path of an HTTP request with its query: visible ASCII, so that it
 /// stands in the request line as it is (RFC 9112, section 3.2.1).
 pub fn is_request_path(text: &str) -> bool {
@@ -297,12 +289,6 @@ pub fn climbs(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn variables() {
-        assert!(is_variable("_A1") && is_variable("path"));
-        assert!(!is_variable("") && !is_variable("1A") && !is_variable("A-B"));
-    }
 
     #[test]
     fn names_of_programs_are_looked_up_and_paths_are_not() {

@@ -1,15 +1,4 @@
-//! The contract between the three programs: what `boxbuild` seals, `boxlaunch` opens and
-//! `box-init` carries out.
-//!
-//! A **box** is an OCI image layout directory. Its one manifest ([`Manifest`]) names a config
-//! ([`BoxConfig`], which holds the [`RunPlan`]) and the blobs that boot: the parts of the rootfs (EROFS), the init and
-//! the kernel. The sha256 of the manifest's bytes is the **box digest**; it covers everything that
-//! boots.
-//!
-//! [`accounts`] resolves users by name, [`assignment`] reads variables of a command line, [`capabilities`] says what root of a component may do, [`defaults`] are the values that hold unless a Boxfile says otherwise, [`remote`] reads the names of boxes in registries, [`rules`] bounds what it may
-//! ask for, [`json`] names faults of documents without their values, [`kernel`] what a box needs of its kernel, [`logs`] has the names and bounds of `/logs`, [`permissions`] lists what a box may do on its host, [`secrets`] knows which variables look like secrets, [`size`] reads sizes with units, [`task`] has the files of a task and the verdict on it, [`text`] makes foreign text safe to
-//! print. [`wire`] is the control channel between the launcher and init. This crate does no I/O but for
-//! [`wire`]'s framing over any reader or writer that it is given.
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 pub mod accounts;
@@ -31,11 +20,9 @@ pub mod plan;
 mod platform;
 pub mod remote;
 pub mod rules;
-pub mod secrets;
 pub mod signals;
 pub mod size;
 pub mod task;
-pub mod text;
 pub mod wire;
 
 pub use budget::{Budget, Overrun, Phase, Phases};

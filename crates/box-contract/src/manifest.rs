@@ -69,7 +69,7 @@ impl Descriptor {
 
     /// Returns what the blob is in a box: `manifest`, `config`, `rootfs`, `metadata`, `segment`, `init`,
     /// `kernel` or `listing`. Of a blob that another version added, returns the media type, which is
-    /// foreign text: see [`crate::text`].
+    /// foreign text: see [`safe_text`].
     pub fn role(&self) -> &str {
         match self.media_type.as_str() {
             OCI_MANIFEST_TYPE => "manifest",

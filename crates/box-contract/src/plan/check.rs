@@ -11,8 +11,8 @@ use crate::rules::{
     is_normalized, is_request_path, kernel_directory,
 };
 use crate::signals::can_ask_to_end;
-use crate::text::readable;
 use crate::wire::MAX_DEVICES;
+use safe_text::readable;
 
 use super::{CONTROL_PORT, ComponentName, ComponentPlan, Health, Rlimits, RunPlan, User};
 

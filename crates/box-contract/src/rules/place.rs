@@ -6,7 +6,7 @@ use super::{KERNEL_DIRECTORIES, PATH_MAX, is_normalized};
 use crate::logs::LOGS_PATH;
 use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
 use crate::task::TASK_PATH;
-use crate::text::visible;
+use safe_text::visible;
 
 /// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
 pub fn is_inside(path: &str, outer: &str) -> bool {

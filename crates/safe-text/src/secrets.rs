@@ -6,7 +6,7 @@
 mod config;
 mod words;
 
-use crate::rules::is_variable;
+use crate::is_variable;
 
 pub use config::{Secrets, config_secrets};
 pub use words::{Leak, leaks, mask_words};

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::RunPlan;
-use crate::secrets::{MASK, looks_secret, mask_words};
-use crate::text::{readable, shown};
+use safe_text::secrets::{MASK, looks_secret, mask_words};
+use safe_text::{readable, shown};
 
 /// A field in which two plans differ. What looks like a secret is masked in both values.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{MASK, is_harmless, is_private_key, is_secret, is_token};
-use crate::rules::is_variable;
+use crate::is_variable;
 
 /// A secret in a command line or a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
