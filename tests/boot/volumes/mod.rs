@@ -11,7 +11,7 @@ use crate::scenario::{Scenario, Step, as_user, bake, sleeping, tools};
 use crate::schema::assert_fits;
 
 /// The page for users.
-const PAGE: &str = include_str!("../../docs/volumes.md");
+const PAGE: &str = include_str!("../../../docs/volumes.md");
 const SCRATCH: &str = "scratch \"tmp\" guest=\"/scratch\" size=\"1MiB\"\n";
 
 /// Two runs, the second one with two volumes. The owner of a disk is the machine's user, whoever had it before.

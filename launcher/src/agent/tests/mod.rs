@@ -30,7 +30,7 @@ fn chunk(kind: ChunkType, content: &str) -> GenerateChunk {
 
 #[test]
 fn the_page_has_these_bounds() {
-    let page = include_str!("../../../docs/agents.md");
+    let page = include_str!("../../../../docs/agents.md");
     let (message, all) = (frames::MAX_MESSAGE >> 20, frames::MAX_ALL >> 20);
     for bound in [
         format!(
