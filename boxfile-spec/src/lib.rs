@@ -25,7 +25,6 @@
 mod errors;
 mod form;
 mod format;
-pub mod lock;
 mod model;
 mod parse;
 mod recognize;
@@ -37,7 +36,6 @@ mod value;
 
 pub use diagnostics::in_quotes;
 pub use format::{format, format_kdl, format_toml};
-pub use lock::Lock;
 pub use model::{
     Agent, BakedFile, Binary, Boxfile, Business, Component, Conflict, ConflictPolicy, Health,
     Kernel, Skill, SkillsDir,
@@ -46,3 +44,4 @@ pub use parse::{Document, MAX_SOURCE, MOST_ADDED, Reach, parse, read, read_withi
 pub use recognize::{likely_syntax, looks_like_boxfile};
 pub use schema::{json_schema, reference};
 pub use syntax::allowance::MOST_DECLARED;
+pub use syntax::toml::faults as toml_faults;

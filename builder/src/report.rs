@@ -1,8 +1,8 @@
 //! The findings in files of the checkout.
 
 use box_contract::ErrorCode;
+use cli_common::Problem;
 use diagnostics::{Diagnostic, MOST_KEPT, Sources, Span};
-use error_report::Problem;
 
 /// The findings in a text file of the checkout, as they are shown. The text is not kept: hundreds of skills may have one of a
 /// mebibyte.
@@ -32,7 +32,7 @@ impl Report {
 
     /// Shows warnings as a person reads them.
     pub fn render(&self) -> String {
-        error_report::first(self.problems.iter().map(Problem::text), "\n\n", "more warnings")
+        cli_common::problem::first(self.problems.iter().map(Problem::text), "\n\n", "more warnings")
     }
 }
 

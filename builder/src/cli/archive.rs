@@ -7,7 +7,7 @@ use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
 use box_cache::hold;
 use box_find::{BoxReference, FindError};
 use box_layout::Documents;
-use error_report::Explanation;
+use cli_common::Explanation;
 use safe_text::shown;
 use serde_json::json;
 

@@ -33,7 +33,7 @@ pub(crate) fn text(conflicts: &Conflicts, origins: &Origins, syntax: Syntax) -> 
         0..=MOST_CONFLICTS => "more; `--json` has all of them".to_owned(),
         _ => format!("more; `--json` has the first {MOST_CONFLICTS}"),
     };
-    let list = error_report::first_of(conflicts.count, shown, "\n", &more);
+    let list = cli_common::problem::first_of(conflicts.count, shown, "\n", &more);
     let split = match syntax {
         Syntax::Kdl => "`layout \"split\"`",
         Syntax::Toml => "`layout = \"split\"`",

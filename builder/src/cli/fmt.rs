@@ -4,8 +4,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
+use boxbuild::project::lock::Lock;
 use boxbuild::project::{self, Checkout, LOCK_ENDING, Project};
-use boxfile_spec::{Document, Lock, MAX_SOURCE};
+use boxfile_spec::{Document, MAX_SOURCE};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use diagnostics::{Severity, Source, Syntax};
 use host_fs::FileError;

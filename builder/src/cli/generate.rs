@@ -2,8 +2,8 @@
 //! command line for shells and manuals.
 
 use clap::CommandFactory;
-use cli_manual::color::VARIABLES;
-use cli_manual::{CompletionsArgs, ManArgs, Manual};
+use cli_common::color::VARIABLES;
+use cli_common::manual::{CompletionsArgs, ManArgs, Manual};
 use host_fs::own;
 
 use super::failure::Failure;

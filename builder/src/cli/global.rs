@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use cli_manual::color::ColorOption;
+use cli_common::color::ColorOption;
 
 use super::failure::{Explain as _, Failure};
 use super::terminal::{self, Loudness};

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use box_contract::ErrorCode;
+use boxbuild::project::lock::Lock;
+use boxbuild::project::lock::{LockEntry, PinKind};
 use boxbuild::project::{LockFile, LockFileError, LockPlace};
 use boxbuild::{Resolved, resolve};
-use boxfile_spec::Lock;
-use boxfile_spec::lock::{LockEntry, PinKind};
 use diagnostics::suggest::nearest;
 
 use super::failure::Failure;

@@ -3,9 +3,9 @@
 use box_contract::ErrorCode;
 use box_contract::Platform;
 use box_digest::{AnyDigest, Digest};
+use boxbuild::project::lock::Lock;
+use boxbuild::project::lock::{Change, LockEntry};
 use boxbuild::project::{LockFile, Mismatch};
-use boxfile_spec::Lock;
-use boxfile_spec::lock::{Change, LockEntry};
 use safe_text::bytes;
 use serde_json::{Value, json};
 
@@ -219,7 +219,7 @@ fn shown_source(source: &str) -> String {
 mod tests {
     use box_contract::manifest::FORMAT_EPOCH;
     use box_digest::Digest;
-    use boxfile_spec::lock::PinKind;
+    use boxbuild::project::lock::PinKind;
 
     use super::*;
 

@@ -42,9 +42,9 @@ use std::process::ExitCode;
 
 use box_contract::exit;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use cli_manual::color::color_of;
-use cli_manual::{CompletionsArgs, ManArgs};
-use error_report::Problem;
+use cli_common::Problem;
+use cli_common::color::color_of;
+use cli_common::manual::{CompletionsArgs, ManArgs};
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]

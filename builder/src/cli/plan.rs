@@ -5,8 +5,8 @@ use box_contract::exit;
 use box_contract::permissions;
 use boxbuild::compose::MergeReport;
 use boxbuild::compose::merged::PolicyUse;
+use boxbuild::project::lock::Lock;
 use boxbuild::{BuildError, Composition, LayerState, Preview, PreviewFile, PreviewImage};
-use boxfile_spec::Lock;
 use safe_text::readable;
 use serde_json::{Value, json};
 

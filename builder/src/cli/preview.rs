@@ -3,8 +3,8 @@
 use box_contract::Platform;
 use boxbuild::compose::merged::Unused;
 use boxbuild::project::LockFile;
+use boxbuild::project::lock::Lock;
 use boxbuild::{BuildError, Composition, Preview, Report, resolve};
-use boxfile_spec::Lock;
 
 use super::failure::Failure;
 use super::loaded::{Loaded, Tools};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use cli_manual::color::{CLEAR_LINE, is_dumb};
-use error_report::paint::paint;
+use cli_common::color::{CLEAR_LINE, is_dumb};
+use cli_common::paint::paint;
 use safe_text::shown;
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;

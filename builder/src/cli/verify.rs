@@ -3,7 +3,7 @@
 use box_contract::{ErrorCode, exit};
 use box_inspect::entry::shown_bytes;
 use box_inspect::verify::verify;
-use error_report::Problem;
+use cli_common::Problem;
 use serde_json::json;
 
 use super::boxes::BoxArgument;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     } else {
         terminal::pieces(checks.iter().map(|it| shown_bytes(it.to_string().as_bytes()) + "\n"));
         if !errors.is_empty() {
-            terminal::error(error_report::text(&errors).trim_end());
+            terminal::error(cli_common::problem::text(&errors).trim_end());
         }
     }
     match errors.iter().map(|it| exit_code(it.code)).max() {

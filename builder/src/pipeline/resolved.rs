@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Mutex;
 
+use crate::project::lock::Lock;
 use box_cache::{ActionKey, Store};
 use box_tree::listing::{FileOrigin, ImageOrigin, Origins};
-use boxfile_spec::Lock;
 use diagnostics::Diagnostic;
 
 use super::inputs::{self, ComponentImage, Inputs};

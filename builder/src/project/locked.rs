@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::project::lock::Lock;
+use crate::project::lock::{LockEntry, PinKind};
 use box_contract::Platform;
-use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{Boxfile, Lock};
+use boxfile_spec::Boxfile;
 
 use super::pins::{self, Variant};
 

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::project::lock;
+use crate::project::lock::Lock;
 use box_contract::manifest::FORMAT_EPOCH;
-use boxfile_spec::{Lock, lock};
 use diagnostics::{Diagnostics, Source, Sources};
 use host_fs::FileError;
 use host_fs::checkout::{Bounds, check_replaceable, replace};

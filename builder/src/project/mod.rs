@@ -1,6 +1,7 @@
 //! A project: a Boxfile on the disk, the files that it extends, and its lock.
 
 mod checkout;
+pub mod lock;
 mod locked;
 mod lockfile;
 pub(crate) mod pins;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::project::lock::Lock;
+use crate::project::lock::{LockEntry, PinKind};
 use box_contract::ComponentName;
 use box_contract::Platform;
-use boxfile_spec::lock::{LockEntry, PinKind};
-use boxfile_spec::{BakedFile, Binary, Boxfile, Lock};
+use boxfile_spec::{BakedFile, Binary, Boxfile};
 use checkout::skill::is_skill;
 
 /// The prefix of the names of files with variables.

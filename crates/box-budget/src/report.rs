@@ -1,7 +1,7 @@
 //! A measurement, as a table for people and as JSON for scripts.
 
 use box_contract::{Budget, ErrorCode, Overrun, Phase};
-use error_report::Problem;
+use cli_common::Problem;
 use serde_json::{Value, json};
 
 use crate::Measurement;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use box_contract::ErrorCode;
+use cli_common::Problem;
 use diagnostics::{Diagnostic, Source, Sources, Span};
 use download::{NetworkOptions, Retry, RetryObserver};
-use error_report::Problem;
 use host_fs::read::{Links, read_file};
 use host_fs::{FileError, named_path, own};
 use oci_registry::{ConfigError, Notices, Options, Registry, RegistryConfig};

@@ -4,7 +4,7 @@ use box_cache::{Pulled as Note, Store, StoreError};
 use box_contract::RemoteName;
 use box_digest::Digest;
 use box_registry::{BoxRegistryError, Form, Plan};
-use error_report::Explanation;
+use cli_common::Explanation;
 use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
 use safe_text::readable;
 use serde::Serialize;

@@ -7,8 +7,8 @@ use box_contract::ErrorCode::{self, *};
 use box_contract::exit;
 use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::{LaunchError, RunFailure};
+use cli_common::{Explanation, Problem};
 use diagnostics::{Diagnostic, Sources};
-use error_report::{Explanation, Problem};
 use safe_text::{shown, shown_json, shown_lines};
 use serde_json::json;
 use virtual_host::HostError;
@@ -65,7 +65,7 @@ impl CommandError {
     /// Returns what a person reads: the error below the machine's last words.
     pub(crate) fn text(&self) -> String {
         // The words of the guest have no colours, whatever they look like.
-        match error_report::text(&self.problems) {
+        match cli_common::problem::text(&self.problems) {
             text if text.is_empty() => text,
             text => format!("{}{}\n", self.said, painted(text.trim_end())),
         }
@@ -76,7 +76,7 @@ impl CommandError {
         if self.problems.is_empty() {
             return String::new();
         }
-        shown_json(&error_report::json(&self.problems)) + "\n"
+        shown_json(&cli_common::problem::json(&self.problems)) + "\n"
     }
 }
 

@@ -16,7 +16,7 @@ use boxlaunch::mounts::shares::SHARE;
 use boxlaunch::mounts::volumes::VolumeError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
-use error_report::Explanation;
+use cli_common::Explanation;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
 use vmm::VmmError;

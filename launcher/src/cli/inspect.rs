@@ -8,9 +8,9 @@ use box_contract::{NetworkMode, NetworkPlan};
 use box_find::{BoxReference, FindError};
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, is_name};
+use cli_common::Explanation;
 use egress_proxy::is_own;
 use egress_rules::{Local, Rule};
-use error_report::Explanation;
 use safe_text::shown;
 
 use super::error::CommandError;

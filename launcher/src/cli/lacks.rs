@@ -2,7 +2,7 @@
 //! the words to type.
 
 use box_contract::ErrorCode;
-use error_report::Problem;
+use cli_common::Problem;
 use safe_text::shown;
 
 use super::error::CommandError;

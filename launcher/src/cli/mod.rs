@@ -58,8 +58,8 @@ use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};
 use boxlaunch::machine::clock::process_start;
 use clap::{Parser, Subcommand};
-use cli_manual::{CompletionsArgs, ManArgs};
-use error_report::Problem;
+use cli_common::Problem;
+use cli_common::manual::{CompletionsArgs, ManArgs};
 
 use error::CommandError;
 use terminal::{notice, painted};

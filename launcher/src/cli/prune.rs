@@ -13,7 +13,7 @@ use box_digest::Digest;
 use box_find::{BoxReference, FindError};
 use box_prune::{BoxContents, Cap, VARIABLE, called};
 use boxlaunch::boxes::{Boxes, State};
-use error_report::is_cut_digest;
+use cli_common::problem::is_cut_digest;
 use host_fs::own::STORE_RO;
 use safe_text::{shown, with_causes};
 

@@ -11,7 +11,7 @@ use box_digest::Digest;
 use box_find::{BoxReference, FindError, Found};
 use boxlaunch::LaunchError;
 use clap::ValueEnum;
-use cli_manual::color::{CLEAR_LINE, is_dumb};
+use cli_common::color::{CLEAR_LINE, is_dumb};
 use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError, Way};
 use nix::sys::signal::Signal;
 use safe_text::{shown, with_causes};

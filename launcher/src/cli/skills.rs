@@ -144,7 +144,7 @@ fn read(
     }
     let shown = warnings.iter().map(|it| it.render(&sources));
     if shown.len() > 0 {
-        let text = error_report::first(shown, "\n\n", "more warnings");
+        let text = cli_common::problem::first(shown, "\n\n", "more warnings");
         notice(&format!("{}\n", painted(&shown_lines(&text))));
     }
     Ok((skill.plan(name), skill))

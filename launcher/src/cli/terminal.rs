@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use box_contract::ErrorCode;
 use boxlaunch::LaunchError;
-use cli_manual::color::ColorOption;
-use error_report::paint::paint;
+use cli_common::color::ColorOption;
+use cli_common::paint::paint;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use safe_text::{ForeignWriter, shown_json};
 use serde::Serialize;

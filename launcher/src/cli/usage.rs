@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use box_contract::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use cli_manual::color::color_of;
+use cli_common::color::color_of;
 use diagnostics::suggest::nearest;
 use safe_text::secrets::{MASK, mask_words};
 use safe_text::shell_word;

@@ -8,7 +8,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::opened::check_owner;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::{self, Trust};
-use error_report::Problem;
+use cli_common::Problem;
 use safe_text::shown;
 use serde::Serialize;
 use serde_json::json;
@@ -66,7 +66,7 @@ pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
     } else {
         print(&lines(&report))?;
         if !report.ok {
-            notice(&(painted(&error_report::text(&report.errors)) + "\n"));
+            notice(&(painted(&cli_common::problem::text(&report.errors)) + "\n"));
         }
     }
     Ok(report.errors.iter().map(|it| exit_code(it.code)).max().unwrap_or(0))

@@ -90,7 +90,7 @@ fn other_files_are_left_alone() {
 #[test]
 fn a_lock_is_left_as_it_is() {
     let checkout = Checkout::new();
-    let lock = boxfile_spec::Lock::new(1).write();
+    let lock = boxbuild::project::lock::Lock::new(1).write();
     checkout.write("Boxfile.lock", &lock);
     checkout.write("Boxfile", CROOKED);
     for args in [

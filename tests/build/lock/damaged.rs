@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Command;
 
 use box_contract::Platform;
-use boxfile_spec::Lock;
-use boxfile_spec::lock::LockEntry;
+use boxbuild::project::lock::Lock;
+use boxbuild::project::lock::LockEntry;
 
 use super::{LOCK, locked, names};
 use crate::checkout::{Checkout, agent_with, shown};

@@ -32,7 +32,7 @@ pub(crate) fn read(source: &str, allowance: &mut Allowance, sink: &Sink) -> Tree
 }
 
 /// Returns what is wrong in a text that is not TOML. A list of tables is allowed, unlike in a Boxfile.
-pub(crate) fn faults(source: &str) -> Vec<Diagnostic> {
+pub fn faults(source: &str) -> Vec<Diagnostic> {
     let sink = Sink::default();
     document::read(source, &mut Allowance::default(), &sink);
     let mut found = sink.into_found();

@@ -3,7 +3,7 @@
 use box_contract::ErrorCode::*;
 use box_contract::Platform;
 use boxbuild::compose::{ComposeError, Obstacle, Unrunnable};
-use error_report::Explanation;
+use cli_common::Explanation;
 
 use super::Explain;
 use super::explain::{FETCH_LFS, help};

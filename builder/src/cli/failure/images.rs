@@ -5,7 +5,7 @@ use std::path::Path;
 use box_contract::ErrorCode::*;
 use box_inspect::diff::{ImageError, ImageFault};
 use box_inspect::export::ExportError;
-use error_report::Explanation;
+use cli_common::Explanation;
 use oci_image::{Form, Found, SourceError, Unread};
 use safe_text::{shell_path, shell_word};
 

@@ -14,8 +14,8 @@ use box_contract::{ErrorCode, exit};
 use boxbuild::project::LockFileError;
 use boxbuild::{BuildError, Report};
 use clap::error::{ContextKind, ContextValue};
+use cli_common::{Explanation, Problem};
 use diagnostics::{Diagnostic, MOST_KEPT, Sources};
-use error_report::{Explanation, Problem};
 use safe_text::shown;
 use safe_text::{clipped, with_causes};
 use serde_json::{Value, json};
@@ -179,18 +179,18 @@ impl Failure {
 
     /// Returns the failure for people; a `tally` at the end counts its errors.
     fn text(&self, tally: bool) -> String {
-        let mut parts = vec![error_report::text(&self.errors).trim_end().to_owned()];
+        let mut parts = vec![cli_common::problem::text(&self.errors).trim_end().to_owned()];
         parts.extend(self.truncated.map(|most| {
             format!("there may be more errors: only the first {most} of a file are listed")
         }));
-        parts.extend(error_report::tally(&self.errors).filter(|_| tally));
+        parts.extend(cli_common::problem::tally(&self.errors).filter(|_| tally));
         parts.join("\n\n")
     }
 
     /// Returns the failure as data.
     pub(crate) fn json(&self) -> String {
         match self.truncated {
-            None => error_report::json(&self.errors),
+            None => cli_common::problem::json(&self.errors),
             Some(most) => json!({ "errors": self.errors, "truncated": most }).to_string(),
         }
     }
@@ -306,7 +306,7 @@ mod tests {
         let sources = Sources::single(diagnostics::Source::new("Boxfile", "x"));
         let failure = Failure::of_build(&error, &sources);
         assert_eq!(
-            error_report::text(&failure.errors),
+            cli_common::problem::text(&failure.errors),
             "error: no space left in the store /x/store\n  \
              = help: free some space there, or name another directory with --store"
         );
@@ -344,7 +344,7 @@ mod tests {
             let file = InputFile { path: "k".into(), named_by };
             let source = io::ErrorKind::NotFound.into();
             let error = InputError { kind: InputKind::Kernel, file, source };
-            error_report::text(&Failure::of_build(&BuildError::from(error), &sources).errors)
+            cli_common::problem::text(&Failure::of_build(&BuildError::from(error), &sources).errors)
         };
         let message = "error: cannot read the kernel k: entity not found";
         let helps = [

@@ -2,11 +2,11 @@
 
 use box_contract::ErrorCode::*;
 use box_registry::BoxRegistryError;
+use cli_common::Explanation;
 use cli_registry::PullError;
 use download::DownloadError;
 use download::fetch::{FetchError, UrlError};
 use download::http::HttpError;
-use error_report::Explanation;
 use guest_kernel::PackageError;
 use oci_registry::RegistryError;
 

@@ -1,9 +1,9 @@
 //! The lock's entries for what a build reads.
 
+use crate::project::lock::Lock;
+use crate::project::lock::{LockEntry, PinKind};
 use box_contract::manifest::FORMAT_EPOCH;
 use box_digest::{AnyDigest, Digest};
-use boxfile_spec::Lock;
-use boxfile_spec::lock::{LockEntry, PinKind};
 use diagnostics::Span;
 use oci_image::Image;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::project::lock::PinKind;
 use box_cache::ActionKey;
 use box_contract::Platform;
 use box_contract::rules::MOST_SKILLS;
@@ -10,7 +11,6 @@ use box_contract::{SkillMode, SkillPlan};
 use box_digest::{AnyDigest, Blake3Digest, Digest};
 use box_tree::{Content, Inode, Leaf, Meta, Tree};
 use boxfile_spec::Boxfile;
-use boxfile_spec::lock::PinKind;
 use checkout::files::{Files, Source};
 use checkout::skill::Skill;
 use diagnostics::Span;
@@ -195,7 +195,7 @@ fn contents_and_declarations_make_another_box() {
 
 /// The entries of the lock: name, kind, source, platform and size of each entry.
 fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
-    let entry = |it: &boxfile_spec::lock::LockEntry| {
+    let entry = |it: &crate::project::lock::LockEntry| {
         let platform = it.platform.map_or("all", Platform::name);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
     };

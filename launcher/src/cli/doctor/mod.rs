@@ -10,7 +10,7 @@ use box_contract::{ErrorCode, exit};
 use boxlaunch::host::Facts;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
-use error_report::Problem;
+use cli_common::Problem;
 use serde::Serialize;
 use vmm::jail::Policy;
 
@@ -68,7 +68,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     } else {
         print(&text(&report, is_quiet()))?;
         if !report.errors.is_empty() {
-            notice(&(painted(&error_report::text(&report.errors)) + "\n"));
+            notice(&(painted(&cli_common::problem::text(&report.errors)) + "\n"));
         }
     }
     Ok(if report.boots.is_some() { exit::DONE } else { exit::FAILED })
@@ -233,7 +233,7 @@ mod tests {
           passt             missing  there is no passt in PATH
                                = help: `sudo apt-get install passt` (Debian, Ubuntu) or `sudo dnf install passt` (Fedora)
         ");
-        insta::assert_snapshot!(error_report::text(&report.errors), @"
+        insta::assert_snapshot!(cli_common::problem::text(&report.errors), @"
         error: nothing was found on this host that boxes can start with
           = help: repair KVM, or get what `boxlaunch run --emulated` lacks, which is slower and needs no special machine
         ");

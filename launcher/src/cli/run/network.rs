@@ -4,8 +4,8 @@ use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
 use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
 use boxlaunch::network::given::NotGiven;
+use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
-use error_report::Problem;
 use safe_text::shown;
 
 use super::RunArgs;

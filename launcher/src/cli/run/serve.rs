@@ -16,7 +16,7 @@ use boxlaunch::error::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Served, Started, Terms};
-use error_report::Problem;
+use cli_common::Problem;
 use host_fs::named::Place;
 use safe_text::shown;
 use serde_json::json;

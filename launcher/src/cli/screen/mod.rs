@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use boxlaunch::LaunchError;
 use boxlaunch::streams::output::{Outlet, Route, Sink};
-use cli_manual::color::{CLEAR_LINE, is_dumb};
+use cli_common::color::{CLEAR_LINE, is_dumb};
 use nix::sys::stat::fstat;
 use safe_text::Harmless;
 use vmm::signals::StopSignals;

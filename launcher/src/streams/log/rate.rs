@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
-
 use super::MAX_FILE;
 
 /// The number of bytes that is written at once after a while in which little came, in bytes: as much as is kept.

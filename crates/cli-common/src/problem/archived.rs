@@ -9,7 +9,7 @@ use box_registry::BoxRegistryError;
 use host_fs::FileError;
 use host_fs::publish::PublishError;
 
-use crate::Explanation;
+use super::Explanation;
 
 /// The help for a file that is not as it was written.
 const AGAIN: &str = "copy the file again, or save the boxes again: `boxlaunch save`";

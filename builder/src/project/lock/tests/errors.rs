@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
-use crate::lock::write::MARK;
+use crate::project::lock::write::MARK;
 
 /// Shows the error of the example after a replacement.
 fn after(from: &str, to: &str) -> String {
@@ -399,7 +399,7 @@ fn quoted_text_in_messages_is_short_and_safe_to_print() {
 
 #[test]
 fn too_large_or_too_deep() {
-    let large = format!("{MARK}{}", " ".repeat(crate::lock::MAX_TEXT + 1 - MARK.len()));
+    let large = format!("{MARK}{}", " ".repeat(crate::project::lock::MAX_TEXT + 1 - MARK.len()));
     assert_snapshot!(Lock::parse(&large).unwrap_err().to_string(), @"the file has more than 1048576 bytes");
     assert_snapshot!(after("size = 4096", "size.of.it = 4096"), @"
     error: malformed lock: a `.` outside of quotes

@@ -1,7 +1,7 @@
 //! The differences between two locks.
 
 use super::*;
-use crate::lock::Change;
+use crate::project::lock::Change;
 
 #[test]
 fn equal_locks_have_no_changes() {

@@ -6,7 +6,7 @@ use clap::Command;
 use clap_complete::Shell;
 use host_fs::FileError;
 
-use crate::Manual;
+use super::Manual;
 
 /// Prints the completions for a shell.
 #[derive(Debug, clap::Args)]

@@ -10,7 +10,7 @@ use download::DownloadError;
 use download::http::HttpError;
 use oci_registry::RegistryError;
 
-use crate::Explanation;
+use super::Explanation;
 
 /// The help for a server that cannot be asked.
 const UNREACHABLE: &str =

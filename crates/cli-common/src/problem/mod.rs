@@ -1,16 +1,14 @@
-//! The errors of boxbuild and boxlaunch, as text for people and as JSON for scripts.
+//! The errors of a command, as text for people and as JSON for scripts.
 //!
 //! A program's table gives each error of a library its [`Explanation`]; a [`Problem`] is that with
 //! the error's message.
-#![forbid(unsafe_code)]
-
 mod archived;
 mod diagnostics;
 mod file;
 mod found;
 mod network;
 mod opened;
-pub mod paint;
+#[cfg(feature = "virtual-host")]
 mod virtual_host;
 
 use std::borrow::Cow;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use box_contract::ErrorCode::*;
 use host_fs::read::ReadError;
 
-use crate::Explanation;
+use super::Explanation;
 
 impl From<&io::Error> for Explanation {
     fn from(error: &io::Error) -> Self {

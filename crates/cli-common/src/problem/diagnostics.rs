@@ -4,7 +4,7 @@ use box_contract::ErrorCode;
 use diagnostics::{Diagnostic, Diagnostics, Label, Sources, Span};
 use serde_json::{Value, json};
 
-use crate::Problem;
+use super::Problem;
 
 impl Problem {
     /// Returns what was found in a text, sorted by its places.

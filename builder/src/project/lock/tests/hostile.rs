@@ -95,7 +95,7 @@ fn as_deep_as_the_toml_crate_itself_would_allow() {
 fn noise_of_the_greatest_length() {
     let head = "version = 2\nepoch = 1\n";
     for piece in ["[", "[[entry]]\n", "a = 1\n"] {
-        let most = (crate::lock::MAX_TEXT - head.len()) / piece.len();
+        let most = (crate::project::lock::MAX_TEXT - head.len()) / piece.len();
         run(&format!("{head}{}", piece.repeat(most)));
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::*;
-use crate::lock::Change;
+use crate::project::lock::Change;
 
 fn any_digest() -> impl Strategy<Value = AnyDigest> {
     any::<(bool, [u8; 32])>().prop_map(|(blake3, bytes)| match blake3 {

@@ -37,7 +37,7 @@
 //!
 //! ```
 //! use box_digest::Blake3Digest;
-//! use boxfile_spec::lock::{Lock, LockEntry, PinKind};
+//! use boxbuild::project::lock::{Lock, LockEntry, PinKind};
 //!
 //! let mut lock = Lock::new(1);
 //! lock.set(LockEntry {

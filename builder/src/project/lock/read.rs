@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 use toml_parser::lexer::TokenKind;
 
 use super::{FORMAT_VERSION, Lock, LockEntry, PinKind, REBUILD};
-use crate::syntax::toml::faults;
 use box_contract::Platform;
+use boxfile_spec::toml_faults;
 use diagnostics::Sink;
 use diagnostics::edited::{conflict, hidden_characters};
 use diagnostics::{Diagnostic, Diagnostics, Span};
@@ -67,7 +67,7 @@ fn not_toml(text: &str, first: &Error) -> Diagnostics {
         let help = fault.help().map_or_else(String::new, |help| format!("{help}\nor "));
         fault.with_help(format!("{help}{REBUILD}"))
     };
-    let faults = faults(text).into_iter().map(repair).collect();
+    let faults = toml_faults(text).into_iter().map(repair).collect();
     Diagnostics::new(faults).unwrap_or_else(|| error(message, &place, "").into())
 }
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use box_contract::ErrorCode::*;
 use box_layout::OpenError;
 
-use crate::Explanation;
+use super::Explanation;
 
 impl From<&OpenError> for Explanation {
     fn from(error: &OpenError) -> Self {

@@ -3,7 +3,7 @@
 use box_contract::ErrorCode::*;
 use virtual_host::HostError as Error;
 
-use crate::Explanation;
+use super::Explanation;
 
 /// The help where no program can fetch the virtual host's kernel.
 const A_PACKAGE: &str = "name the file of a Debian package linux-image-*-cloud-amd64";

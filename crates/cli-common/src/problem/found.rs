@@ -5,7 +5,7 @@ use box_contract::ErrorCode::*;
 use box_find::FindError;
 use safe_text::shell_word;
 
-use crate::Explanation;
+use super::Explanation;
 use host_fs::own::STORE_RO;
 
 /// Returns whether a name may be meant as the beginning of a digest.

@@ -1,11 +1,8 @@
-//! Manual pages, shell completions and the option `--color` of boxbuild and boxlaunch.
+//! Manual pages and shell completions.
 //!
 //! A page has the sections of man-pages(7): NAME, SYNOPSIS, DESCRIPTION, OPTIONS, COMMANDS, EXAMPLES,
 //! NOTES, ENVIRONMENT, FILES, EXIT STATUS, SEE ALSO. The examples and notes are the help that a command
 //! shows after its options.
-#![forbid(unsafe_code)]
-
-pub mod color;
 mod commands;
 mod help;
 

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod color;
+pub mod manual;
+pub mod paint;
+pub mod problem;
+
+pub use problem::{Explanation, Problem};
