@@ -17,11 +17,12 @@ use safe_text::clipped;
 use serde_json::json;
 use virtual_host::{HostKernel, VirtualHost, kernel};
 
-use super::boxes::{self, BoxArgument};
 use super::failure::{Explain, Failure};
 use super::options::CheckoutOption;
 use super::stages::Stages;
+use super::stored;
 use super::{installed, locate, search, terminal};
+use cli_common::store::BoxArgument;
 
 /// Measures how long a box takes to start, and compares that with its budget. Needs no KVM.
 ///
@@ -81,9 +82,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ))
     };
     let boxfile = args.write.map(find).transpose()?;
-    let opened = args.subject.open()?;
-    let store = args.subject.store.store.as_deref();
-    let compared = args.compare.as_deref().map(|old| boxes::open(old, store)).transpose()?;
+    let opened = stored::open(&args.subject)?;
+    let open = |old| stored::open_word(old, &args.subject.store);
+    let compared = args.compare.as_deref().map(open).transpose()?;
     if let Some((project, _)) = &boxfile {
         // Before the box is measured, which takes a while.
         let name = &opened.config.plan.name;

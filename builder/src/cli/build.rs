@@ -35,7 +35,9 @@ use super::options::{
 use super::stages::Stages;
 use super::transfer::{destination, pushed_json, send};
 use super::warnings::Warnings;
-use super::{gc, locate, locking, registries, terminal};
+use super::{locate, locking, registries, terminal};
+use crate::cli::stored::PROGRAM;
+use cli_common::store::after_adding;
 
 /// Builds a box from a Boxfile and prints its digest.
 ///
@@ -83,7 +85,7 @@ const ATTEMPTS: u8 = 4;
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.output.as_deref().map_or(Ok(()), check_directory)?;
-    let cap = gc::cap()?;
+    let cap = cli_common::store::cap(&PROGRAM)?;
     set_threads(args.jobs)?;
     // No collection removes what a process uses that has the store open. Other programs may.
     let is_missing = Cell::new(false);
@@ -156,7 +158,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     let lock = locking::report(&lock_file, &lock, written);
     let pushed = args.push.as_ref().map(|to| push(args, to, &built, &tools.store)).transpose();
     let pushed = pushed.inspect_err(|_| note_unsent(args, &built.sealed.manifest))?;
-    let too_large = gc::after(&tools.store, cap, args.project.json);
+    let too_large = after_adding(&PROGRAM, &tools.store, cap, args.project.json);
     too_large.iter().for_each(|it| warnings.add_message(it));
     report(args, &built, &target, &lock, pushed, &warnings);
     Ok(())

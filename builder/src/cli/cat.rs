@@ -16,10 +16,11 @@ use box_tree::Follow;
 use box_tree::listing::Found;
 use safe_text::{shell_path, shell_word};
 
-use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
+use super::stored;
 use super::terminal;
+use cli_common::store::BoxArgument;
 
 /// Prints the content of a file in a box.
 ///
@@ -48,7 +49,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = args.subject.open()?;
+    let opened = stored::open(&args.subject)?;
     if is_plan(args, &opened) {
         let plan = serde_json::to_vec(opened.plan());
         let plan = plan.map_err(|error| Failure::new(ErrorCode::Internal, error))?;

@@ -15,10 +15,11 @@ use clap::ValueEnum;
 use host_fs::FileError;
 use serde_json::json;
 
-use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
+use super::stored;
 use super::{locate, terminal};
+use cli_common::store::BoxArgument;
 
 /// Writes the files of a box in a form that other programs read.
 ///
@@ -89,7 +90,7 @@ struct Exported {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     check_usage(args)?;
-    let opened = args.subject.open()?;
+    let opened = stored::open(&args.subject)?;
     let exported = export(args, &opened)?;
     report(args, &exported);
     Ok(())

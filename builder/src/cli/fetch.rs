@@ -14,7 +14,9 @@ use super::loaded::{Loaded, Tools};
 use super::lock::{check_declared, resolve_all};
 use super::locking::Fixed;
 use super::options::{InputOptions, LockedOption, ProjectOptions, lock_command};
-use super::{gc, installed, locking, setup, terminal};
+use super::{installed, locking, setup, terminal};
+use crate::cli::stored::PROGRAM;
+use cli_common::store::after_adding_alone;
 
 /// Fetches everything that builds need from the network into the store.
 ///
@@ -45,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if locked.locked {
         check_declared(&fixed, &loaded)?;
     }
-    let cap = gc::cap()?;
+    let cap = cli_common::store::cap(&PROGRAM)?;
     let tools = Tools::find(&args.inputs, as_json)?;
     if !args.inputs.offline {
         get_kernel(&args.inputs, &loaded, as_json)?;
@@ -62,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         fixed.check_resolved(&lock)?;
     }
     let written = file.write(&lock)?;
-    gc::after_alone(&tools.store, cap, as_json);
+    after_adding_alone(&PROGRAM, &tools.store, cap, as_json);
     if as_json {
         let mut report = locking::report(&file, &lock, written);
         let layer = |(digest, size)| json!({ "digest": digest, "size": size });

@@ -7,9 +7,10 @@ use box_tree::entries;
 use box_tree::listing::Listing;
 use serde_json::{Value, json};
 
-use super::boxes::BoxArgument;
 use super::failure::Failure;
+use super::stored;
 use super::terminal;
+use cli_common::store::BoxArgument;
 
 /// Shows what a box is and what it was made of: digests, images and layers, components, sizes.
 ///
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = args.subject.open()?;
+    let opened = stored::open(&args.subject)?;
     let listing = opened::listing(&opened)?;
     let mut contents = Contents::open(&opened, &listing.tree)?;
     if args.sbom {

@@ -20,7 +20,8 @@ use oci_registry::Registry;
 use super::failure::Failure;
 use super::options::{InputOptions, ProjectOptions};
 use super::warnings::Warnings;
-use super::{installed, locate, registries, search, terminal};
+use super::{installed, registries, search, terminal};
+use crate::cli::stored::PROGRAM;
 
 /// A Boxfile without errors, as one of its profiles makes it.
 #[derive(Clone)]
@@ -181,12 +182,12 @@ pub(crate) struct Tools<'a> {
 impl<'a> Tools<'a> {
     /// Finds them. `as_json` says that a machine reads what the command prints.
     pub(crate) fn find(options: &'a InputOptions, as_json: bool) -> Result<Self, Failure> {
-        let store = locate::store(options.store.store.as_deref())?;
+        let store = options.store.root(&PROGRAM)?;
         terminal::detail("store", store.display());
         let init = installed::init(options.init.as_deref())?;
         terminal::detail("init", init.path.display());
         Ok(Self {
-            store: locate::open_store(&store)?,
+            store: options.store.open(&PROGRAM)?,
             as_json,
             options,
             init,

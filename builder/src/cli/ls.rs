@@ -10,10 +10,11 @@ use box_tree::Follow;
 use box_tree::path::names;
 use serde_json::json;
 
-use super::boxes::BoxArgument;
 use super::failure::Failure;
 use super::options::component;
+use super::stored;
 use super::terminal;
+use cli_common::store::BoxArgument;
 
 /// Lists the files of a box.
 ///
@@ -54,7 +55,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = args.subject.open()?;
+    let opened = stored::open(&args.subject)?;
     let side = Side::of_box(&opened, args.component)?;
     let path = side.find(args.path.as_bytes(), Follow::Parents)?.path;
     let most = args.depth.map(|depth| depth.saturating_add(names(&path).count()));

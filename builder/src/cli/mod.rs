@@ -1,8 +1,6 @@
 //! The command line. One file per subcommand; this is the only part that reads the environment,
 //! and [`terminal`] the only one that prints.
 
-mod archive;
-mod boxes;
 mod budget;
 mod build;
 mod cat;
@@ -13,7 +11,6 @@ mod export;
 mod failure;
 mod fetch;
 mod fmt;
-mod gc;
 mod generate;
 mod global;
 mod init;
@@ -31,6 +28,7 @@ mod registries;
 mod search;
 mod setup;
 mod stages;
+mod stored;
 mod terminal;
 mod transfer;
 mod verify;
@@ -45,6 +43,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli_common::Problem;
 use cli_common::color::color_of;
 use cli_common::manual::{CompletionsArgs, ManArgs};
+use cli_common::store::{LoadArgs, PruneArgs, SaveArgs};
 
 /// Bakes microVM images for AI agents from a checked-in Boxfile.
 #[derive(Debug, Parser)]
@@ -69,10 +68,14 @@ enum Command {
     Update(lock::UpdateArgs),
     Fetch(fetch::Args),
     Push(transfer::PushArgs),
+    #[command(after_help = cli_registry::PullArgs::examples("boxbuild"))]
     Pull(transfer::PullArgs),
-    Gc(gc::Args),
-    Save(archive::SaveArgs),
-    Load(archive::LoadArgs),
+    #[command(after_help = PruneArgs::examples("boxbuild gc"))]
+    Gc(stored::GcArgs),
+    #[command(after_help = SaveArgs::examples("boxbuild"))]
+    Save(SaveArgs),
+    #[command(after_help = LoadArgs::examples("boxbuild"))]
+    Load(LoadArgs),
     Budget(budget::Args),
     Export(export::Args),
     Ls(ls::Args),
@@ -111,10 +114,10 @@ impl Command {
             Self::Update(args) => (lock::update(args), args.project.json),
             Self::Fetch(args) => (fetch::run(args), args.project.json),
             Self::Push(args) => (transfer::push(args), args.json),
-            Self::Pull(args) => (transfer::pull(args), args.json),
-            Self::Gc(args) => (gc::run(args), args.json),
-            Self::Save(args) => (archive::save(args), args.json),
-            Self::Load(args) => (archive::load(args), args.json),
+            Self::Pull(args) => (transfer::pull(args), args.pull.json),
+            Self::Gc(args) => (stored::gc(args), args.prune.json),
+            Self::Save(args) => (stored::save(args), args.json),
+            Self::Load(args) => (stored::load(args), args.json),
             Self::Budget(args) => (budget::run(args), args.json),
             Self::Export(args) => (export::run(args), args.json),
             Self::Ls(args) => (ls::run(args), args.json),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use box_contract::Platform;
 use box_contract::{ComponentName, ErrorCode, exit};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+pub(crate) use cli_common::store::StoreOption;
 pub(crate) use cli_registry::RegistryOptions;
 use host_fs::own;
 use safe_text::shell_path;
@@ -54,15 +55,6 @@ pub(crate) struct InputOptions {
     pub(crate) offline: bool,
     #[command(flatten)]
     pub(crate) registries: RegistryOptions,
-}
-
-/// Where the store is.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct StoreOption {
-    /// The directory of the store
-    /// [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. That of $BOXBUILD_STORE_RO is read as well
-    #[arg(long, value_name = "DIR")]
-    pub(crate) store: Option<PathBuf>,
 }
 
 /// The profile that a command applies.

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use super::failure::{Explain, Failure, chain};
 use super::options::StoreOption;
-use super::{installed, locate, registries, terminal};
+use super::{installed, registries, terminal};
+use crate::cli::stored::PROGRAM;
 
 /// Gets a guest kernel, which every build then takes that does not declare another.
 #[derive(Debug, clap::Args)]
@@ -134,7 +135,7 @@ fn from_url(url: &str, args: &Args) -> Result<Vec<u8>, Failure> {
         network: registries::network(args.json),
         ..FetchOptions::default()
     };
-    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
+    let store = args.store.open(&PROGRAM)?;
     let fetched = fetch(&url, &sha256, &store, &options).map_err(|error| match error {
         FetchError::Download(DownloadError::WrongDigest { .. }) => wrong_digest(chain(&error)),
         error => error.into(),

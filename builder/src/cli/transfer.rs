@@ -4,19 +4,19 @@ use std::env;
 
 use box_cache::Store;
 use box_contract::RemoteName;
-use box_digest::Digest;
 use box_layout::OpenBox;
 use box_registry::{Destination, Pushed};
-use cli_registry::PullOptions;
 use oci_registry::{Registry, Repository, Tag};
 use safe_text::readable;
 use serde_json::json;
 
-use super::boxes::BoxArgument;
 use super::failure::Failure;
-use super::options::{RegistryOptions, StoreOption};
+use super::options::RegistryOptions;
 use super::stages::Stages;
-use super::{gc, locate, registries, terminal};
+use super::stored;
+use super::{registries, terminal};
+use crate::cli::stored::PROGRAM;
+use cli_common::store::BoxArgument;
 
 /// Sends a box to a registry, and prints its digest.
 ///
@@ -48,39 +48,21 @@ pub(crate) struct PushArgs {
 /// Only what the store lacks is fetched, and every byte is verified before it counts. `boxlaunch run HOST/NAME:TAG` starts the
 /// box. A box that skopeo or oras copied is pulled as well.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  \
-    boxbuild pull ghcr.io/acme/hello:v1\n  \
-    boxbuild pull ghcr.io/acme/hello:v1@sha256:...   the box digest, or the digest of the registry's manifest\n  \
-    boxbuild pull ghcr.io/acme/hello:v1 --dry-run    say how much would be fetched")]
+#[group(skip)]
 pub(crate) struct PullArgs {
-    /// The registry, the repository and the tag; with @sha256:... after it, the box or the registry's manifest must have
-    /// this digest
-    #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
-    remote: RemoteName,
-    /// Fetch the box only if this is its digest
-    #[arg(long, value_name = "DIGEST")]
-    expect: Option<Digest>,
-    /// Say how much would be fetched, and fetch nothing
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    store: StoreOption,
-    #[command(flatten)]
-    registries: RegistryOptions,
-    /// Print JSON, also for errors (except usage errors)
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) pull: cli_registry::PullArgs,
 }
 
 /// Runs `boxbuild push`.
 pub(crate) fn push(args: &PushArgs) -> Result<(), Failure> {
     let to = &args.to;
-    let opened = args.subject.open()?;
+    let opened = stored::open(&args.subject)?;
     let client = registries::sender(&args.registries, args.json)?;
-    let store = locate::store(args.subject.store.store.as_deref());
+    let store = args.subject.store.root(&PROGRAM);
     // It remembers how blobs were compressed, which a box in a directory can do without.
     let store = store.ok().filter(|root| root.join("version").exists());
-    let store = store.and_then(|root| locate::open_store(&root).ok());
+    let store = store.and_then(|_| args.subject.store.open(&PROGRAM).ok());
     let pushed = send(&opened, to, &client, (!args.again, store.as_ref()), args.json)?;
     if args.json {
         terminal::json(&pushed_json(to, &pushed).to_string());
@@ -161,28 +143,17 @@ fn sent(pushed: &Pushed) -> String {
 
 /// Runs `boxbuild pull`.
 pub(crate) fn pull(args: &PullArgs) -> Result<(), Failure> {
-    let cap = gc::cap()?;
-    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
+    let args = &args.pull;
     let client = registries::client(&args.registries, args.json)?;
-    let options = PullOptions {
-        name: args.remote.clone(),
-        expect: args.expect,
-        is_dry_run: args.dry_run,
-        is_for_start: false,
-    };
-    let pulled = cli_registry::pull(&options, &store, &client, |amounts| {
+    let note = |amounts: &str| {
         if !args.json {
             terminal::note(amounts);
         }
-    })?;
-    gc::after_alone(&store, cap, args.json);
-    if args.json {
-        terminal::json(&serde_json::to_string(&pulled).unwrap_or_default());
-        return Ok(());
-    }
-    if !args.dry_run {
+    };
+    let (pulled, result) = args.run(&PROGRAM, &client, note, false)?;
+    if !args.json && !args.dry_run {
         terminal::note(&format!("start it: boxlaunch run {}", pulled.reference));
     }
-    terminal::result(&pulled.digest.to_string());
+    terminal::result(&result);
     Ok(())
 }

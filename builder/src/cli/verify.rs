@@ -6,9 +6,10 @@ use box_inspect::verify::verify;
 use cli_common::Problem;
 use serde_json::json;
 
-use super::boxes::BoxArgument;
 use super::failure::{Explain, Failure, chain};
+use super::stored;
 use super::terminal;
+use cli_common::store::BoxArgument;
 
 /// Verifies that a box is what it says.
 ///
@@ -30,7 +31,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let opened = args.subject.open().map_err(|failure| {
+    let opened = stored::open(&args.subject).map_err(|failure| {
         let is_damaged = failure.has(ErrorCode::BoxDamaged);
         if is_damaged { failure.with_exit(exit::DIFFERENT) } else { failure }
     })?;

@@ -5,5 +5,6 @@ pub mod color;
 pub mod manual;
 pub mod paint;
 pub mod problem;
+pub mod store;
 
 pub use problem::{Explanation, Problem};

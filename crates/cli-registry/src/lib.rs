@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use host_fs::own;
 
 pub use client::{SetupError, Variable, client, network};
-pub use pull::{PullError, PullOptions, Pulled, pull};
+pub use pull::{PullArgs, PullError, Pulled};
 
 /// How registries are asked.
 #[derive(Debug, Clone, Default, clap::Args)]

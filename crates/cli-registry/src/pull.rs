@@ -5,21 +5,97 @@ use box_contract::RemoteName;
 use box_digest::Digest;
 use box_registry::{BoxRegistryError, Form, Plan};
 use cli_common::Explanation;
+use cli_common::store::{CommandFault, Program, StoreOption, after_adding_alone, cap};
 use oci_registry::{Reference, Registry, RegistryError, Repository, Tag};
-use safe_text::readable;
+use safe_text::{readable, shown_json};
 use serde::Serialize;
 
-/// What a user wants to be pulled.
-#[derive(Debug, Clone)]
-pub struct PullOptions {
-    /// The box.
-    pub name: RemoteName,
-    /// The digest that the box has to have.
-    pub expect: Option<Digest>,
-    /// Whether nothing is fetched, and only said how much would be.
-    pub is_dry_run: bool,
-    /// Whether a start needs the box, and no person wants it to be kept.
-    pub is_for_start: bool,
+use crate::RegistryOptions;
+
+/// The arguments of `pull`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PullArgs {
+    /// The registry, the repository and the tag; with @sha256:... after it, the box or the registry's manifest must have
+    /// this digest
+    #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
+    remote: RemoteName,
+    /// Fetch the box only if this is its digest
+    #[arg(long, value_name = "DIGEST")]
+    expect: Option<Digest>,
+    /// Say how much would be fetched, and fetch nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    store: StoreOption,
+    /// How registries are asked.
+    #[command(flatten)]
+    pub registries: RegistryOptions,
+    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, dry_run and
+    /// replaced
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl PullArgs {
+    /// Returns the examples that the help of this command ends with.
+    pub fn examples(program: &str) -> String {
+        format!(
+            "Examples:\n  \
+             {program} pull ghcr.io/acme/hello:v1\n  \
+             {program} pull ghcr.io/acme/hello:v1@sha256:...   the box digest, or the digest of the registry's manifest\n  \
+             {program} pull ghcr.io/acme/hello:v1 --dry-run    say how much would be fetched"
+        )
+    }
+
+    /// Pulls the box. `is_for_start` says that a start needs it, and that no person wants it to be kept. Before anything is fetched,
+    /// `note` is called with what a person has to know: how much it is, and whether the reference means another box than before.
+    /// Returns what was pulled, and the result to print, without a final newline.
+    ///
+    /// # Errors
+    /// [`PullError`]. What was fetched whole stays in the store, and the next pull does not fetch it again.
+    pub fn run(
+        &self,
+        program: &Program,
+        client: &Registry,
+        note: impl Fn(&str),
+        is_for_start: bool,
+    ) -> Result<(Pulled, String), PullError> {
+        let cap = cap(program)?;
+        let store = self.store.open(program)?;
+        let pulled = self.pull(&store, client, note, is_for_start)?;
+        after_adding_alone(program, &store, cap, self.json);
+        let result = match self.json {
+            true => shown_json(&serde_json::to_string(&pulled).unwrap_or_default()),
+            false => pulled.digest.to_string(),
+        };
+        Ok((pulled, result))
+    }
+
+    /// Fetches what the store lacks of the box, and makes it one of the store.
+    fn pull(
+        &self,
+        store: &Store,
+        client: &Registry,
+        note: impl Fn(&str),
+        is_for_start: bool,
+    ) -> Result<Pulled, PullError> {
+        let (plan, reference) = planned(self, store, client)?;
+        let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
+        let pulled = pulled(&plan, &reference, before, self.dry_run);
+        note(&amounts(&pulled));
+        if let Some(before) = pulled.replaced {
+            note(&format!("{} is another box now; before, it was {before}", pulled.reference));
+        }
+        if !self.dry_run {
+            plan.fetch(client, store)?;
+            // Until it has its name, nobody deletes what the plan has found in the store.
+            let _published = plan.remote.publish_in(store)?;
+            let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
+            let is_asked = !is_for_start;
+            store.note_pulled(&Note { reference, digest, registry_digest, is_asked })?;
+        }
+        Ok(pulled)
+    }
 }
 
 /// An error of a pull.
@@ -45,6 +121,9 @@ pub enum PullError {
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The command line or the environment names no store, or one that cannot be used.
+    #[error(transparent)]
+    Command(#[from] CommandFault),
 }
 
 impl From<&PullError> for Explanation {
@@ -67,6 +146,7 @@ impl From<&PullError> for Explanation {
             )
                 .into(),
             PullError::Store(error) => error.into(),
+            PullError::Command(error) => error.into(),
         }
     }
 }
@@ -97,39 +177,6 @@ pub struct Pulled {
     pub replaced: Option<Digest>,
 }
 
-/// Fetches what the store lacks of a box, and makes it one of the store. Before anything is fetched, `tell` is called with what a
-/// person has to know: how much it is, and whether the reference means another box than before.
-///
-/// # Errors
-/// [`PullError`]. What was fetched whole stays in the store, and the next pull does not fetch it again.
-pub fn pull(
-    options: &PullOptions,
-    store: &Store,
-    client: &Registry,
-    tell: impl Fn(&str),
-) -> Result<Pulled, PullError> {
-    let (plan, reference) = planned(options, store, client)?;
-    let before = store.pulled(&reference.to_string())?.map(|it| it.digest);
-    let pulled = pulled(options, &plan, &reference, before);
-    tell(&amounts(&pulled));
-    if let Some(before) = pulled.replaced {
-        tell(&format!("{} is another box now; before, it was {before}", pulled.reference));
-    }
-    if !options.is_dry_run {
-        plan.fetch(client, store)?;
-        // Until it has its name, nobody deletes what the plan has found in the store.
-        let _published = plan.remote.publish_in(store)?;
-        let Pulled { reference, digest, registry_digest, .. } = pulled.clone();
-        store.note_pulled(&Note {
-            reference,
-            digest,
-            registry_digest,
-            is_asked: !options.is_for_start,
-        })?;
-    }
-    Ok(pulled)
-}
-
 /// Says how much is fetched.
 fn amounts(pulled: &Pulled) -> String {
     let (some, all) = (readable(pulled.bytes), readable(pulled.total_bytes));
@@ -144,11 +191,11 @@ fn amounts(pulled: &Pulled) -> String {
 /// Looks up what the name means, and which of its blobs the store lacks. Also returns by what the store will find the box: the tag,
 /// unless that means another box.
 fn planned(
-    options: &PullOptions,
+    args: &PullArgs,
     store: &Store,
     client: &Registry,
 ) -> Result<(Plan, RemoteName), PullError> {
-    let PullOptions { name, expect, .. } = options;
+    let PullArgs { remote: name, expect, .. } = args;
     let registry = |error| BoxRegistryError::from(error);
     let repository = Repository::new(&name.host, &name.repository).map_err(registry)?;
     let tag = name.tag.as_deref().map(Tag::new).transpose().map_err(registry)?;
@@ -201,12 +248,7 @@ fn is_meant(plan: &Plan, pin: Digest) -> bool {
     [plan.remote.digest, plan.remote.registry_digest].contains(&pin)
 }
 
-fn pulled(
-    options: &PullOptions,
-    plan: &Plan,
-    reference: &RemoteName,
-    before: Option<Digest>,
-) -> Pulled {
+fn pulled(plan: &Plan, reference: &RemoteName, before: Option<Digest>, dry_run: bool) -> Pulled {
     Pulled {
         reference: reference.to_string(),
         digest: plan.remote.digest,
@@ -216,7 +258,7 @@ fn pulled(
         fetched: plan.missing.len(),
         bytes: plan.bytes(),
         total_bytes: plan.total_bytes(),
-        dry_run: options.is_dry_run,
+        dry_run,
         replaced: before.filter(|it| *it != plan.remote.digest),
     }
 }

@@ -11,10 +11,11 @@ use safe_text::{readable, shown};
 use serde::Serialize;
 
 use super::error::CommandError;
-use super::found::StoreOption;
 use super::list::ago;
+use super::prune;
+use super::stored::PROGRAM;
 use super::terminal::{aligned, is_quiet, json_line, print};
-use super::{paths, prune};
+use cli_common::store::StoreOption;
 
 /// Lists the boxes of the store that have names: what `run` starts by name.
 ///
@@ -66,8 +67,8 @@ struct Sizes {
 }
 
 pub(crate) fn images(args: &ImagesArgs) -> Result<u8, CommandError> {
-    let root = paths::store_of_user(args.store.store.as_deref())?;
-    let base = paths::stores(args.store.store.as_deref()).base()?;
+    let root = args.store.root(&PROGRAM)?;
+    let base = args.store.stores(&PROGRAM).base()?;
     let boxes = StoredBoxes::open(&root).map_err(FindError::from)?;
     let boxes = boxes.with_base(base);
     let mut all = boxes.all().map_err(FindError::from)?;

@@ -14,10 +14,12 @@ use egress_rules::{Local, Rule};
 use safe_text::shown;
 
 use super::error::CommandError;
-use super::found::{self, BoxArgument};
+use super::found;
 use super::list::describe;
 use super::paths;
+use super::stored::PROGRAM;
 use super::terminal::{json_line, print};
+use cli_common::store::BoxArgument;
 
 /// Shows what a box is: digest, components, limits, budget, sizes. Of a box that was started, named as in `ps`, it shows the state.
 ///
@@ -38,7 +40,7 @@ pub(crate) fn inspect(args: &InspectArgs) -> Result<u8, CommandError> {
         print(&if args.json { json_line(&record)? } else { describe(&record) })?;
         return Ok(0);
     }
-    let opened = found::open(args.subject.find().map_err(not_started)?)?;
+    let opened = found::open(args.subject.find(&PROGRAM).map_err(not_started)?)?;
     print(&if args.json { json_line(&opened.report())? } else { opened.describe_with(mark) })?;
     Ok(0)
 }

@@ -1,7 +1,6 @@
 //! The command line: one file per subcommand, and one for what errors become.
 
 mod agent;
-mod archive;
 mod command;
 mod copy;
 #[cfg(test)]
@@ -38,6 +37,7 @@ mod shares;
 mod since;
 mod skills;
 mod stats;
+mod stored;
 mod task;
 mod terminal;
 mod usage;
@@ -60,6 +60,7 @@ use boxlaunch::machine::clock::process_start;
 use clap::{Parser, Subcommand};
 use cli_common::Problem;
 use cli_common::manual::{CompletionsArgs, ManArgs};
+use cli_common::store::{LoadArgs, SaveArgs};
 
 use error::CommandError;
 use terminal::{notice, painted};
@@ -81,13 +82,17 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<run::RunArgs>),
+    #[command(after_help = cli_registry::PullArgs::examples("boxlaunch"))]
     Pull(pull::PullArgs),
     Ps(list::PsArgs),
     Images(images::ImagesArgs),
     Rmi(prune::RmiArgs),
+    #[command(after_help = cli_common::store::PruneArgs::examples("boxlaunch prune"))]
     Prune(prune::PruneArgs),
-    Save(archive::SaveArgs),
-    Load(archive::LoadArgs),
+    #[command(after_help = SaveArgs::examples("boxlaunch"))]
+    Save(SaveArgs),
+    #[command(after_help = LoadArgs::examples("boxlaunch"))]
+    Load(LoadArgs),
     Exec(exec::ExecArgs),
     Shell(exec::ShellArgs),
     Attach(lifecycle::AttachArgs),
@@ -128,13 +133,13 @@ impl Command {
     fn run(&self, started: Instant) -> (Result<u8, CommandError>, bool) {
         match self {
             Self::Run(args) => (run::run(args, started), args.json),
-            Self::Pull(args) => (pull::pull(args), args.json),
+            Self::Pull(args) => (pull::pull(args), args.pull.json),
             Self::Ps(args) => (list::ps(args), args.json),
             Self::Images(args) => (images::images(args), args.json),
             Self::Rmi(args) => (prune::rmi(args), args.json),
-            Self::Prune(args) => (prune::prune(args), args.json),
-            Self::Save(args) => (archive::save(args), args.json),
-            Self::Load(args) => (archive::load(args), args.json),
+            Self::Prune(args) => (prune::prune(args), args.prune.json),
+            Self::Save(args) => (stored::save(args), args.json),
+            Self::Load(args) => (stored::load(args), args.json),
             Self::Exec(args) => (exec::exec(args), args.json),
             Self::Shell(args) => (exec::shell(args), false),
             Self::Attach(args) => (lifecycle::attach(args), false),

@@ -17,10 +17,11 @@ use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::error::CommandError;
-use super::found::BoxArgument;
+use super::found;
 use super::logs::read_error;
 use super::paths;
 use super::terminal::{json_line, notice, print};
+use cli_common::store::BoxArgument;
 
 /// How many targets that were denied are shown, the last ones.
 const MOST_SHOWN: usize = 20;
@@ -84,7 +85,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         Some(Action::Allow { peers }) => further(peers, &[]),
         Some(Action::Deny { peers }) => further(&[], peers),
         Some(Action::Reload { subject }) => {
-            let network = &subject.open()?.config.plan.network;
+            let network = &found::open_argument(subject)?.config.plan.network;
             check_filtered(&subject.reference.display().to_string(), network.mode)?;
             RuleChange { allow: network.allow.clone(), deny: network.deny.clone(), replace: true }
         }

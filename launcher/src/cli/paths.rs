@@ -5,19 +5,13 @@ use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
 
-use box_cache::Store;
 use box_contract::ErrorCode;
-use box_find::{FindError, Stores};
 use boxlaunch::LaunchError;
-use host_fs::own::STORE_RO;
-use host_fs::{absolute_path, named_path, own, user_directory};
+use host_fs::{absolute_path, named_path, user_directory};
 use nix::unistd::{geteuid, getuid};
-use safe_text::shown;
 
 use super::error::CommandError;
-use super::terminal::{is_quiet, notice};
 
 /// The program to start as a process of our own: this one, whatever its path is now.
 pub(crate) const SELF: &str = "/proc/self/exe";
@@ -35,45 +29,6 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let users = || user_directory("XDG_STATE_HOME", ".local/state", &variable);
     named_path(variable("BOXLAUNCH_STATE")).or_else(|| Some(users()?.join("boxbuild")))
-}
-
-/// Returns the directory of the store, if the command line names one or the environment says where it is.
-pub(crate) fn store(named: Option<&Path>) -> Option<PathBuf> {
-    own::store(named, |name| env::var_os(name))
-}
-
-/// Returns the directory of the store, which a command needs.
-pub(crate) fn store_of_user(named: Option<&Path>) -> Result<PathBuf, CommandError> {
-    store(named).ok_or_else(|| FindError::NoStore.into())
-}
-
-/// Opens the store to add to it, and says so if that has to wait for another process.
-pub(crate) fn open_store(named: Option<&Path>) -> Result<Store, CommandError> {
-    let root = store_of_user(named)?;
-    let text = format!("waiting for another process that uses the store {}", root.display());
-    let waiting = move || {
-        if !is_quiet() {
-            notice(&format!("{}\n", shown(&text)));
-        }
-    };
-    let base = stores(named).base()?;
-    Ok(Store::open_waiting(&root, waiting).map_err(FindError::from)?.with_base(base))
-}
-
-/// Returns the directory of the store of the machine, if there is one.
-pub(crate) fn base_store() -> Option<PathBuf> {
-    let base = own::base_store(|name| env::var_os(name))?;
-    static TOLD: Once = Once::new();
-    if !is_quiet() && !base.join("version").exists() {
-        let text = format!("warning: {STORE_RO} is {}, where no store is", base.display());
-        TOLD.call_once(|| notice(&format!("{}\n", shown(&text))));
-    }
-    Some(base)
-}
-
-/// Returns the stores in which boxes are looked for.
-pub(crate) fn stores(named: Option<&Path>) -> Stores {
-    Stores { own: store(named), base: base_store() }
 }
 
 /// Returns where the virtual host's kernel is kept: `boxbuild/virtual-host` below the user's cache

@@ -1,26 +1,26 @@
 //! `boxlaunch prune` and `rmi`: what goes from the store.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use box_cache::Label;
 use box_cache::collect::{Collector, Report, Reported, Rules, Why};
-use box_cache::{Label, Store};
 use box_contract::ErrorCode;
 use box_digest::Digest;
 use box_find::{BoxReference, FindError};
-use box_prune::{BoxContents, Cap, VARIABLE, called};
+use box_prune::{BoxContents, called};
 use boxlaunch::boxes::{Boxes, State};
 use cli_common::problem::is_cut_digest;
 use host_fs::own::STORE_RO;
-use safe_text::{shown, with_causes};
+use safe_text::shown;
 
 use super::error::{CommandError, usage};
-use super::found::StoreOption;
 use super::paths;
-use super::terminal::{is_quiet, json_line, notice, print};
+use super::stored::{PROGRAM, print_result};
+use super::terminal::{is_quiet, print};
+use cli_common::store::StoreOption;
+use cli_common::store::base_store;
 
 /// Removes from the store what was used least recently, until it is small enough.
 ///
@@ -28,27 +28,10 @@ use super::terminal::{is_quiet, json_line, notice, print};
 /// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
 /// within the last hour.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  boxlaunch prune                     down to the size that the store may have
-  boxlaunch prune --max-size 5G       down to 5 GiB
-  boxlaunch prune --older-than 7d     also all that was not used for a week
-  boxlaunch prune --dry-run           say what would go, and what is kept and why")]
+#[group(skip)]
 pub(crate) struct PruneArgs {
-    /// The size that the store may have: 50G, 512MiB, 0 (everything goes that is not kept) or none
-    /// [default: $BOXBUILD_STORE_MAX, else 20G or a tenth of the disk].
-    #[arg(long, value_name = "SIZE", value_parser = Cap::parse)]
-    max_size: Option<Cap>,
-    /// Remove what was not used for so long, too: 90s, 10m, 12h or 7d. Less than an hour also removes boxes that are so young.
-    #[arg(long, value_name = "TIME", value_parser = box_prune::age)]
-    older_than: Option<Duration>,
-    /// Say what would go, and remove nothing.
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
-    store: StoreOption,
-    /// Print one JSON object: what was removed, and what is kept and why.
-    #[arg(long)]
-    pub(crate) json: bool,
+    pub(crate) prune: cli_common::store::PruneArgs,
 }
 
 /// Removes boxes from the store.
@@ -75,26 +58,12 @@ pub(crate) struct RmiArgs {
 
 /// Runs `boxlaunch prune`.
 pub(crate) fn prune(args: &PruneArgs) -> Result<u8, CommandError> {
-    let root = paths::store_of_user(args.store.store.as_deref())?;
-    let cap = args.max_size.map_or_else(cap, Ok)?;
-    let rules = Rules {
-        cap: cap.bytes(&root),
-        older_than: args.older_than,
-        dry_run: args.dry_run,
-        ..Rules::default()
-    };
-    let report = collect(&root, &rules)?;
-    show(&report, args.dry_run, args.json)?;
-    if let Some(over) = box_prune::over(&report, &root, false).filter(|_| !args.json && !is_quiet())
-    {
-        notice(&format!("warning: {over}\n"));
-    }
-    Ok(0)
+    print_result(args.prune.run(&PROGRAM)?)
 }
 
 /// Runs `boxlaunch rmi`.
 pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
-    let root = paths::store_of_user(args.store.store.as_deref())?;
+    let root = args.store.root(&PROGRAM)?;
     let found = collect(&root, &Rules { dry_run: true, ..Rules::default() })?;
     let mut rules = Rules { is_forced: args.force, ..Rules::default() };
     for word in &args.boxes {
@@ -109,7 +78,7 @@ pub(crate) fn rmi(args: &RmiArgs) -> Result<u8, CommandError> {
     let report = collect(&root, &rules)?;
     refuse_running(&rules, &report)?;
     if args.json || is_quiet() {
-        return show(&report, false, args.json).map(|()| 0);
+        return print_result(cli_common::store::result(&PROGRAM, &report, false, args.json));
     }
     print(&(box_prune::asked_lines(&report, &rules.names).join("\n") + "\n"))?;
     Ok(0)
@@ -152,7 +121,7 @@ fn ask(word: &OsStr, root: &Path, found: &Report, rules: &mut Rules) -> Result<(
 
 /// Says that the store has no such box, and if the store of the machine may have it, that nothing goes from there.
 fn absent(error: &FindError, root: &Path, listed: &str) -> CommandError {
-    let base = paths::base_store().filter(|it| it != root);
+    let base = base_store(&PROGRAM).filter(|it| it != root);
     let help = base.map_or_else(
         || listed.to_owned(),
         |base| {
@@ -206,34 +175,6 @@ fn running(of: &Reported) -> CommandError {
     CommandError::new((ErrorCode::StillRunning, help), message)
 }
 
-/// Returns how large the store may be, as the environment says.
-pub(super) fn cap() -> Result<Cap, CommandError> {
-    let cap = Cap::from_variable(env::var_os(VARIABLE));
-    cap.map_err(|wrong| CommandError::new(ErrorCode::Usage, wrong))
-}
-
-/// Looks at the size of the store after a command that may have added to it. That something is wrong with it is no failure of the
-/// command.
-pub(super) fn after_adding(store: &Store, cap: Cap, is_silent: bool) {
-    let (line, warning) = match box_prune::after_adding(store.root(), store.added(), cap) {
-        Ok(None) => return,
-        Ok(Some(report)) => {
-            let freed = report.before > report.after;
-            let line = freed.then(|| box_prune::size_line(&report, false));
-            (line, box_prune::over(&report, store.root(), true))
-        }
-        Err(error) => {
-            let why = shown(&with_causes(&error));
-            let text = format!("nothing was removed from the store, which is too large: {why}");
-            (None, Some(text))
-        }
-    };
-    let warning = warning.map(|text| format!("warning: {text}"));
-    for line in line.into_iter().chain(warning).filter(|_| !is_silent) {
-        notice(&format!("{line}\n"));
-    }
-}
-
 /// Returns the size of each box of the store.
 pub(super) fn sizes(
     root: &Path,
@@ -245,15 +186,4 @@ pub(super) fn sizes(
 
 fn collect(root: &Path, rules: &Rules) -> Result<Report, CommandError> {
     Ok(box_prune::collect(root, rules).map_err(FindError::from)?)
-}
-
-/// Prints what was removed, or would be.
-fn show(report: &Report, dry_run: bool, as_json: bool) -> Result<(), CommandError> {
-    print(&if as_json {
-        json_line(&box_prune::json(report, dry_run))?
-    } else if is_quiet() {
-        report.removed.iter().map(|it| format!("{}\n", it.digest)).collect()
-    } else {
-        box_prune::lines(report, dry_run).join("\n") + "\n"
-    })
 }

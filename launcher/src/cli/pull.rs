@@ -6,54 +6,32 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use box_contract::{RemoteName, exit};
-use box_digest::Digest;
 use box_find::{BoxReference, FindError, Found};
 use boxlaunch::LaunchError;
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
-use cli_registry::{PullError, PullOptions, RegistryOptions, Screen, SetupError, Way};
+use cli_registry::{PullError, Screen, SetupError, Way};
 use nix::sys::signal::Signal;
 use safe_text::{shown, with_causes};
 
 use super::error::{CommandError, signal_code, usage};
-use super::found::StoreOption;
-use super::paths::{self, SELF};
-use super::prune;
+use super::paths::SELF;
 use super::run::RunArgs;
-use super::terminal::{is_quiet, json_line, notice, print};
+use super::stored::{PROGRAM, print_result};
+use super::terminal::{is_quiet, notice, print};
 
 /// Fetches a box from a registry into the store, and prints its digest.
 ///
 /// Only what the store lacks is fetched, and every byte is verified before it counts. Credentials are those of `docker login` and
 /// `podman login`. A box that skopeo or oras copied is pulled as well. `run HOST/NAME:TAG` does this by itself.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  boxlaunch pull ghcr.io/acme/hello:v1
-  boxlaunch pull ghcr.io/acme/hello:v1@sha256:...   the box digest, or the digest of the registry's manifest
-  boxlaunch pull ghcr.io/acme/hello:v1 --dry-run    say how much would be fetched")]
+#[group(skip)]
 pub(crate) struct PullArgs {
-    /// The registry, the repository and the tag; with @sha256:... after it, the box or the registry's manifest must have
-    /// this digest.
-    #[arg(value_name = "HOST/NAME[:TAG][@DIGEST]", value_parser = RemoteName::parse)]
-    remote: RemoteName,
-    /// Fetch the box only if this is its digest.
-    #[arg(long, value_name = "DIGEST")]
-    expect: Option<Digest>,
-    /// Say how much would be fetched, and fetch nothing.
-    #[arg(long)]
-    dry_run: bool,
+    #[command(flatten)]
+    pub(crate) pull: cli_registry::PullArgs,
     /// `run` does this: the box is not kept longer than others.
     #[arg(long, hide = true)]
     for_start: bool,
-    #[command(flatten)]
-    store: StoreOption,
-    #[command(flatten)]
-    registries: RegistryOptions,
-    /// Print one JSON object: reference, box, registry_digest, form, blobs, fetched, bytes, total_bytes, dry_run and
-    /// replaced.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// When the box of a registry is pulled.
@@ -67,25 +45,18 @@ pub(crate) enum PullPolicy {
     Never,
 }
 
+/// Runs `boxlaunch pull`.
 pub(crate) fn pull(args: &PullArgs) -> Result<u8, CommandError> {
-    let cap = prune::cap()?;
-    let store = paths::open_store(args.store.store.as_deref())?;
-    let screen = (!args.json && !is_quiet()).then(screen);
-    let client = cli_registry::client(&args.registries, &|name| env::var_os(name), screen)?;
-    let options = PullOptions {
-        name: args.remote.clone(),
-        expect: args.expect,
-        is_dry_run: args.dry_run,
-        is_for_start: args.for_start,
-    };
-    let pulled = cli_registry::pull(&options, &store, &client, |amounts| {
+    let screen = (!args.pull.json && !is_quiet()).then(screen);
+    let registries = &args.pull.registries;
+    let client = cli_registry::client(registries, &PROGRAM.variable, screen)?;
+    let note = |amounts: &str| {
         if let Some(screen) = screen {
             (screen.note)(amounts);
         }
-    })?;
-    prune::after_adding(&store, cap, screen.is_none());
-    print(&if args.json { json_line(&pulled)? } else { format!("{}\n", pulled.digest) })?;
-    Ok(exit::DONE)
+    };
+    let (_, result) = args.pull.run(&PROGRAM, &client, note, args.for_start)?;
+    print_result(Some(result))
 }
 
 /// Returns how this program tells its user of a download.
@@ -154,7 +125,7 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
 
 /// Returns whether the store has no such box, or not all of it.
 fn is_missing(args: &RunArgs) -> Result<bool, CommandError> {
-    match args.subject.find().and_then(Found::open) {
+    match args.subject.find(&PROGRAM).and_then(Found::open) {
         Ok(opened) => Ok(args.expected().is_some_and(|expected| expected != opened.digest)),
         // The box was pulled once, and somebody has removed it, or a part of it.
         Err(FindError::NotPulled(_) | FindError::NoBox(_)) => Ok(true),

@@ -14,9 +14,10 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::{CommandError, exit_code};
-use super::found::BoxArgument;
 use super::paths;
+use super::stored::PROGRAM;
 use super::terminal::{is_quiet, json_line, notice, painted, print};
+use cli_common::store::BoxArgument;
 
 /// Verifies that the files of a box are undamaged.
 ///
@@ -57,7 +58,7 @@ struct BlobReport {
 }
 
 pub(crate) fn verify(args: &VerifyArgs) -> Result<u8, CommandError> {
-    let documents = args.subject.find()?.documents()?;
+    let documents = args.subject.find(&PROGRAM)?.documents()?;
     // Without a place for receipts, everything is hashed all the same.
     let receipts = paths::state().ok().map(|state| Receipts::new(&state));
     let report = report(&documents, receipts.as_ref())?;

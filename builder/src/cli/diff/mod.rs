@@ -62,7 +62,7 @@ fn field(text: &str) -> Result<Field, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let open = |word| Operand::open(word, args.component, args.store.store.as_deref());
+    let open = |word| Operand::open(word, args.component, &args.store);
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     operand::check_same_rootfs(&a, &b)?;
     let path = path(args, &a.side, &b.side)?;

@@ -14,7 +14,8 @@ use oci_image::Access;
 
 use crate::cli::failure::Failure;
 use crate::cli::init::{misnamed, parse};
-use crate::cli::locate;
+use crate::cli::stored::PROGRAM;
+use cli_common::store::StoreOption;
 
 /// Something to be compared.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Operand {
     pub(super) fn open(
         word: &OsStr,
         component: Option<ComponentName>,
-        store: Option<&Path>,
+        store: &StoreOption,
     ) -> Result<Self, Failure> {
         let is_image = |it: &&str| ImageRef::PREFIXES.iter().any(|prefix| it.starts_with(prefix));
         if let Some(reference) = word.to_str().filter(is_image) {
@@ -61,9 +62,9 @@ impl Operand {
     fn of_box(
         subject: &BoxReference,
         component: Option<ComponentName>,
-        store: Option<&Path>,
+        store: &StoreOption,
     ) -> Result<Self, Failure> {
-        let found = subject.find(locate::stores(store))?;
+        let found = subject.find(store.stores(&PROGRAM))?;
         let opened = found.open().map_err(|error| match (&error, subject.path()) {
             (FindError::Open(of), Some(path)) if is_of_another(of) => {
                 let path = path.display();

@@ -63,7 +63,10 @@ impl Explain for RegistryError {
 
 impl Explain for PullError {
     fn explain(&self) -> Explanation {
-        self.into()
+        match self {
+            Self::Command(error) => error.explain(),
+            error => error.into(),
+        }
     }
 }
 

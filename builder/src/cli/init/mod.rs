@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use super::failure::{Failure, chain};
 use super::options::{RegistryOptions, StoreOption};
 use super::{locate, registries, terminal};
+use crate::cli::stored::PROGRAM;
 use scaffold::{Found, Scaffold};
 
 /// Writes a first Boxfile for images that it inspects, commented and ready to build.
@@ -151,7 +152,7 @@ fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
     if let Some(failure) = misnamed(reference) {
         return Err(failure);
     }
-    let store = locate::open_store(&locate::store(args.store.store.as_deref())?)?;
+    let store = args.store.open(&PROGRAM)?;
     let remote = registries::client(&args.registries, args.json)?;
     let registries = Registries { store: &store, remote: &remote, offline: false };
     Ok(open(&parsed, Some(registries))?)

@@ -22,14 +22,15 @@ use vmm::jail::Policy;
 
 use nix::unistd::geteuid;
 
-use crate::cli::archive;
 use crate::cli::command::CommandOptions;
 use crate::cli::error::CommandError;
-use crate::cli::found::{self, BoxArgument};
+use crate::cli::found;
 use crate::cli::pull::PullPolicy;
 use crate::cli::shares::GivenShare;
+use crate::cli::stored;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
+use cli_common::store::BoxArgument;
 
 /// Boots a box and runs its agent, or a command beside it.
 ///
@@ -286,7 +287,7 @@ impl RunArgs {
     /// Opens the box, which must be the one that is expected, and no larger than boxes may be.
     /// The store keeps it as long as the second value is there.
     pub(in crate::cli) fn open(&self) -> Result<(OpenBox, Option<Held>), CommandError> {
-        let found = archive::find(&self.subject, self.is_told())?;
+        let found = stored::find(&self.subject, self.is_told())?;
         let (opened, held) = found::open_to_run(found.expect(self.expect))?;
         // What may be started in the emulated machine was checked outside of it.
         if !self.nested {
@@ -302,7 +303,7 @@ impl RunArgs {
 
     /// Puts the box into the store, if it is one of a file and is not there.
     pub(in crate::cli) fn load(&self) -> Result<(), CommandError> {
-        archive::in_store(&self.subject, self.is_told()).map(drop)
+        stored::in_store(&self.subject, self.is_told()).map(drop)
     }
 
     /// Returns whether a person is told what is done.

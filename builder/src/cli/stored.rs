@@ -1,0 +1,70 @@
+//! The commands about the store that both programs have, as this program runs them.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+
+use box_find::BoxReference;
+use box_inspect::opened::OpenBox;
+use cli_common::Explanation;
+use cli_common::store::{
+    BoxArgument, CommandFault, LoadArgs, Program, PruneArgs, SaveArgs, StoreOption,
+};
+
+use super::failure::{Explain, Failure};
+use super::terminal;
+
+/// This program, for what both have.
+pub(crate) const PROGRAM: Program = Program {
+    variable: |name| env::var_os(name),
+    note: terminal::note,
+    is_quiet: terminal::is_quiet,
+};
+
+/// Removes from the store what was used least recently, until it is small enough.
+///
+/// Boxes and the cached steps of builds go by their last use, and then what nothing refers to any more. A box is kept that runs,
+/// that was pulled, loaded, or named with `build --name`, that a NAME.box that is still there needs, or that was made or used
+/// within the last hour. Everything that goes can be built or fetched again. `boxbuild build`, `pull`, `load` and `fetch` look at the size of the store, too.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GcArgs {
+    #[command(flatten)]
+    pub(crate) prune: PruneArgs,
+}
+
+/// Runs `boxbuild gc`.
+pub(crate) fn gc(args: &GcArgs) -> Result<(), Failure> {
+    args.prune.run(&PROGRAM)?.iter().for_each(|it| terminal::result(it));
+    Ok(())
+}
+
+/// Runs `boxbuild save`.
+pub(crate) fn save(args: &SaveArgs) -> Result<(), Failure> {
+    args.run(&PROGRAM, io::stdout())?.iter().for_each(|it| terminal::result(it));
+    Ok(())
+}
+
+/// Runs `boxbuild load`.
+pub(crate) fn load(args: &LoadArgs) -> Result<(), Failure> {
+    terminal::result(&args.run(&PROGRAM, io::stdin())?);
+    Ok(())
+}
+
+/// Opens the box that a command is about.
+pub(crate) fn open(subject: &BoxArgument) -> Result<OpenBox, Failure> {
+    Ok(subject.find(&PROGRAM)?.open()?)
+}
+
+/// Opens the box that a word of the command line names.
+pub(crate) fn open_word(word: &OsStr, store: &StoreOption) -> Result<OpenBox, Failure> {
+    Ok(BoxReference::parse(word)?.find(store.stores(&PROGRAM))?.open()?)
+}
+
+impl Explain for CommandFault {
+    fn explain(&self) -> Explanation {
+        match self {
+            Self::Store(error) => error.explain(),
+            error => error.into(),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `save` and `load`: boxes as files, for hosts without a registry.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use box_archive::{Archive, ArchiveError, Bundle, Loaded, Names, Plan};
+use box_cache::hold;
+use box_find::{BoxReference, FindError};
+use box_layout::Documents;
+use safe_text::{shown, shown_json};
+use serde_json::json;
+
+use super::size::after_adding_alone;
+use super::{CommandFault, Program, StoreOption, cap};
+
+/// The word for standard input and output.
+const STREAM: &str = "-";
+
+/// Writes boxes to one file, for a host without a registry, and prints their digests.
+///
+/// The file is an OCI image layout: an archive if its name ends in .tar, else a directory. It has what the boxes share once, and
+/// the names by which boxes of the store are named here. The same boxes give the same bytes. What exists is never overwritten.
+#[derive(Debug, clap::Args)]
+pub struct SaveArgs {
+    /// The boxes: each a directory such as NAME.box or ./DIR, a name in the store, or sha256:...; with @sha256:... after it,
+    /// it must have this digest
+    #[arg(id = "box", value_name = "BOX", required = true)]
+    boxes: Vec<PathBuf>,
+    /// Where to write to: FILE.tar, or a directory; `-` is standard output [default: ./NAME.tar of the one box]
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreOption,
+    /// Print one JSON object: output, boxes, each with box and name, blobs and bytes
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl SaveArgs {
+    /// Returns the examples that the help of this command ends with.
+    pub fn examples(program: &str) -> String {
+        format!(
+            "Examples:\n  \
+             {program} save hello -o hello.tar\n  \
+             {program} save hello ./other.box -o boxes.tar\n  \
+             {program} save hello -o - | ssh host boxlaunch load -"
+        )
+    }
+
+    /// Writes the boxes. Returns the result to print, without a final newline: none if the boxes went to `stdout`.
+    ///
+    /// # Errors
+    /// What is wrong with the command line, with a box or with the file.
+    pub fn run(
+        &self,
+        program: &Program,
+        stdout: impl Write + IsTerminal,
+    ) -> Result<Option<String>, CommandFault> {
+        let references = self.boxes.iter().map(|it| BoxReference::parse(it.as_os_str()));
+        let references: Vec<_> = references.collect::<Result<_, _>>()?;
+        let output = self.output(&references, stdout.is_terminal())?;
+        let stores = || self.store.stores(program);
+        let documents = references.iter().map(|it| it.find(stores())?.documents());
+        let documents: Vec<Documents> = documents.collect::<Result<_, FindError>>()?;
+        // What the store has stays until it is written.
+        let root = self.store.root(program).ok();
+        let held = |it: &Documents| hold(root.as_deref()?, &it.digest);
+        let _held: Vec<_> = documents.iter().filter_map(held).collect();
+        let names: Vec<_> = references.iter().map(BoxReference::label).collect();
+        let names = names.iter().map(Option::as_deref);
+        let bundle = Bundle::of(documents.iter().zip(names.clone()))?;
+        let saved = match output.to_str() {
+            Some(STREAM) => {
+                let mut out = BufWriter::with_capacity(1 << 20, stdout);
+                bundle.write_archive(&mut out)?;
+                out.flush().map_err(ArchiveError::Write)?;
+                return Ok(None);
+            }
+            _ if box_archive::is_tar(&output) => bundle.write_file(&output)?,
+            _ => bundle.write_directory(&output)?,
+        };
+        let digests = documents.iter().map(|it| it.digest);
+        if self.json {
+            let boxes: Vec<_> = digests.zip(names).collect();
+            return Ok(Some(shown_json(&saved.json(&output, &boxes).to_string())));
+        }
+        (program.note)(&saved.line(&output, bundle.digests().count()));
+        Ok(Some(digests.map(|it| it.to_string()).collect::<Vec<_>>().join("\n")))
+    }
+
+    /// Returns where the boxes go to.
+    fn output(
+        &self,
+        references: &[BoxReference],
+        is_terminal: bool,
+    ) -> Result<PathBuf, CommandFault> {
+        let output = match (&self.output, references) {
+            (Some(output), _) => output.clone(),
+            (None, [only]) if only.name().is_some() => {
+                PathBuf::from(format!("{}.tar", only.name().unwrap_or_default()))
+            }
+            _ => return Err(usage("no place for the file is named", "name one with --output")),
+        };
+        let is_stream = output == Path::new(STREAM);
+        if is_stream && is_terminal {
+            let help = "name a file with --output, or write to a pipe";
+            return Err(usage("standard output is a terminal", help));
+        }
+        if is_stream && self.json {
+            let message = "standard output cannot take both the boxes and the JSON";
+            return Err(usage(message, "leave out one of --json and `--output -`"));
+        }
+        if box_archive::is_compressed(&output) {
+            let help = "name it .tar, or write `-o - | gzip`";
+            return Err(usage("files with boxes are not compressed here", help));
+        }
+        Ok(output)
+    }
+}
+
+/// Puts the boxes of a file into the store, and prints their digests.
+///
+/// Only what the store lacks is read, and every byte is verified before it counts. A box gets the name that the file gives it. If
+/// another box of the store has that name, nothing is loaded, unless --replace is given. The file is what `save` writes, or an OCI archive or layout of another tool that has
+/// boxes; it may be compressed with gzip or zstd if `save` has written it.
+#[derive(Debug, clap::Args)]
+pub struct LoadArgs {
+    /// The file or directory; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Give the boxes their names even if other boxes have these, as for a new version of a box: the others keep their
+    /// digests
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    store: StoreOption,
+    /// Print one JSON object: loaded, for each box box, names, blobs, bytes, new_blobs and new_bytes
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl LoadArgs {
+    /// Returns the examples that the help of this command ends with.
+    pub fn examples(program: &str) -> String {
+        format!(
+            "Examples:\n  \
+             {program} load boxes.tar\n  \
+             {program} load hello.tar --replace    a new version of a box\n  \
+             {program} load - <boxes.tar    read once, as from `ssh host boxbuild save hello -o - |`"
+        )
+    }
+
+    /// Loads the boxes. Returns the result to print, without a final newline.
+    ///
+    /// # Errors
+    /// What is wrong with the command line, with the file, or with the store. A load that fails has moved no name.
+    pub fn run(
+        &self,
+        program: &Program,
+        stdin: impl io::Read + IsTerminal + Send + 'static,
+    ) -> Result<String, CommandFault> {
+        let is_stream = self.file == Path::new(STREAM);
+        if is_stream && stdin.is_terminal() {
+            return Err(usage("standard input is a terminal", "name a file, or read from a pipe"));
+        }
+        let archive = if is_stream {
+            Archive::read("standard input".to_owned(), stdin)?
+        } else {
+            Archive::open(&self.file)?
+        };
+        let boxes = archive.boxes()?;
+        let cap = cap(program)?;
+        let store = self.store.open(program)?;
+        let plan = Plan::new(&archive, boxes, &store)?;
+        let names = if self.replace { Names::Replace } else { Names::Free };
+        plan.check_names(&store, names)?;
+        let note = |text: &str| {
+            if !self.json {
+                (program.note)(&shown(text));
+            }
+        };
+        note(&plan.line());
+        let loaded = plan.load(&store, names)?;
+        after_adding_alone(program, &store, cap, self.json);
+        if self.json {
+            let all: Vec<_> = loaded.iter().map(Loaded::json).collect();
+            return Ok(shown_json(&json!({ "loaded": all }).to_string()));
+        }
+        loaded.iter().flat_map(Loaded::lines).for_each(|line| note(&line));
+        Ok(loaded.iter().map(|it| it.digest.to_string()).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Returns the fault of a command line that asks for what cannot be.
+fn usage(message: &str, help: &'static str) -> CommandFault {
+    CommandFault::Usage { message: message.to_owned(), help: Some(help) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use clap::{Args as _, FromArgMatches as _};
+
+    use super::*;
+    use crate::Explanation;
+
+    /// Returns where boxes would go to, or the help of the fault.
+    fn output_of(words: &[&str]) -> Result<PathBuf, String> {
+        let command = SaveArgs::augment_args(clap::Command::new("save"));
+        let matches = command.try_get_matches_from(["save"].iter().chain(words)).unwrap();
+        let args = SaveArgs::from_arg_matches(&matches).unwrap();
+        let references = args.boxes.iter().map(|it| BoxReference::parse(it.as_os_str()).unwrap());
+        let output = args.output(&references.collect::<Vec<_>>(), false);
+        output.map_err(|fault| {
+            assert!(fault.source().is_none());
+            Explanation::from(&fault).help.unwrap().into_owned()
+        })
+    }
+
+    #[test]
+    fn the_one_box_of_the_store_gives_the_file_its_name() {
+        assert_eq!(output_of(&["hello"]).unwrap(), Path::new("hello.tar"));
+        assert_eq!(output_of(&["hello", "-o", "x/"]).unwrap(), Path::new("x/"));
+        for words in [&["./hello"][..], &["hello", "other"]] {
+            assert!(output_of(words).unwrap_err().contains("--output"), "{words:?}");
+        }
+        for name in ["a.tar.gz", "a.tgz", "a.tar.zst"] {
+            assert!(output_of(&["hello", "-o", name]).unwrap_err().contains("| gzip"), "{name}");
+        }
+        assert!(output_of(&["hello", "-o", "-", "--json"]).unwrap_err().contains("--json"));
+    }
+}

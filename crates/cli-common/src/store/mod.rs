@@ -1,0 +1,159 @@
+//! The store on a command line: the option `--store`, the boxes in it, and the commands that both programs have for it.
+
+mod archive;
+mod size;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::Once;
+
+use box_archive::ArchiveError;
+use box_cache::{Store, StoreError};
+use box_contract::ErrorCode;
+use box_find::{BoxReference, FindError, Found, Stores};
+use host_fs::own::{self, STORE_RO};
+use safe_text::shell_word;
+
+use crate::Explanation;
+
+pub use archive::{LoadArgs, SaveArgs};
+pub use size::{PruneArgs, after_adding, after_adding_alone, cap, result};
+
+/// The program whose command line this is: how it reads its environment, and how it tells a person something.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Reads a variable of the environment.
+    pub variable: fn(&str) -> Option<OsString>,
+    /// Tells a person a line, unless only errors and results are wanted.
+    pub note: fn(&str),
+    /// Returns whether only errors and results are wanted.
+    pub is_quiet: fn() -> bool,
+}
+
+/// An error of a command about the store.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandFault {
+    /// The command line asks for what cannot be.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to write instead.
+        help: Option<&'static str>,
+    },
+    /// There is no store, or a box is not in it.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file with boxes cannot be read or written.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+}
+
+impl From<&CommandFault> for Explanation {
+    fn from(fault: &CommandFault) -> Self {
+        match fault {
+            CommandFault::Usage { help: Some(help), .. } => (ErrorCode::Usage, *help).into(),
+            CommandFault::Usage { help: None, .. } => ErrorCode::Usage.into(),
+            CommandFault::Find(error) => error.into(),
+            CommandFault::Store(error) => error.into(),
+            CommandFault::Archive(error) => error.into(),
+        }
+    }
+}
+
+/// Where the store is.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StoreOption {
+    /// The directory of the store [default: $BOXBUILD_STORE, $XDG_CACHE_HOME/boxbuild, ~/.cache/boxbuild]. That of
+    /// $BOXBUILD_STORE_RO is read as well
+    #[arg(long, value_name = "DIR")]
+    pub store: Option<PathBuf>,
+}
+
+impl StoreOption {
+    /// Returns the directory of the store.
+    ///
+    /// # Errors
+    /// [`FindError::NoStore`] if neither the command line nor the environment says where it is.
+    pub fn root(&self, program: &Program) -> Result<PathBuf, FindError> {
+        own::store(self.store.as_deref(), program.variable).ok_or(FindError::NoStore)
+    }
+
+    /// Returns the stores in which boxes are looked for. Without a place for a store, a directory that is whole can be read all the
+    /// same.
+    pub fn stores(&self, program: &Program) -> Stores {
+        Stores { own: self.root(program).ok(), base: base_store(program) }
+    }
+
+    /// Opens the store to add to it, and says so if that has to wait for another process.
+    ///
+    /// # Errors
+    /// What is wrong with the store, or with that of the machine.
+    pub fn open(&self, program: &Program) -> Result<Store, CommandFault> {
+        let root = self.root(program)?;
+        let text = format!("waiting for another process that uses the store {}", root.display());
+        let base = Stores { own: None, base: base_store(program) }.base()?;
+        let note = program.note;
+        Ok(Store::open_waiting(&root, move || note(&text))?.with_base(base))
+    }
+}
+
+/// Returns the directory of the store of the machine, if there is one.
+pub fn base_store(program: &Program) -> Option<PathBuf> {
+    static WARNED: Once = Once::new();
+    let base = own::base_store(program.variable)?;
+    if !base.join("version").exists() {
+        let text = format!("warning: {STORE_RO} is {}, where no store is", base.display());
+        WARNED.call_once(|| (program.note)(&text));
+    }
+    Some(base)
+}
+
+/// The box that a command is about, and the store that it may be in.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BoxArgument {
+    /// The box: a directory such as NAME.box or ./DIR, its name in the store, HOST/NAME:TAG of a registry, or sha256:...; with
+    /// @sha256:... after it, it must have this digest
+    #[arg(id = "box", value_name = "BOX")]
+    pub reference: PathBuf,
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreOption,
+}
+
+impl BoxArgument {
+    /// Returns the word of the command line.
+    pub fn word(&self) -> &OsStr {
+        self.reference.as_os_str()
+    }
+
+    /// Returns the words that name the same box on another command line.
+    pub fn shell_words(&self) -> String {
+        let store = self.store.store.as_ref().map(|it| format!("--store {} ", shell_word(it)));
+        store.unwrap_or_default() + &shell_word(self.word())
+    }
+
+    /// Parses the word of the command line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(&self) -> Result<BoxReference, FindError> {
+        BoxReference::parse(self.word())
+    }
+
+    /// Finds the box.
+    ///
+    /// # Errors
+    /// What is wrong with its name, and why it is not found.
+    pub fn find(&self, program: &Program) -> Result<Found, FindError> {
+        self.parse()?.find(self.store.stores(program))
+    }
+
+    /// Returns whether the command line says by its digest which box it means.
+    pub fn names_digest(&self) -> bool {
+        self.parse().is_ok_and(|it| it.names_digest())
+    }
+}

@@ -1,0 +1,117 @@
+//! The size of the store: the command that makes it smaller, and the look at it after commands that add to it.
+
+use std::time::Duration;
+
+use box_cache::Store;
+use box_cache::collect::{Report, Rules};
+use box_prune::{Cap, VARIABLE};
+use safe_text::{shown_json, with_causes};
+
+use super::{CommandFault, Program, StoreOption};
+
+/// The arguments of `boxbuild gc` and `boxlaunch prune`.
+#[derive(Debug, clap::Args)]
+pub struct PruneArgs {
+    /// The size that the store may have: 50G, 512MiB, 0 (everything goes that is not kept) or none
+    /// [default: $BOXBUILD_STORE_MAX, else 20G or a tenth of the disk]
+    #[arg(long, value_name = "SIZE", value_parser = Cap::parse)]
+    max_size: Option<Cap>,
+    /// Remove what was not used for so long, too: 90s, 10m, 12h or 7d. Less than an hour also removes boxes that are so young
+    #[arg(long, value_name = "TIME", value_parser = box_prune::age)]
+    older_than: Option<Duration>,
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    store: StoreOption,
+    /// Print one JSON object: what was removed, and what is kept and why
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl PruneArgs {
+    /// Returns the examples that the help of this command ends with.
+    pub fn examples(command: &str) -> String {
+        let examples = [
+            ("", "down to the size that the store may have"),
+            (" --max-size 5G", "down to 5 GiB"),
+            (" --older-than 7d", "also all that was not used for a week"),
+            (" --dry-run", "say what would go, and what is kept and why"),
+        ];
+        let line = |(arguments, purpose)| {
+            let line = format!("{command}{arguments}");
+            format!("\n  {line:<width$}{purpose}", width = command.len() + 20)
+        };
+        "Examples:".to_owned() + &examples.map(line).concat()
+    }
+
+    /// Removes what the arguments say. Returns the result to print, without a final newline.
+    ///
+    /// # Errors
+    /// What is wrong with the command line, with the environment or with the store.
+    pub fn run(&self, program: &Program) -> Result<Option<String>, CommandFault> {
+        let root = self.store.root(program)?;
+        let cap = self.max_size.map_or_else(|| cap(program), Ok)?;
+        let rules = Rules {
+            cap: cap.bytes(&root),
+            older_than: self.older_than,
+            dry_run: self.dry_run,
+            ..Rules::default()
+        };
+        let report = box_prune::collect(&root, &rules)?;
+        if !self.json {
+            warn(program, box_prune::over(&report, &root, false));
+        }
+        Ok(result(program, &report, self.dry_run, self.json))
+    }
+}
+
+/// Returns what a command prints of a collection, without a final newline.
+pub fn result(program: &Program, report: &Report, dry_run: bool, as_json: bool) -> Option<String> {
+    let text = if as_json {
+        shown_json(&box_prune::json(report, dry_run).to_string())
+    } else if (program.is_quiet)() {
+        let digests = report.removed.iter().map(|it| it.digest.to_string());
+        digests.collect::<Vec<_>>().join("\n")
+    } else {
+        box_prune::lines(report, dry_run).join("\n")
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns how large the store may be, as the environment says.
+///
+/// # Errors
+/// What is wrong with the variable.
+pub fn cap(program: &Program) -> Result<Cap, CommandFault> {
+    let cap = Cap::from_variable((program.variable)(VARIABLE));
+    cap.map_err(|message| CommandFault::Usage { message, help: None })
+}
+
+/// Looks at the size of the store after a command that may have added to it, and says what was removed unless `is_silent`.
+/// Returns a warning if something is wrong: that is no failure of the command.
+pub fn after_adding(program: &Program, store: &Store, cap: Cap, is_silent: bool) -> Option<String> {
+    match box_prune::after_adding(store.root(), store.added(), cap) {
+        Ok(None) => None,
+        Ok(Some(report)) => {
+            if !is_silent && report.before > report.after {
+                (program.note)(&box_prune::size_line(&report, false));
+            }
+            box_prune::over(&report, store.root(), true)
+        }
+        Err(error) => {
+            let reason = with_causes(&error);
+            Some(format!("nothing was removed from the store, which is too large: {reason}"))
+        }
+    }
+}
+
+/// Tells a warning, if there is one.
+fn warn(program: &Program, warning: Option<String>) {
+    warning.iter().for_each(|text| (program.note)(&format!("warning: {text}")));
+}
+
+/// As [`after_adding`], for a command without other warnings.
+pub fn after_adding_alone(program: &Program, store: &Store, cap: Cap, is_silent: bool) {
+    warn(program, after_adding(program, store, cap, is_silent).filter(|_| !is_silent));
+}

@@ -1,0 +1,99 @@
+//! The commands about the store that both programs have, as this program runs them, and a box of a file that is to be started.
+
+use std::env;
+use std::io;
+
+use box_archive::{Archive, ArchiveError, Names, Plan};
+use box_digest::Digest;
+use box_find::{BoxReference, Found};
+use boxlaunch::LaunchError;
+use cli_common::store::{
+    BoxArgument, CommandFault, LoadArgs, Program, SaveArgs, after_adding_alone, cap,
+};
+use safe_text::{shown, with_causes};
+
+use super::error::CommandError;
+use super::terminal::{is_quiet, notice, print};
+
+/// This program, for what both have.
+pub(crate) const PROGRAM: Program = Program { variable: |name| env::var_os(name), note, is_quiet };
+
+/// Tells a person a line, unless only errors and results are wanted.
+fn note(text: &str) {
+    if !is_quiet() {
+        notice(&format!("{}\n", shown(text)));
+    }
+}
+
+/// Runs `boxlaunch save`.
+pub(crate) fn save(args: &SaveArgs) -> Result<u8, CommandError> {
+    print_result(args.run(&PROGRAM, io::stdout())?)
+}
+
+/// Runs `boxlaunch load`.
+pub(crate) fn load(args: &LoadArgs) -> Result<u8, CommandError> {
+    print_result(Some(args.run(&PROGRAM, io::stdin())?))
+}
+
+/// Prints the result of a command, if there is one.
+pub(crate) fn print_result(result: Option<String>) -> Result<u8, CommandError> {
+    result.map_or(Ok(()), |it| print(&(it + "\n")))?;
+    Ok(0)
+}
+
+/// Finds the box that a command line names to be started. One in a file is put into the store first, unless it is there.
+pub(crate) fn find(subject: &BoxArgument, is_told: bool) -> Result<Found, CommandError> {
+    match in_store(subject, is_told)? {
+        None => Ok(subject.find(&PROGRAM)?),
+        Some(digest) => {
+            let stores = subject.store.stores(&PROGRAM);
+            Ok(BoxReference::of_digest(digest).find(stores)?)
+        }
+    }
+}
+
+/// Puts the one box of a file, or the one of this digest, into the store, unless it is there; returns its digest. `None` if no file
+/// is named.
+pub(crate) fn in_store(
+    subject: &BoxArgument,
+    is_told: bool,
+) -> Result<Option<Digest>, CommandError> {
+    let reference = BoxReference::parse(subject.word())?;
+    let Some(path) = reference.path().filter(|it| it.is_file()) else { return Ok(None) };
+    let archive = Archive::open(path)?;
+    let only = archive.one_box(reference.pinned())?;
+    let digest = only.remote.digest;
+    let found = BoxReference::of_digest(digest).find(subject.store.stores(&PROGRAM));
+    if found.and_then(Found::open).is_ok() {
+        return Ok(Some(digest));
+    }
+    let cap = cap(&PROGRAM)?;
+    let store = subject.store.open(&PROGRAM)?;
+    let plan = Plan::new(&archive, vec![only], &store)?;
+    if is_told {
+        note(&plan.line());
+    }
+    plan.load(&store, Names::None)?;
+    after_adding_alone(&PROGRAM, &store, cap, !is_told);
+    Ok(Some(digest))
+}
+
+impl From<ArchiveError> for CommandError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+                LaunchError::Output(source).into()
+            }
+            error => Self::new(&error, shown(&with_causes(&error))),
+        }
+    }
+}
+
+impl From<CommandFault> for CommandError {
+    fn from(fault: CommandFault) -> Self {
+        match fault {
+            CommandFault::Archive(error) => error.into(),
+            fault => Self::new(&fault, shown(&with_causes(&fault))),
+        }
+    }
+}
