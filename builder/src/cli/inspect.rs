@@ -2,7 +2,7 @@
 
 use box_inspect::export::Contents;
 use box_inspect::opened::{self, OpenBox};
-use box_sbom::{Document, Subject};
+use box_inspect::sbom::{Document, Subject};
 use box_tree::entries;
 use box_tree::listing::Listing;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn sbom(opened: &OpenBox, listing: &Listing, contents: &mut Contents) -> Result<
         kernel: (opened.kernel.descriptor.digest, &opened.config.kernel_version),
         init: opened.init.descriptor.digest,
     };
-    Ok(box_sbom::document(&subject, contents)?)
+    Ok(box_inspect::sbom::document(&subject, contents)?)
 }
 
 /// Returns what both programs report of a box, and what the listing adds.

@@ -150,7 +150,7 @@ pub(super) fn composed(
     let mut tree = compose(Parts { trees, systems, skills }, &plan);
     if images.len() > 1 {
         let images = images.iter().map(|image| (image.component, &image.tree));
-        box_sbom::keep_databases(&mut tree, images);
+        box_inspect::sbom::keep_databases(&mut tree, images);
     }
     Ok(Root { tree, contents, plan, unused })
 }

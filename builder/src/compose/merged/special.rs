@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use box_sbom::{APK_DATABASES, DPKG_DATABASE};
+use box_inspect::sbom::{APK_DATABASES, DPKG_DATABASE};
 
 /// A file that is decided by its own path only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 //! that does not read is left out, and the document says so.
 //!
 //! Format: SPDX specification 2.3 (ISO/IEC 5962 and its schema `spdx-schema.json`).
-#![forbid(unsafe_code)]
 
 mod apk;
 mod database;

@@ -46,8 +46,8 @@ fn first_file(paragraph: &Paragraph<'_>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::database::paragraphs;
     use super::*;
-    use crate::database::paragraphs;
 
     #[test]
     fn a_package_has_the_folder_of_its_first_file() {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use box_contract::ComponentName;
 use box_digest::{Blake3Digest, Digest};
-use box_sbom::Subject;
+use box_inspect::sbom::Subject;
 use box_tree::listing::{ImageOrigin, Listing, Origins};
 use box_tree::{Content, Inode, Leaf, Meta, Origin, ReadContent, Tree};
 
@@ -94,7 +94,7 @@ fn the_document_of_a_large_database_takes_twice_its_memory_at_most() {
         init: Digest::from_bytes([4; 32]),
     };
     let mut count = Count::default();
-    box_sbom::document(&subject, &mut Database).unwrap().write(&mut count).unwrap();
+    box_inspect::sbom::document(&subject, &mut Database).unwrap().write(&mut count).unwrap();
     println!("{} packages, {} bytes, {} KiB", count.packages, count.bytes, peak());
     assert_eq!(count.packages, PACKAGES);
     assert!(peak() <= MOST, "{} KiB", peak());

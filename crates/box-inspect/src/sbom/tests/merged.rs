@@ -1,5 +1,7 @@
 //! Two images that became one root.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const BUSINESS: [Origin; 2] =
