@@ -9,7 +9,7 @@ use box_contract::plan::PLAN_PATH;
 use box_contract::{ComponentName, ErrorCode};
 use box_inspect::diff::Side;
 use box_inspect::entry::shown_bytes;
-use box_inspect::export::{Contents, ExportError};
+use box_inspect::export::{ExportError, VerifiedContents};
 use box_inspect::opened::OpenBox;
 use box_tree::Content;
 use box_tree::Follow;
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let side = Side::of_box(&opened, args.component)?;
     let found = side.find(args.path.as_bytes(), Follow::All)?;
     let content = content(args, &side, &found)?;
-    let contents = Contents::open(&opened, &side.listing.tree)?;
+    let contents = VerifiedContents::open(&opened, &side.listing.tree)?;
     print(args, |out| contents.copy(&found.path, content, out))
 }
 

@@ -1,6 +1,6 @@
 //! `boxbuild inspect`: describes a box and what it was made of, or prints its SBOM.
 
-use box_inspect::export::Contents;
+use box_inspect::export::VerifiedContents;
 use box_inspect::opened::{self, OpenBox};
 use box_inspect::sbom::{Document, Subject};
 use box_tree::entries;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let opened = stored::open(&args.subject)?;
     let listing = opened::listing(&opened)?;
-    let mut contents = Contents::open(&opened, &listing.tree)?;
+    let mut contents = VerifiedContents::open(&opened, &listing.tree)?;
     if args.sbom {
         let document = sbom(&opened, &listing, &mut contents)?;
         terminal::json_of(|out| document.write(out));
@@ -53,7 +53,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// Returns the SBOM of a box, made of its listing and of the package databases in its rootfs.
-fn sbom(opened: &OpenBox, listing: &Listing, contents: &mut Contents) -> Result<Document, Failure> {
+fn sbom(
+    opened: &OpenBox,
+    listing: &Listing,
+    contents: &mut VerifiedContents,
+) -> Result<Document, Failure> {
     let subject = Subject {
         digest: opened.digest,
         plan: &opened.config.plan,

@@ -10,8 +10,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod contents;
 pub mod diff;
 pub mod entry;
+mod error;
 pub mod export;
 mod links;
 pub mod opened;

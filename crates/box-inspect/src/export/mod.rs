@@ -1,7 +1,7 @@
 //! Exporting: a box's files in a form that other programs read.
 //!
 //! ```text
-//! erofs  the rootfs image as it is                      contents
+//! erofs  the rootfs image as it is                      erofs
 //! tar    an archive of the tree                         member, tar
 //! dir    the tree in a directory of the host            directory
 //! oci    one component's tree as an image of one layer  oci
@@ -13,9 +13,8 @@
 //! Only `dir` brings names of a box to the host's file system; the module `directory` says what
 //! keeps them where they belong. The bytes of all other forms follow from the box alone.
 
-mod contents;
 mod directory;
-mod error;
+mod erofs;
 mod member;
 mod oci;
 mod place;
@@ -28,12 +27,11 @@ use std::path::Path;
 use box_contract::{ComponentName, ComponentPlan};
 use box_tree::Tree;
 
+pub use crate::contents::VerifiedContents;
+pub use crate::error::ExportError;
 use crate::opened::{self, OpenBox};
-pub(crate) use contents::other_entries;
-pub use contents::{Contents, copy_rootfs};
 pub use directory::{LeftOut, Ownership, Privileged};
-pub use error::ExportError;
-pub(crate) use error::ROOTFS;
+pub use erofs::copy_rootfs;
 pub use oci::{OciImage, component_of};
 pub use place::file;
 pub use written::Written;
@@ -42,7 +40,7 @@ pub use written::Written;
 #[derive(Debug)]
 pub struct Export {
     tree: Tree,
-    contents: Contents,
+    contents: VerifiedContents,
     /// How the component runs that the tree is the root of.
     plan: Option<ComponentPlan>,
 }
@@ -54,7 +52,7 @@ impl Export {
     /// [`ExportError`] where the box cannot be read.
     pub fn whole(opened: &OpenBox) -> Result<Self, ExportError> {
         let tree = opened::listing(opened)?.tree;
-        Ok(Self { contents: Contents::open(opened, &tree)?, tree, plan: None })
+        Ok(Self { contents: VerifiedContents::open(opened, &tree)?, tree, plan: None })
     }
 
     /// Takes the root of a component.

@@ -7,7 +7,7 @@ use std::path::Path;
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, FileDraft, PublishError};
 
-use super::ExportError;
+use crate::error::ExportError;
 
 /// Writes a new file; who may read it is as the umask says.
 ///

@@ -10,15 +10,15 @@ use box_tree::path::lossy;
 use box_tree::{Inode, Kind, Leaf, Tree, entries};
 use oci_layer::TAR_BLOCK as BLOCK;
 
-use super::ExportError;
-use super::contents::Contents;
 use super::member::{Flag, Member};
+use crate::contents::VerifiedContents;
+use crate::error::ExportError;
 use crate::links::HardLinks;
 
 /// Writes a tree as an archive.
 pub(super) fn write(
     tree: &Tree,
-    contents: &Contents,
+    contents: &VerifiedContents,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let first = HardLinks::of(|| entries(tree));
@@ -44,7 +44,7 @@ pub(super) fn finish(out: &mut dyn Write) -> Result<(), ExportError> {
 fn put_inode(
     path: &[u8],
     inode: &Inode,
-    contents: &Contents,
+    contents: &VerifiedContents,
     out: &mut dyn Write,
 ) -> Result<(), ExportError> {
     let mut name = path[1..].to_vec();

@@ -43,7 +43,7 @@ fn export(tree: Tree, mut data: Data) -> Export {
     let size = rootfs.metadata().unwrap().len();
     let descriptor = Descriptor::new(METADATA_TYPE, Digest::of(b"of nothing that is read"), size);
     let part = Blob { path: PathBuf::new(), descriptor, file: rootfs, is_stored: false };
-    let contents = Contents::of(Rootfs::new(vec![part]).unwrap(), &tree).unwrap();
+    let contents = VerifiedContents::of(Rootfs::new(vec![part]).unwrap(), &tree).unwrap();
     Export { contents, tree, plan: None }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use box_digest::{Digest, Hasher, Sha256};
 
-use super::ExportError;
+use crate::error::ExportError;
 
 /// The digest and length of bytes that were written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

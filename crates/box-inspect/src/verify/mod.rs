@@ -19,7 +19,8 @@ use erofs_writer::Behind;
 use host_fs::FileError;
 use serde::{Serialize, Serializer};
 
-use crate::export::{Contents, ExportError, ROOTFS, other_entries};
+use crate::contents::{VerifiedContents, other_entries};
+use crate::error::{ExportError, ROOTFS};
 use crate::opened::{self, OpenBox, OpenError};
 
 /// Something of a box that was checked.
@@ -84,7 +85,7 @@ pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
         return Err(OpenError::OldEpoch { path: opened.places.directory.clone(), epoch }.into());
     }
     let tree = opened::listing(opened)?.tree;
-    let source = Contents::open(opened, &tree)?;
+    let source = VerifiedContents::open(opened, &tree)?;
     let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
     metadata(&tree, &source, &rootfs)?;
     // A file can have a million names.
@@ -100,7 +101,7 @@ pub fn files(opened: &OpenBox) -> Result<(), ExportError> {
 
 /// Checks that the metadata are the ones that a build writes for a tree whose contents lie in the segments as these
 /// metadata say.
-fn metadata(tree: &Tree, source: &Contents, rootfs: &Rootfs) -> Result<(), ExportError> {
+fn metadata(tree: &Tree, source: &VerifiedContents, rootfs: &Rootfs) -> Result<(), ExportError> {
     let size = rootfs.metadata().descriptor.size;
     let place = |content: &Blake3Digest| source.place_in_segments(content);
     let behind = Behind { alignment: METADATA_UNIT, size: rootfs.size() - size, place: &place };
@@ -119,7 +120,7 @@ fn metadata(tree: &Tree, source: &Contents, rootfs: &Rootfs) -> Result<(), Expor
 
 /// The data of files, read from the rootfs and hashed.
 struct Data<'a> {
-    source: &'a Contents,
+    source: &'a VerifiedContents,
     tree: &'a Tree,
     failed: Option<ExportError>,
 }

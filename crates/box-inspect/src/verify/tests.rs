@@ -158,7 +158,7 @@ fn no_more_of_a_directory_is_read_than_its_names_take() {
     metadata[4096 + 8..4096 + 16].copy_from_slice(&(1_u64 << 50).to_le_bytes());
     let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
     assert!(wrong(&opened)[0].contains("its entries or their attributes are not those"));
-    assert!(Contents::open(&opened, &files.tree).is_err());
+    assert!(VerifiedContents::open(&opened, &files.tree).is_err());
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn what_no_file_has_of_a_segment_is_counted() {
     let mut files = Files::new();
     let [metadata, segment] = files.image();
     let (_made, opened) = sealed(config(), &files, &[metadata, segment]);
-    let contents = Contents::open(&opened, &files.tree).unwrap();
+    let contents = VerifiedContents::open(&opened, &files.tree).unwrap();
     assert_eq!(contents.hidden_bytes(&files.tree), 0);
     // As if the file were hidden.
     assert_eq!(contents.hidden_bytes(&Tree::default()), 12_288);

@@ -26,10 +26,9 @@ use rustix::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::ExportError;
-use super::contents::Contents;
-use super::error::entry_at;
 use super::place;
+use crate::contents::VerifiedContents;
+use crate::error::{ExportError, entry_at};
 use crate::links::HardLinks;
 use crate::paths::Paths;
 use dress::Dresser;
@@ -42,7 +41,7 @@ const CLOSED: Mode = Mode::RWXU;
 /// Writes a tree into a directory, which must not be there.
 pub(super) fn extract(
     tree: &Tree,
-    contents: &Contents,
+    contents: &VerifiedContents,
     to: &Path,
     ownership: Ownership,
 ) -> Result<LeftOut, ExportError> {
@@ -66,7 +65,7 @@ fn at(doing: &'static str, path: &[u8]) -> impl FnOnce(Errno) -> ExportError {
 /// A tree on its way to a directory.
 struct Extraction<'a> {
     tree: &'a Tree,
-    contents: &'a Contents,
+    contents: &'a VerifiedContents,
     first: HardLinks,
     /// The directory that the tree's root becomes.
     root: OwnedFd,

@@ -57,7 +57,7 @@ impl From<ReadError> for ExportError {
 
 impl ExportError {
     /// Names the file of the host where one could not be written.
-    pub(super) fn writing(self, at: impl FnOnce(io::Error) -> FileError) -> Self {
+    pub(crate) fn writing(self, at: impl FnOnce(io::Error) -> FileError) -> Self {
         match self {
             Self::Write(source) => at(source).into(),
             error => error,
@@ -78,6 +78,6 @@ impl ExportError {
 pub(crate) const ROOTFS: &str = "the rootfs of the box";
 
 /// Adds the operation and the entry of the tree to an error.
-pub(super) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> FileError {
+pub(crate) fn entry_at(doing: &'static str, path: &[u8]) -> impl FnOnce(io::Error) -> FileError {
     FileError::of(doing, format!("{} of the box", lossy(path)))
 }

@@ -1,30 +1,28 @@
-//! The rootfs of a box: the data of its files, and the whole image, which is the form `erofs`.
+//! The data of a box's files, read from its rootfs and verified.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use box_contract::manifest::SEGMENT_UNIT;
 use box_digest::Blake3Digest;
-use box_layout::{Blob, Rootfs};
+use box_layout::Rootfs;
 use box_tree::{Content, CopyError, ReadContent, Tree, entries};
 use erofs_writer::{ReadError, read};
 use host_fs::FileError;
 
-use super::error::ROOTFS;
-use super::{ExportError, Written};
+use crate::error::{ExportError, ROOTFS};
 use crate::opened::{OpenBox, OpenError};
-use crate::verify;
 
 /// The contents of a box's files, read from its rootfs and verified.
 #[derive(Debug)]
-pub struct Contents {
+pub struct VerifiedContents {
     rootfs: Rootfs,
     /// The distance of each content from the start of the rootfs.
     places: HashMap<Blake3Digest, u64>,
 }
 
-impl Contents {
+impl VerifiedContents {
     /// Opens the rootfs of a box whose whole tree this is, and reads there where its files lie.
     ///
     /// # Errors
@@ -33,7 +31,7 @@ impl Contents {
         Self::of(opened.open_rootfs().map_err(OpenError::from)?, tree)
     }
 
-    pub(super) fn of(rootfs: Rootfs, tree: &Tree) -> Result<Self, ExportError> {
+    pub(crate) fn of(rootfs: Rootfs, tree: &Tree) -> Result<Self, ExportError> {
         let places = places(&rootfs.metadata().file, tree)?;
         Ok(Self { rootfs, places })
     }
@@ -126,40 +124,9 @@ pub(crate) fn other_entries() -> ExportError {
     ExportError::damaged("its entries or their attributes are not those that the listing names")
 }
 
-impl ReadContent for Contents {
+impl ReadContent for VerifiedContents {
     fn copy_head(&mut self, content: Content, limit: u64, out: &mut dyn Write) -> io::Result<()> {
         let path = b"a file of a package database";
         Self::copy_head(self, path, content, limit, out).map_err(io::Error::other)
     }
-}
-
-/// How many bytes are copied at once.
-const CHUNK: usize = 1 << 20;
-
-/// Copies the rootfs image of a box, if it is the one that the listing describes.
-///
-/// # Errors
-/// [`ExportError`]; what was written then is not the image.
-pub fn copy_rootfs(opened: &OpenBox, out: &mut dyn Write) -> Result<Written, ExportError> {
-    verify::files(opened)?;
-    let rootfs = opened.open_rootfs().map_err(OpenError::from)?;
-    Written::count(out, |out| rootfs.parts().iter().try_for_each(|part| copy_part(part, out)))
-}
-
-/// Copies a part of the rootfs, which has to be the one that the box names.
-fn copy_part(part: &Blob, out: &mut dyn Write) -> Result<(), ExportError> {
-    let copied = Written::count(out, |out| {
-        let (mut file, mut buffer) = (&part.file, vec![0; CHUNK]);
-        loop {
-            match file.read(&mut buffer).map_err(FileError::of("read", ROOTFS))? {
-                0 => return Ok(()),
-                read => out.write_all(&buffer[..read]).map_err(ExportError::Write)?,
-            }
-        }
-    })?;
-    let (role, expected) = (part.role(), part.descriptor.digest);
-    if copied.digest == expected {
-        return Ok(());
-    }
-    Err(ExportError::damaged(&format!("its {role} {expected} has the digest {}", copied.digest)))
 }
