@@ -12,6 +12,7 @@
 //! pipeline   root Tree, segments     → the metadata of the rootfs
 //! seal       metadata, segments, …   → box
 //! output     box                     → its directory
+//! budget     box, virtual host       → how long it takes to start
 //! ```
 //!
 //! [`resolve`] reads the inputs, and [`Resolved::build`] runs the stages up to the box, or takes it from
@@ -20,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 pub mod binary;
+pub mod budget;
 pub mod compose;
 mod error;
 pub mod output;

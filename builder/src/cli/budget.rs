@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use box_budget::{Measurement, exceeded};
 use box_contract::assignment::Assignment;
 use box_contract::{Budget, ErrorCode, Phases, exit};
 use box_layout::OpenBox;
+use boxbuild::budget::{Measurement, exceeded};
 use boxbuild::project::Project;
 use boxfile_spec::MAX_SOURCE;
 use diagnostics::Source;
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some((project, _)) = &boxfile {
         // Before the box is measured, which takes a while.
         let name = &opened.config.plan.name;
-        with_budget(project, name, &box_budget::with_margin(&Phases::default(), 0.0))?;
+        with_budget(project, name, &boxbuild::budget::with_margin(&Phases::default(), 0.0))?;
     }
     let host = VirtualHost::new(&host_kernel(args)?, installed::boxlaunch()?);
     let new = measure(&host, &opened, &args.subject.reference, (args, &args.env))?;
@@ -99,12 +99,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     });
     let old = old.transpose()?;
     if !args.json {
-        terminal::pieces([box_budget::table(&new, old.as_ref())]);
+        terminal::pieces([boxbuild::budget::table(&new, old.as_ref())]);
     }
     let written = boxfile.map(|(file, margin)| write(&file, &new, margin)).transpose()?;
     let over = exceeded(&new).filter(|_| args.write.is_none());
     if args.json {
-        let mut report = box_budget::json(&new, old.as_ref());
+        let mut report = boxbuild::budget::json(&new, old.as_ref());
         report["errors"] = json!(over.iter().collect::<Vec<_>>());
         report["written"] = json!(written);
         terminal::json(&report.to_string());
@@ -142,7 +142,7 @@ fn measure(
 ) -> Result<Measurement, Failure> {
     let stages = Stages::new(args.json);
     stages.begin(&format!("starting {} on the virtual host", shown.display()));
-    box_budget::measure(host.clone(), opened, args.runs, env).map_err(|error| failed(&error))
+    boxbuild::budget::measure(host.clone(), opened, args.runs, env).map_err(|error| failed(&error))
 }
 
 /// Returns the failure of the virtual host or of a program on it, whose words have several lines.
@@ -153,7 +153,7 @@ fn failed(error: &impl Explain) -> Failure {
 /// Writes the budget that leaves the measured start a margin into a Boxfile, in place of what is there.
 fn write(project: &Project, measured: &Measurement, percent: f64) -> Result<Budget, Failure> {
     let file = &project.file;
-    let budget = box_budget::with_margin(&measured.medians(), percent);
+    let budget = boxbuild::budget::with_margin(&measured.medians(), percent);
     let new = with_budget(project, &measured.name, &budget)?;
     replace(file, &new).map_err(FileError::of("write", file))?;
     terminal::note(&format!("{} has the budget {budget} now; build the box again", file.display()));
@@ -166,7 +166,7 @@ fn with_budget(project: &Project, name: &str, budget: &Budget) -> Result<String,
     let bytes = read_file(file, Links::Follow, MAX_SOURCE as u64);
     let bytes = bytes.map_err(FileError::of("read", file))?;
     let source = Source::new(file.display().to_string(), host_fs::read::text(file, bytes)?);
-    let new = box_budget::rewritten(&source, budget).filter(|text| {
+    let new = boxbuild::budget::rewritten(&source, budget).filter(|text| {
         let source = Source { text: text.clone(), ..source };
         let read = project.read_as(source, None).boxfile;
         read.is_some_and(|it| it.budget == *budget && it.name == name)

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use box_budget::Measurement;
 use box_contract::Phase;
 use box_layout::OpenBox;
+use boxbuild::budget::Measurement;
 use testbed::prerequisites::for_virtual_host;
 use testbed::{KitError, VirtualHost, Workspace};
 use tool_output::{cargo, say};
@@ -35,7 +35,7 @@ pub(super) fn run(bundle: Option<&Path>, times: u32) -> Outcome {
     let mut tally = Tally::default();
     for round in 0..times.div_ceil(AT_ONCE.into()) {
         let host = shifted(&host, &scratch.path().join(round.to_string()), round)?;
-        match box_budget::measure(host, &opened, AT_ONCE, &[]) {
+        match boxbuild::budget::measure(host, &opened, AT_ONCE, &[]) {
             Ok(measurement) => tally.add(&measurement),
             Err(error) => {
                 tally.failed += 1;

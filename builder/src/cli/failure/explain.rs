@@ -306,7 +306,7 @@ impl Explain for virtual_host::HostError {
     }
 }
 
-impl Explain for box_budget::MeasureError {
+impl Explain for boxbuild::budget::MeasureError {
     fn explain(&self) -> Explanation {
         match self {
             Self::Host(source) => source.into(),

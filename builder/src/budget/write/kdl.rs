@@ -49,8 +49,8 @@ fn bytes(entry: &KdlEntry) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::BUDGET;
     use super::*;
-    use crate::write::tests::BUDGET;
 
     const LINE: &str =
         "budget vmm=\"56ms\" kernel=\"309ms\" init=\"8ms\" ready=\"12ms\" total=\"383ms\"";

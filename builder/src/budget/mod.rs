@@ -5,7 +5,11 @@
 //! report    Measurement        → table, JSON
 //! write     Measurement        → Budget, a Boxfile with it
 //! ```
-#![forbid(unsafe_code)]
+//!
+//! One start of the virtual host measures one box: its starts, as many as asked for, and then the floor, which is what
+//! the box's kernel takes with an init that only connects, on as many CPUs and with as much memory. Each start is
+//! `boxlaunch run --until-ready`, and its report is the only source of the times, so that a budget is judged by the same
+//! clock as at every other start.
 
 mod error;
 mod measure;

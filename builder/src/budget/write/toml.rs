@@ -37,8 +37,8 @@ fn replaced(text: &str, table: &DeTable<'_>, inline: bool, budget: &Budget) -> O
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::BUDGET;
     use super::*;
-    use crate::write::tests::BUDGET;
 
     fn write(text: &str) -> Option<String> {
         rewritten(text, &BUDGET)

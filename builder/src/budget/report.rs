@@ -4,7 +4,7 @@ use box_contract::{Budget, ErrorCode, Overrun, Phase};
 use cli_common::Problem;
 use serde_json::{Value, json};
 
-use crate::Measurement;
+use super::Measurement;
 
 /// The meaning of a virtual time, for whoever reads one for the first time.
 const VIRTUAL_TIME: &str =
@@ -145,7 +145,7 @@ fn ms(time: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::tests::measurement;
+    use crate::budget::measurement::tests::measurement;
 
     const BUDGET: Budget = Budget {
         vmm: None,

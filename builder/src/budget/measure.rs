@@ -10,7 +10,7 @@ use serde::Deserialize;
 use virtual_host::programs::{SHOWN, tail};
 use virtual_host::{Ended, VirtualHost};
 
-use crate::{MeasureError, Measurement, Result};
+use super::{MeasureError, Measurement, Result};
 
 /// Where the box is in the virtual host.
 const BOX: &str = "/box";
