@@ -99,6 +99,61 @@ fn host_messages_read_back_and_name_their_protocol() {
     }
 }
 
+/// Inits and hosts of every protocol since the second have these bytes: of an id, one, or a number that fits one where the
+/// message is not about an end or a signal.
+#[test]
+fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
+    let written = |message: &GuestMessage| {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes).unwrap();
+        bytes
+    };
+    let sent = |message: &HostMessage| {
+        let mut bytes = Vec::new();
+        message.write(&mut bytes).unwrap();
+        bytes
+    };
+    let output = Output { id: 255, stream: Stream::Stderr, data: vec![7] };
+    let exited = Exited { id: 255, status: 3, oom_killed: false, timed_out: true };
+    let size = TerminalSize { rows: 24, columns: 80 };
+    let json = r#"{"id":255,"status":3,"oom_killed":false,"timed_out":true}"#;
+    assert_eq!(written(&GuestMessage::Output(output)), b"\x04\0\0\0\x03\xFF\x02\x07");
+    assert_eq!(written(&GuestMessage::Exited(exited)), frame(4, json));
+    let credit = Credit { id: 255, bytes: 9 };
+    assert_eq!(written(&GuestMessage::Credit(credit)), frame(6, r#"{"id":255,"bytes":9}"#));
+    let exec = Exec::new(254, ComponentName::Agent, vec!["true".into()]);
+    let json = r#"{"id":254,"component":"agent","argv":["true"]}"#;
+    assert_eq!(sent(&HostMessage::Exec(exec)), frame(65, json));
+    let signal = Signal { id: 255, signal: 15 };
+    assert_eq!(sent(&HostMessage::Signal(signal)), frame(66, r#"{"id":255,"signal":15}"#));
+    let input = Input { id: 254, data: vec![7] };
+    assert_eq!(sent(&HostMessage::Input(input)), b"\x03\0\0\0\x44\xFE\x07");
+    let end = InputEnd { id: 254 };
+    assert_eq!(sent(&HostMessage::InputEnd(end)), frame(69, r#"{"id":254}"#));
+    assert_eq!(sent(&HostMessage::Credit(credit)), frame(70, r#"{"id":255,"bytes":9}"#));
+    let json = r#"{"id":254,"size":{"rows":24,"columns":80}}"#;
+    assert_eq!(sent(&HostMessage::Resize(Resize { id: 254, size })), frame(71, json));
+}
+
+#[test]
+fn an_id_that_its_message_cannot_have_is_refused() {
+    let exited = frame(4, r#"{"id":256,"status":3,"oom_killed":false,"timed_out":true}"#);
+    GuestMessage::read(&mut exited.as_slice()).unwrap();
+    HostMessage::read(&mut frame(66, r#"{"id":256,"signal":15}"#).as_slice()).unwrap();
+    GuestMessage::read(&mut frame(6, r#"{"id":256,"bytes":9}"#).as_slice()).unwrap_err();
+    let size = r#"{"id":256,"size":{"rows":24,"columns":80}}"#;
+    let exec = r#"{"id":256,"component":"agent","argv":["true"]}"#;
+    for (kind, json) in [(65, exec), (69, r#"{"id":256}"#), (71, size)] {
+        let error = HostMessage::read(&mut frame(kind, json).as_slice()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+}
+
+fn frame(kind: u8, body: &str) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 1).unwrap();
+    [&length.to_le_bytes(), &[kind][..], body.as_bytes()].concat()
+}
+
 /// An init of the protocol before this one refuses members that it does not know.
 #[test]
 fn a_command_is_as_the_previous_protocol_has_it() {
