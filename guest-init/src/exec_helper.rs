@@ -15,7 +15,7 @@ use box_contract::plan::EXEC_SOCKET_PATH;
 use box_contract::rules::{MAX_TIMEOUT, check_directory, check_user, check_variable};
 use box_contract::wire::{
     self, CallMessage, Credit, Exec, Frames, HostMessage, INPUT_WINDOW, InputEnd, MAX_OUTPUT,
-    Output, Signal, Stream, Window,
+    Output, ProgramId, Signal, Stream, Window,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal as Number};
@@ -37,8 +37,6 @@ Runs COMMAND in the box's business component, with its environment, user and lim
 const FAILED: u8 = 125;
 /// The status where nobody reads the output any more: that of a program that SIGPIPE ends.
 const PIPE_CLOSED: u8 = 141;
-/// The id of the command, which means nothing: a connection has one.
-const COMMAND: u8 = 1;
 /// How much is read at a time, in bytes.
 const CHUNK: usize = 16 << 10;
 
@@ -65,7 +63,7 @@ fn complain(what: &str) -> u8 {
 
 /// Reads the arguments; `None` where they ask for help.
 fn parse(mut words: VecDeque<String>) -> Result<Option<Exec>, String> {
-    let mut exec = Exec::new(COMMAND, ComponentName::Business, Vec::new());
+    let mut exec = Exec::new(ComponentName::Business, Vec::new());
     while let Some(option) = words.pop_front_if(|word| word.starts_with('-')) {
         let mut value = || words.pop_front().ok_or_else(|| format!("{option} needs a value"));
         match option.as_str() {
@@ -172,7 +170,7 @@ impl Caller {
     fn pass_signals_on(&mut self) {
         while let Ok(Some(signal)) = self.signals.read_signal() {
             let signal = signal.ssi_signo.cast_signed();
-            self.tell(&HostMessage::Signal(Signal { id: COMMAND.into(), signal }));
+            self.tell(&HostMessage::Signal(Signal { id: ProgramId::COMMAND, signal }));
         }
     }
 
@@ -189,12 +187,12 @@ impl Caller {
         data.truncate(length);
         if data.is_empty() {
             self.input = None;
-            self.tell(&HostMessage::InputEnd(InputEnd { id: COMMAND }));
+            self.tell(&HostMessage::InputEnd(InputEnd { id: ProgramId::COMMAND }));
             return Ok(());
         }
         let sent = u32::try_from(length).unwrap_or(u32::MAX);
         self.input = self.input.map(|left| left.saturating_sub(sent));
-        self.tell(&HostMessage::Input(wire::Input { id: COMMAND, data }));
+        self.tell(&HostMessage::Input(wire::Input { id: ProgramId::COMMAND, data }));
         Ok(())
     }
 
@@ -229,7 +227,7 @@ impl Caller {
             Stream::Stderr => io::stderr().write_all(&output.data)?,
         }
         if let Some(bytes) = self.written.passed(output.cost()) {
-            self.tell(&HostMessage::Credit(Credit { id: COMMAND, bytes }));
+            self.tell(&HostMessage::Credit(Credit { id: ProgramId::COMMAND, bytes }));
         }
         Ok(())
     }

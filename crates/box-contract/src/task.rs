@@ -236,6 +236,7 @@ fn why_failed(exited: Exited, result: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::ProgramId;
 
     const FILE: &str = r#"{"id": "t-1", "type": "code", "description": "Split it", "input": {"b": 1.50, "a": [1]},
         "tags": ["z", "a", "z"], "timeout_seconds": 60}"#;
@@ -303,7 +304,12 @@ mod tests {
 
     #[test]
     fn the_verdict_is_that_of_the_agents_end_and_of_its_result() {
-        let exit = |status, timed_out, oom_killed| Exited { id: 0, status, oom_killed, timed_out };
+        let exit = |status, timed_out, oom_killed| Exited {
+            id: ProgramId::AGENT,
+            status,
+            oom_killed,
+            timed_out,
+        };
         let of = |exited, result: &[u8]| TaskStatus::of_end(exited, result, 9);
         for result in [b"".as_slice(), b" {\"ok\": true}\n"] {
             let completed = TaskStatus::Completed { finished_at: 9 };

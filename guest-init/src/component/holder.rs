@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
-use box_contract::wire::{Exec, TerminalSize};
+use box_contract::wire::{Exec, ProgramId, TerminalSize};
 use box_contract::{ComponentName, ComponentPlan, RunPlan};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -16,7 +16,7 @@ use nix::sys::signal::{self, Signal};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{Pid, sethostname};
 
-use super::protocol::{AGENT, BUSINESS, Event, Link, ProgramId, Request};
+use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
 use super::{dev, health, rootfs};
 use crate::cgroup::Leaf;
@@ -164,7 +164,7 @@ impl<'a> Holder<'a> {
         let received = self.setting.link.receive::<Request>().step("receive a request")?;
         let Some((request, fds)) = received else { return Ok(false) };
         match request {
-            Request::Start { id: AGENT } => self.start(AGENT, fds)?,
+            Request::Start { id: ProgramId::AGENT } => self.start(ProgramId::AGENT, fds)?,
             Request::Start { id } => {
                 self.start(id, fds).or_else(|error| self.refuse(id, &error))?;
             }
@@ -205,12 +205,12 @@ impl<'a> Holder<'a> {
         let Some(outcome) = self.starting[index].report.read() else { return Ok(()) };
         let Starting { id, .. } = self.starting.swap_remove(index);
         match outcome {
-            Outcome::Executed(at_ns) if id == AGENT => {
+            Outcome::Executed(at_ns) if id == ProgramId::AGENT => {
                 self.report(&Event::Started { at_ns })?;
                 self.check_health(at_ns)
             }
             Outcome::Executed(_) | Outcome::NotExecuted => Ok(()),
-            Outcome::Failed(failed) if id == AGENT => Err(failed.into()),
+            Outcome::Failed(failed) if id == ProgramId::AGENT => Err(failed.into()),
             Outcome::Failed(failed) => self.explain(id, &failed.into()),
         }
     }
@@ -302,10 +302,10 @@ impl<'a> Holder<'a> {
             // What it said of its start comes before its end.
             self.look_at_start(pid)?;
             let Some(id) = self.programs.remove(&pid) else { continue };
-            if id == AGENT {
+            if id == ProgramId::AGENT {
                 self.stop_health_check();
             }
-            if id == BUSINESS && self.setting.plan.restart.applies(status) {
+            if id == ProgramId::BUSINESS && self.setting.plan.restart.applies(status) {
                 // What is left of this run would hold the ports of the next.
                 let _ = signal::killpg(pid, Signal::SIGKILL);
             }

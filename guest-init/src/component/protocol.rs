@@ -4,7 +4,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use box_contract::wire::{AGENT_ID, BUSINESS_ID, Exec, Failed, MAX_FRAME};
+use box_contract::wire::{Exec, Failed, MAX_FRAME, ProgramId};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair,
@@ -16,17 +16,6 @@ use crate::sys;
 
 /// The greatest packet: a command that came in one frame, serialized again.
 const MAX_PACKET: usize = 2 * MAX_FRAME;
-
-/// The number of a program in the guest: [`AGENT`], [`BUSINESS`], a command of the host between the two, or a command of
-/// the agent above.
-pub(crate) type ProgramId = u16;
-
-/// The agent's own program.
-pub(crate) const AGENT: ProgramId = 0;
-/// The business application's own program.
-pub(crate) const BUSINESS: ProgramId = 255;
-
-const _: () = assert!(AGENT as u32 == AGENT_ID && BUSINESS as u32 == BUSINESS_ID);
 
 /// A request from init to a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,13 +122,13 @@ mod tests {
     use box_contract::ComponentName;
 
     fn exec(argv: Vec<String>) -> Request {
-        Request::Exec { id: 300, exec: Exec::new(7, ComponentName::Business, argv) }
+        Request::Exec { id: ProgramId(300), exec: Exec::new(ComponentName::Business, argv) }
     }
 
     #[test]
     fn the_last_words_of_an_end_that_reads_no_more_arrive() {
         let (ours, theirs) = Link::pair().unwrap();
-        ours.send(&Request::Start { id: AGENT }, &[]).unwrap();
+        ours.send(&Request::Start { id: ProgramId::AGENT }, &[]).unwrap();
         theirs.send(&Event::Prepared, &[]).unwrap();
         drop(theirs);
         let (got, _) = ours.receive::<Event>().unwrap().unwrap();
@@ -153,7 +142,7 @@ mod tests {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let request = exec(vec!["a b".into(), "\u{1}\"".into()]);
         ours.send(&request, &[writer.as_fd(), writer.as_fd()]).unwrap();
-        ours.send(&Request::Signal { id: 7, signal: 9 }, &[]).unwrap();
+        ours.send(&Request::Signal { id: ProgramId(7), signal: 9 }, &[]).unwrap();
         drop(writer);
 
         let (got, mut fds) = theirs.receive::<Request>().unwrap().unwrap();
@@ -165,7 +154,7 @@ mod tests {
         assert_eq!(text, "through");
 
         let (got, fds) = theirs.receive::<Request>().unwrap().unwrap();
-        assert_eq!((got, fds.len()), (Request::Signal { id: 7, signal: 9 }, 0));
+        assert_eq!((got, fds.len()), (Request::Signal { id: ProgramId(7), signal: 9 }, 0));
         drop(ours);
         assert!(theirs.receive::<Request>().unwrap().is_none());
     }

@@ -4,11 +4,11 @@ use std::os::fd::AsFd as _;
 use std::time::Instant;
 
 use box_contract::ComponentName;
-use box_contract::wire::{GuestEvent, GuestEventKind, WINDOW};
+use box_contract::wire::{GuestEvent, GuestEventKind, ProgramId, WINDOW};
 
 use super::Server;
 use super::program::Program;
-use crate::component::protocol::{BUSINESS, Request};
+use crate::component::protocol::Request;
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 
@@ -34,12 +34,12 @@ impl Server<'_> {
         let credit = self.machine.autostart.as_mut().map_or(WINDOW, |it| it.start(now));
         match self.try_autostart(credit) {
             Ok(Some(program)) => {
-                self.programs.insert(BUSINESS, program);
+                self.programs.insert(ProgramId::BUSINESS, program);
                 self.log(GuestEvent::new(ComponentName::Business, GuestEventKind::Start));
             }
             Ok(None) => {}
             Err(error) => {
-                self.refuse(BUSINESS, &error.to_string());
+                self.refuse(ProgramId::BUSINESS, &error.to_string());
                 self.autostarted_has_ended(CANNOT_START, credit);
             }
         }
@@ -51,7 +51,7 @@ impl Server<'_> {
         let made = Program::with_pipes(name, false);
         let (program, streams) = made.step("make the business application's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
-        let sent = target.link.send(&Request::Start { id: BUSINESS }, &fds);
+        let sent = target.link.send(&Request::Start { id: ProgramId::BUSINESS }, &fds);
         let is_heard = Self::is_heard_by_holder(sent).step("start the business application")?;
         Ok(is_heard.then(|| program.with_credit(credit)))
     }

@@ -12,20 +12,17 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use box_contract::wire::{Frames, GuestMessage, HostMessage};
+use box_contract::wire::{Frames, GuestMessage, HostMessage, ProgramId};
 use box_contract::{ComponentName, User};
 
 use super::Server;
-use crate::component::protocol::ProgramId;
 use crate::error::{InitError, Step as _};
 use crate::wait::is_temporary;
 
 /// The first number of a program that the agent runs.
-const FIRST: ProgramId = 256;
+const FIRST: u16 = ProgramId::BUSINESS.0 + 1;
 /// How many calls are served at once; further ones wait to be accepted.
 const MAX_CALLS: usize = 64;
-/// How a caller names its command.
-const COMMAND: u8 = 1;
 /// How much is read at a time, in bytes.
 const CHUNK: usize = 16 << 10;
 
@@ -54,7 +51,7 @@ pub(crate) fn listen(user: &User) -> Result<UnixListener, InitError> {
 pub(super) struct Calls {
     open: BTreeMap<ProgramId, Call>,
     /// The number that was used last.
-    last: ProgramId,
+    last: u16,
 }
 
 /// A connection.
@@ -93,7 +90,7 @@ impl Server<'_> {
     fn free_id(&mut self) -> ProgramId {
         loop {
             self.calls.last = self.calls.last.wrapping_add(1).max(FIRST);
-            let id = self.calls.last;
+            let id = ProgramId(self.calls.last);
             if !self.programs.contains_key(&id) && !self.calls.is_open(id) {
                 return id;
             }
@@ -144,8 +141,12 @@ impl Server<'_> {
     }
 
     /// Sends a message about a caller's command. Where nobody listens any more, the program may write on, for nobody.
-    pub(super) fn answer_call(&mut self, id: ProgramId, message: impl FnOnce(u8) -> GuestMessage) {
-        let message = message(COMMAND);
+    pub(super) fn answer_call(
+        &mut self,
+        id: ProgramId,
+        message: impl FnOnce(ProgramId) -> GuestMessage,
+    ) {
+        let message = message(ProgramId::COMMAND);
         if let Some(call) = self.calls.open.get_mut(&id) {
             if write(&mut call.stream, &message).is_ok() {
                 return;

@@ -6,28 +6,23 @@ use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, Own, Stream,
-    TaskResult, TerminalSize,
+    Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, Own, ProgramId,
+    Stream, TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
 
 use super::program::Program;
 use super::{Agent, Server};
 use crate::component::Component;
-use crate::component::protocol::{AGENT, BUSINESS, ProgramId, Request};
+use crate::component::protocol::Request;
 use crate::component::spawn::CANNOT_START;
 use crate::error::{InitError, Step as _};
 use crate::sys;
 use crate::task::TaskFiles;
 
-/// Returns whether a program is the host's, and no call of the agent's.
-fn is_hosts(id: ProgramId) -> bool {
-    u8::try_from(id).is_ok()
-}
-
 /// Returns the end of a program that was not started.
 fn not_started(id: ProgramId) -> Exited {
-    Exited { id: id.into(), status: CANNOT_START, oom_killed: false, timed_out: false }
+    Exited { id, status: CANNOT_START, oom_killed: false, timed_out: false }
 }
 
 /// The most bytes of a reason that are sent, without its end of line.
@@ -36,7 +31,7 @@ const MAX_REASON: usize = MAX_OUTPUT - 1;
 impl Server<'_> {
     /// Runs a command, or says on its standard error why not.
     pub(super) fn exec(&mut self, id: ProgramId, exec: Exec) -> Result<(), InitError> {
-        if matches!(id, AGENT | BUSINESS) || self.programs.contains_key(&id) {
+        if !id.is_command() || self.programs.contains_key(&id) {
             let error = InitError::new("run a command", format!("the id {id} is in use"));
             drop(self.machine.channel.send_failed(&error));
             return Ok(());
@@ -50,13 +45,13 @@ impl Server<'_> {
             return Ok(());
         };
         let component = exec.component;
-        let by = if is_hosts(id) { Caller::Host } else { Caller::Agent };
-        self.log(GuestEvent::of_command(id.into(), &exec, by));
+        let by = if id.is_known_to_host() { Caller::Host } else { Caller::Agent };
+        self.log(GuestEvent::of_command(id, &exec, by));
         match self.start(id, exec) {
             Ok(program) => drop(self.programs.insert(id, program)),
             Err(error) => {
                 self.refuse(id, &error.to_string());
-                self.log(GuestEvent::of_end(component, Some(id.into()), not_started(id)));
+                self.log(GuestEvent::of_end(component, Some(id), not_started(id)));
             }
         }
         Ok(())
@@ -67,7 +62,7 @@ impl Server<'_> {
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut program = match exec.own {
-            Some(Own::Skills(task)) if is_hosts(id) => self.start_task(id, &exec, task)?,
+            Some(Own::Skills(task)) if id.is_known_to_host() => self.start_task(id, &exec, task)?,
             _ => self.start_in_component(id, exec)?,
         };
         program.deadline = deadline;
@@ -98,7 +93,7 @@ impl Server<'_> {
     /// Reports a command that was not even tried.
     pub(super) fn refuse(&mut self, id: ProgramId, reason: &str) {
         self.explain(id, reason);
-        self.reply(id, |id| GuestMessage::Exited(not_started(id.into())));
+        self.reply(id, |id| GuestMessage::Exited(not_started(id)));
     }
 
     /// Says why a command was not started, where it would say so itself: on its standard error.
@@ -110,10 +105,11 @@ impl Server<'_> {
     }
 
     /// Sends what is about a program to whoever it runs for.
-    pub(super) fn reply(&mut self, id: ProgramId, message: impl FnOnce(u8) -> GuestMessage) {
-        match u8::try_from(id) {
-            Ok(id) => self.send(&message(id)),
-            Err(_) => self.answer_call(id, message),
+    pub(super) fn reply(&mut self, id: ProgramId, message: impl FnOnce(ProgramId) -> GuestMessage) {
+        if id.is_known_to_host() {
+            self.send(&message(id));
+        } else {
+            self.answer_call(id, message);
         }
     }
 
@@ -213,7 +209,7 @@ impl Server<'_> {
         if let Some(program) = self.programs.get_mut(&id) {
             program.grant(bytes);
             self.conclude(id);
-        } else if id == BUSINESS {
+        } else if id == ProgramId::BUSINESS {
             self.machine.autostart.iter_mut().for_each(|it| it.grant(bytes));
         }
     }
@@ -227,7 +223,7 @@ impl Server<'_> {
     }
 
     fn send_output(&mut self, id: ProgramId, stream: Stream, data: Vec<u8>) {
-        if id == AGENT {
+        if id == ProgramId::AGENT {
             self.machine.logs.output(stream, &data);
         }
         self.reply(id, |id| GuestMessage::Output(Output { id, stream, data }));
@@ -261,20 +257,20 @@ impl Server<'_> {
         let of_program = self.machine.components.iter().find(|it| it.name == component);
         let leaf = of_program.map(|it| &it.leaf);
         let oom_killed = leaf.is_some_and(crate::cgroup::Leaf::oom_killed);
-        let exited = Exited { id: id.into(), status, oom_killed, timed_out };
-        let command = (!matches!(id, AGENT | BUSINESS)).then_some(id.into());
+        let exited = Exited { id, status, oom_killed, timed_out };
+        let command = id.is_command().then_some(id);
         self.log(GuestEvent::of_end(component, command, exited));
-        if id == AGENT {
+        if id == ProgramId::AGENT {
             self.send_result();
             self.send_trajectories();
             // Whether it was ready before, the launcher knows, and says what that means.
             self.agent = Agent::Ended;
         }
-        if id == BUSINESS {
+        if id == ProgramId::BUSINESS {
             self.autostarted_has_ended(status, credit);
         }
         // A caller has its own ids.
-        self.reply(id, |id| GuestMessage::Exited(Exited { id: id.into(), ..exited }));
+        self.reply(id, |id| GuestMessage::Exited(Exited { id, ..exited }));
         self.hang_up(id);
     }
 
@@ -295,6 +291,6 @@ impl Server<'_> {
 
     /// Returns whether somebody listens to a program.
     fn is_heard(&self, id: ProgramId) -> bool {
-        if is_hosts(id) { !self.host_gone } else { self.calls.is_open(id) }
+        if id.is_known_to_host() { !self.host_gone } else { self.calls.is_open(id) }
     }
 }

@@ -19,7 +19,7 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{
-    GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, Stream, Usage,
+    GuestEvent, GuestEventKind, GuestMessage, HostMessage, Measure, ProgramId, Stream, Usage,
 };
 use box_contract::{ComponentName, NetworkMode, RunPlan};
 use nix::errno::Errno;
@@ -28,7 +28,7 @@ use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
 use crate::channel::Channel;
-use crate::component::protocol::{AGENT, Event, ProgramId, Request};
+use crate::component::protocol::{Event, Request};
 use crate::component::{Component, Setup};
 use crate::console;
 use crate::error::{InitError, Step as _};
@@ -149,13 +149,13 @@ impl Server<'_> {
             Program::with_pipes(ComponentName::Agent, false).step("make the agent's pipes")?;
         let fds = [streams.stdout.as_fd(), streams.stderr.as_fd()];
         self.machine.task.iter().for_each(|_| task::start());
-        match self.machine.components[0].link.send(&Request::Start { id: AGENT }, &fds) {
+        match self.machine.components[0].link.send(&Request::Start { id: ProgramId::AGENT }, &fds) {
             // The holder has ended already: why, it has said before.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             sent => sent.step("start the agent")?,
         }
         program.deadline = self.machine.plan.task.as_ref().and_then(task::deadline);
-        self.programs.insert(AGENT, program);
+        self.programs.insert(ProgramId::AGENT, program);
         Ok(())
     }
 
@@ -289,28 +289,26 @@ impl Server<'_> {
 
     fn serve_message(&mut self, message: HostMessage) -> Result<(), InitError> {
         match message {
-            HostMessage::Exec(exec) => self.exec(exec.id.into(), exec),
-            HostMessage::Signal(signal) => {
-                ProgramId::try_from(signal.id).map_or(Ok(()), |id| self.signal(id, signal.signal))
-            }
+            HostMessage::Exec(exec) => self.exec(exec.id, exec),
+            HostMessage::Signal(signal) => self.signal(signal.id, signal.signal),
             HostMessage::Shutdown(shutdown) => {
                 self.begin_stop(shutdown.grace());
                 Ok(())
             }
             HostMessage::Input(input) => {
-                self.take_input(input.id.into(), &input.data);
+                self.take_input(input.id, &input.data);
                 Ok(())
             }
             HostMessage::InputEnd(end) => {
-                self.end_input(end.id.into());
+                self.end_input(end.id);
                 Ok(())
             }
             HostMessage::Credit(credit) => {
-                self.grant(credit.id.into(), credit.bytes);
+                self.grant(credit.id, credit.bytes);
                 Ok(())
             }
             HostMessage::Resize(resize) => {
-                self.resize(resize.id.into(), resize.size);
+                self.resize(resize.id, resize.size);
                 Ok(())
             }
             HostMessage::Measure(Measure {}) => {

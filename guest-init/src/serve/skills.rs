@@ -2,13 +2,12 @@
 
 use std::os::fd::AsFd as _;
 
-use box_contract::wire::{Exec, SkillTask};
+use box_contract::wire::{Exec, ProgramId, SkillTask};
 use nix::sched::CloneFlags;
 use nix::unistd::Pid;
 
 use super::Server;
 use super::program::Program;
-use crate::component::protocol::ProgramId;
 use crate::error::{InitError, Step as _};
 use crate::skills::{self, Job};
 use crate::sys;

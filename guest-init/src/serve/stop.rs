@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
+use box_contract::wire::ProgramId;
 use nix::sys::signal::Signal;
 
 use super::Server;
 use crate::component::Component;
-use crate::component::protocol::{AGENT, BUSINESS, ProgramId};
 use crate::console;
 use crate::error::InitError;
 
@@ -80,7 +80,7 @@ impl Server<'_> {
 /// Returns the number of a component's own program.
 const fn own(component: &Component) -> ProgramId {
     match component.name {
-        ComponentName::Agent => AGENT,
-        ComponentName::Business => BUSINESS,
+        ComponentName::Agent => ProgramId::AGENT,
+        ComponentName::Business => ProgramId::BUSINESS,
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use box_contract::ComponentName;
-use box_contract::wire::{BUSINESS_ID, GuestEvent, GuestEventKind, GuestMessage, Output};
+use box_contract::wire::{GuestEvent, GuestEventKind, GuestMessage, Output, ProgramId};
 use egress_proxy::Decision;
 
 use crate::streams::log::{LogReader, Logged, decision, something_else};
@@ -121,7 +121,7 @@ fn output(time_ms: u64, message: GuestMessage) -> io::Result<RunEntry> {
     let GuestMessage::Output(Output { id, stream, data }) = message else {
         return Err(something_else());
     };
-    let is_business = u32::from(id) == BUSINESS_ID;
+    let is_business = id == ProgramId::BUSINESS;
     let component = if is_business { ComponentName::Business } else { ComponentName::Agent };
     Ok(RunEntry { time_ms, component, what: Happened::Output(Logged { time_ms, stream, data }) })
 }
@@ -153,7 +153,7 @@ mod tests {
 
     const ALL: LogsPlan = LogsPlan { stdout: true, stderr: true, events: true, atif: true };
 
-    fn output(id: u8, data: &str) -> Output {
+    fn output(id: ProgramId, data: &str) -> Output {
         Output { id, stream: Stream::Stdout, data: data.into() }
     }
 
@@ -169,9 +169,9 @@ mod tests {
             Instant::now(),
         );
         pause();
-        logs.write(&output(255, "b"), Instant::now());
+        logs.write(&output(ProgramId::BUSINESS, "b"), Instant::now());
         pause();
-        logs.write(&output(0, "a"), Instant::now());
+        logs.write(&output(ProgramId::AGENT, "a"), Instant::now());
         let mut seen = Vec::new();
         while let Some(entry) = log.next_entry().unwrap() {
             let what = match entry.what {
@@ -187,7 +187,7 @@ mod tests {
             (ComponentName::Agent, "a"),
         ];
         assert_eq!(seen, expected.map(|(name, what)| (name, what.to_owned())));
-        logs.write(&output(0, "later"), Instant::now());
+        logs.write(&output(ProgramId::AGENT, "later"), Instant::now());
         assert!(log.next_entry().unwrap().is_some(), "as it is followed");
     }
 

@@ -1,6 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use box_contract::wire::{Follow, Output, Stream};
+use box_contract::wire::{Follow, Output, ProgramId, Stream};
 use egress_proxy::{Decision, Verdict};
 use testkit::test_box::{TestBox, config};
 
@@ -36,7 +36,7 @@ impl Fixture {
 }
 
 fn output(text: &[u8]) -> Output {
-    Output { id: 0, stream: Stream::Stdout, data: text.to_vec() }
+    Output { id: ProgramId::AGENT, stream: Stream::Stdout, data: text.to_vec() }
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_log_has_everything_with_its_stream_also_while_it_is_written() {
     assert_eq!(reader.next_entry().unwrap().unwrap().data, b"c");
     let mut other = made.boxes().log("one", ComponentName::Business);
     assert_eq!(other.next_entry().unwrap(), None, "not made yet");
-    log.write(&Output { id: 255, ..output(b"d") }, now);
+    log.write(&Output { id: ProgramId::BUSINESS, ..output(b"d") }, now);
     assert_eq!(other.next_entry().unwrap().unwrap().data, b"d");
     assert_eq!(reader.next_entry().unwrap(), None);
 }

@@ -63,7 +63,7 @@ impl CommandOptions {
             workdir: self.workdir.clone(),
             user: self.user.clone(),
             timeout_ms: self.timeout.map(|it| u64::from(it) * 1000),
-            ..Exec::new(0, component, argv)
+            ..Exec::new(component, argv)
         }
     }
 

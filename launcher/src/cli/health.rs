@@ -55,7 +55,7 @@ pub(crate) fn health(args: &HealthArgs) -> Result<u8, CommandError> {
     let signals = StopSignals::block()?;
     let mut client = Client::connect(&record, Follow::Nothing, &signals)?;
     let limit = Duration::from_secs(args.timeout.unwrap_or(LIMIT).into());
-    let (exec, mut output) = (check::check(0, component, limit), check::answer());
+    let (exec, mut output) = (check::check(component, limit), check::answer());
     client.give_up_after(limit + MARGIN);
     let started = Instant::now();
     let setup = CommandSetup { exec, input: None, tty: None, output: &mut output };

@@ -108,7 +108,7 @@ fn run(
     stdout: Box<dyn Sink>,
 ) -> Result<String, LaunchError> {
     let argv = vec!["cp".to_owned(), inside.path.to_owned()];
-    let exec = Exec::new(0, inside.component, argv);
+    let exec = Exec::new(inside.component, argv);
     let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
     builtin::run(client, exec, input, stdout)?.map_err(LaunchError::Copy)
 }

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    self, AGENT_ID, BUSINESS_ID, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed,
-    Follow, Frames, Greeting, GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL,
-    Resize, RuleChange, Shutdown, Signal, TerminalSize, Usage,
+    self, CLIENT_PROTOCOL, ClientMessage, Denied, Exec, Exited, Failed, Follow, Frames, Greeting,
+    GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, Resize, RuleChange,
+    Shutdown, Signal, TerminalSize, Usage,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -32,8 +32,6 @@ use crate::supervisor::{RUN, SOCKET};
 use vmm::runtime_dir;
 use vmm::signals::StopSignals;
 
-/// The id under which this names its command; the supervisor knows which one it is.
-const COMMAND_ID: u8 = 1;
 /// How long an answer is waited for that a box can give at once.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -239,7 +237,7 @@ impl<'a> Client<'a> {
     ) -> Result<Exited, LaunchError> {
         let CommandSetup { exec, input, tty, output } = setup;
         let (stdin, terminal) = (input.is_some(), tty.as_ref().map(Tty::size));
-        self.send(&HostMessage::Exec(Exec { id: COMMAND_ID, stdin, terminal, ..exec }))?;
+        self.send(&HostMessage::Exec(Exec { stdin, terminal, ..exec }))?;
         (self.input, self.tty) = (input, tty);
         self.wait_for_command(output, agent)
     }
@@ -267,10 +265,10 @@ impl<'a> Client<'a> {
     ) -> Result<Exited, LaunchError> {
         loop {
             match self.next()? {
-                Event::Message(GuestMessage::Output(wrote)) if is_command(wrote.id.into()) => {
+                Event::Message(GuestMessage::Output(wrote)) if wrote.id.is_command() => {
                     self.pass_on(&wrote, output)?;
                 }
-                Event::Message(GuestMessage::Exited(exit)) if is_command(exit.id) => {
+                Event::Message(GuestMessage::Exited(exit)) if exit.id.is_command() => {
                     output.finish().map_err(|error| not_written(error, self.signals))?;
                     return Ok(exit);
                 }
@@ -279,7 +277,7 @@ impl<'a> Client<'a> {
                 }
                 Event::Input(data) => self.send_input(data),
                 Event::Resized(size) => {
-                    self.tell(&HostMessage::Resize(Resize { id: COMMAND_ID, size }));
+                    self.tell(&HostMessage::Resize(Resize { id: ProgramId::COMMAND, size }));
                 }
                 Event::Message(message) => self.agent_message(message, agent)?,
                 Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
@@ -290,7 +288,7 @@ impl<'a> Client<'a> {
 
     /// Passes a part of the command's input on, or its end.
     fn send_input(&mut self, data: Vec<u8>) {
-        let id = COMMAND_ID;
+        let id = ProgramId::COMMAND;
         self.tell(&if data.is_empty() {
             HostMessage::InputEnd(InputEnd { id })
         } else {
@@ -310,7 +308,7 @@ impl<'a> Client<'a> {
 
     /// Sends a signal to the agent, or to this client's command.
     pub fn ask_to_signal(&mut self, is_for_agent: bool, signal: i32) {
-        let id = if is_for_agent { AGENT_ID } else { COMMAND_ID.into() };
+        let id = if is_for_agent { ProgramId::AGENT } else { ProgramId::COMMAND };
         self.tell(&HostMessage::Signal(Signal { id, signal }));
     }
 
@@ -347,15 +345,15 @@ impl<'a> Client<'a> {
         agent: &mut Route,
     ) -> Result<(), LaunchError> {
         match message {
-            GuestMessage::Output(wrote) if u32::from(wrote.id) == AGENT_ID => {
+            GuestMessage::Output(wrote) if wrote.id == ProgramId::AGENT => {
                 self.pass_on(&wrote, agent)
             }
-            GuestMessage::Exited(exit) if exit.id == AGENT_ID => {
+            GuestMessage::Exited(exit) if exit.id == ProgramId::AGENT => {
                 self.agent_status = Some(exit.code());
                 self.agent_lacked_memory = exit.lacked_memory();
                 Ok(())
             }
-            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => {
+            GuestMessage::Exited(exit) if exit.id == ProgramId::BUSINESS => {
                 self.business.iter().for_each(|it| (it.0)(&self.name, exit));
                 Ok(())
             }
@@ -472,11 +470,6 @@ impl<'a> Client<'a> {
             Err(error) => Err(LaunchError::system("read what the supervisor says")(error)),
         }
     }
-}
-
-/// Returns whether an id is that of a command, and not of a component's own program.
-const fn is_command(id: u32) -> bool {
-    !matches!(id, AGENT_ID | BUSINESS_ID)
 }
 
 /// Which of the sources have something.

@@ -164,7 +164,7 @@ fn run(
     stdout: Box<dyn Sink>,
 ) -> Result<(), LaunchError> {
     let argv = ["skills".to_owned()].into_iter().chain(argument).collect();
-    let exec = Exec::new(0, ComponentName::Agent, argv);
+    let exec = Exec::new(ComponentName::Agent, argv);
     let done = builtin::run(client, Exec { own: Some(Own::Skills(task)), ..exec }, input, stdout)?;
     let failed = |reason| LaunchError::Skills { action: action.to_owned(), reason };
     done.map(drop).map_err(failed)

@@ -12,9 +12,9 @@ use crate::streams::output::Route;
 const MAX_REASON: usize = 4096;
 
 /// Returns the command with the number `id` that makes a component's check, by a program in at most `limit`.
-pub fn check(id: u8, component: ComponentName, limit: Duration) -> Exec {
+pub fn check(component: ComponentName, limit: Duration) -> Exec {
     let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
-    let exec = Exec::new(id, component, vec!["health".to_owned()]);
+    let exec = Exec::new(component, vec!["health".to_owned()]);
     Exec { own: Some(Own::Check), timeout_ms, ..exec }
 }
 
@@ -39,7 +39,7 @@ pub fn reason(exit: Exited, answer: &Route, limit: Duration) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use box_contract::wire::Stream;
+    use box_contract::wire::{ProgramId, Stream};
 
     use super::*;
 
@@ -48,7 +48,11 @@ mod tests {
     fn reason_of(status: u8, timed_out: bool, said: &[(Stream, &str)]) -> Option<String> {
         let mut answer = answer();
         said.iter().for_each(|(stream, text)| answer.write(*stream, text.as_bytes()).unwrap());
-        reason(Exited { id: 1, status, oom_killed: false, timed_out }, &answer, LIMIT)
+        reason(
+            Exited { id: ProgramId::COMMAND, status, oom_killed: false, timed_out },
+            &answer,
+            LIMIT,
+        )
     }
 
     #[test]
@@ -59,7 +63,8 @@ mod tests {
         assert_eq!(reason_of(3, false, &[out]).unwrap(), "out");
         assert_eq!(reason_of(3, false, &[]).unwrap(), "the check ended with status 3");
         assert_eq!(reason_of(137, true, &[out]).unwrap(), "the check took longer than 1 s");
-        let exit = Exited { id: 1, status: 137, oom_killed: false, timed_out: true };
+        let exit =
+            Exited { id: ProgramId::COMMAND, status: 137, oom_killed: false, timed_out: true };
         let short = reason(exit, &answer(), Duration::from_millis(600)).unwrap();
         assert_eq!(short, "the check took longer than 0.6 s");
     }

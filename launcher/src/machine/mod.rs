@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{
-    AGENT_ID, Connect, Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output,
+    Connect, Credit, Exited, Failed, GuestMessage, HostMessage, OLDEST_PROTOCOL, Output, ProgramId,
     Secret, Timing, Window,
 };
 use box_contract::{NetworkMode, Vm as Size};
@@ -253,7 +253,9 @@ impl Machine {
             GuestMessage::Output(wrote) => {
                 self.agent_wrote(&wrote, output).map_err(|error| not_written(error, signals))
             }
-            GuestMessage::Exited(exit) if exit.id == AGENT_ID => Err(self.agent_ended(exit)),
+            GuestMessage::Exited(exit) if exit.id == ProgramId::AGENT => {
+                Err(self.agent_ended(exit))
+            }
             GuestMessage::Failed(failed) => Err(guest_error(&failed)),
             // Events, which are kept. The channel lets no greeting through, and no command runs yet.
             other => {
@@ -302,7 +304,7 @@ impl Machine {
     }
 
     /// Lets a program write as much again as was passed on.
-    pub(crate) fn grant(&self, id: u8, bytes: u32) {
+    pub(crate) fn grant(&self, id: ProgramId, bytes: u32) {
         self.tell(&HostMessage::Credit(Credit { id, bytes }));
     }
 

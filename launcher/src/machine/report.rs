@@ -184,7 +184,7 @@ fn with_plan(mut component: Value, plan: &ComponentPlan) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use box_contract::wire::Stream;
+    use box_contract::wire::{ProgramId, Stream};
     use testkit::test_box::config;
 
     const TAKEN: Phases =
@@ -255,7 +255,7 @@ mod tests {
         config.plan.agent.argv.push("--token=hunter2".to_owned());
         let mut output = Route::Capture(Captured::default());
         output.write(Stream::Stdout, b"hi\xff").unwrap();
-        let exit = Exited { id: 1, status: 3, oom_killed: true, timed_out: false };
+        let exit = Exited { id: ProgramId::COMMAND, status: 3, oom_killed: true, timed_out: false };
         let (argv, taken) = (vec!["sh".to_owned()], Duration::from_micros(1500));
         let command = CommandReport::new(ComponentName::Business, argv, exit, taken, &output);
         assert!(command.code() == 3 && command.lacked_memory());

@@ -1,7 +1,7 @@
 use std::io::PipeReader;
 use std::rc::Rc;
 
-use box_contract::wire::Stream;
+use box_contract::wire::{ProgramId, Stream};
 use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
@@ -55,7 +55,7 @@ fn interrupt() {
 }
 
 fn output(length: usize) -> Output {
-    Output { id: 0, stream: Stream::Stdout, data: vec![b'x'; length] }
+    Output { id: ProgramId::AGENT, stream: Stream::Stdout, data: vec![b'x'; length] }
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
     let runtime = runtime();
     let _entered = runtime.enter();
     let mut machine = machine(&made);
-    let exit = Exited { id: 0, status: 0, oom_killed: false, timed_out: false };
+    let exit = Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
     let silent = machine.agent_ended(exit);
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";
     assert_eq!(silent.to_string(), message);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
-use box_contract::wire::{GuestMessage, HostMessage};
+use box_contract::wire::{Exec, GuestMessage, HostMessage, ProgramId};
 
 use super::events::{Event, WatchedSignals};
 use super::{Machine, STARTING};
@@ -12,7 +12,7 @@ use crate::machine::health;
 use crate::streams::output::Route;
 
 /// The number of the command that makes the check. A supervisor, which comes later, gives the small ones first.
-const CHECK: u8 = 254;
+const CHECK: ProgramId = ProgramId(254);
 /// How long the check may take.
 const LIMIT: Duration = Duration::from_millis(600);
 /// How long the guest's answer is waited for: a box over its budget is stopped within a second.
@@ -28,7 +28,7 @@ impl Machine {
         output: &mut Route,
         signals: &WatchedSignals<'_>,
     ) -> Result<Option<String>, LaunchError> {
-        let check = health::check(CHECK, ComponentName::Agent, LIMIT);
+        let check = Exec { id: CHECK, ..health::check(ComponentName::Agent, LIMIT) };
         let can_be_asked = self.has_check && self.events.protocol().is_some();
         // An init of the protocol before knows no such command.
         if !can_be_asked || self.events.send(&HostMessage::Exec(check)).is_err() {
@@ -41,7 +41,7 @@ impl Machine {
                     answer.write(said.stream, &said.data).map_err(LaunchError::Output)?;
                     self.grant(CHECK, said.cost());
                 }
-                Event::Message(GuestMessage::Exited(exit)) if exit.id == u32::from(CHECK) => {
+                Event::Message(GuestMessage::Exited(exit)) if exit.id == CHECK => {
                     let reason = health::reason(exit, &answer, LIMIT);
                     return Ok(Some(reason.unwrap_or_else(|| TOO_LATE.to_owned())));
                 }

@@ -23,8 +23,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{
-    AGENT_ID, BUSINESS_ID, Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output,
-    Shutdown, Signal,
+    Exited, Failed, Follow, GuestMessage, HostMessage, HostTime, Output, ProgramId, Shutdown,
+    Signal,
 };
 use box_contract::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
@@ -40,7 +40,7 @@ use crate::machine::{Machine, Setup, explain_end, guest_error};
 use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::{Clients, FromClient, MAX_CLIENTS};
-use programs::{AGENT, BUSINESS, Programs};
+use programs::Programs;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
@@ -302,11 +302,14 @@ impl Supervisor {
     fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, LaunchError> {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
-            GuestMessage::Exited(exit) if exit.id == AGENT_ID => return self.agent_ended(exit),
-            GuestMessage::Exited(exit) if exit.id == BUSINESS_ID => self.business_ended(exit),
+            GuestMessage::Exited(exit) if exit.id == ProgramId::AGENT => {
+                return self.agent_ended(exit);
+            }
+            GuestMessage::Exited(exit) if exit.id == ProgramId::BUSINESS => {
+                self.business_ended(exit);
+            }
             GuestMessage::Exited(exit) => {
-                let id = u8::try_from(exit.id).ok();
-                if let Some(program) = id.and_then(|id| self.programs.remove(id)) {
+                if let Some(program) = self.programs.remove(exit.id) {
                     self.note_oom(program.component, exit);
                     self.clients.send(program.client, &GuestMessage::Exited(exit), None);
                 }
@@ -381,12 +384,12 @@ impl Supervisor {
     /// Passes output on to those who follow its program. Where nobody does, it is granted at once: its end comes after
     /// all that it has written.
     fn pass_on(&mut self, output: Output) {
-        if matches!(output.id, AGENT | BUSINESS) {
+        if !output.id.is_command() {
             self.machine.logs.write(&output, Instant::now());
         }
         let (grant, owner) =
             (self.programs.grant(output.id, output.cost()), self.programs.client(output.id));
-        let (is_agents, message) = (output.id == AGENT, GuestMessage::Output(output));
+        let (is_agents, message) = (output.id == ProgramId::AGENT, GuestMessage::Output(output));
         if is_agents {
             self.clients.tell(&[Follow::Output], &message, Some(&grant));
         } else if let Some(client) = owner {
@@ -439,8 +442,7 @@ impl Supervisor {
     fn part(&mut self, client: u64) {
         self.clients.remove(client);
         if let Some(id) = self.programs.of(client) {
-            let (id, signal) = (id.into(), SIGKILL);
-            self.machine.tell(&HostMessage::Signal(Signal { id, signal }));
+            self.machine.tell(&HostMessage::Signal(Signal { id, signal: SIGKILL }));
         }
     }
 
@@ -457,7 +459,9 @@ impl Supervisor {
                 exec.id = self.programs.add(client, (exec.component, reads))?;
                 HostMessage::Exec(exec)
             }
-            HostMessage::Signal(signal) if signal.id == AGENT_ID => HostMessage::Signal(signal),
+            HostMessage::Signal(signal) if signal.id == ProgramId::AGENT => {
+                HostMessage::Signal(signal)
+            }
             HostMessage::Measure(_) if self.measured_for.contains(&client) => {
                 return Err("it is being measured".to_owned());
             }
@@ -476,10 +480,10 @@ impl Supervisor {
             // Of a command that has ended.
             _ if own.is_none() => return Ok(CONTINUE),
             HostMessage::Signal(mut signal) => {
-                signal.id = own.unwrap_or(AGENT).into();
+                signal.id = own.unwrap_or(ProgramId::AGENT);
                 HostMessage::Signal(signal)
             }
-            message => self.programs.addressed(message, own.unwrap_or(AGENT))?,
+            message => self.programs.addressed(message, own.unwrap_or(ProgramId::AGENT))?,
         };
         if let Err(error) = self.machine.events.send(&message) {
             if let HostMessage::Exec(exec) = &message {

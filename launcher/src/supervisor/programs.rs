@@ -4,16 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use box_contract::ComponentName;
-use box_contract::wire::{AGENT_ID, BUSINESS_ID, Credit, HostMessage, INPUT_WINDOW, Window};
+use box_contract::wire::{Credit, HostMessage, INPUT_WINDOW, ProgramId, Window};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-/// The agent's id, as output has it.
-pub(super) const AGENT: u8 = 0;
-
-/// The id of the business application's own program.
-pub(super) const BUSINESS: u8 = 255;
-
-const _: () = assert!(AGENT as u32 == AGENT_ID && BUSINESS as u32 == BUSINESS_ID);
 
 /// A running command.
 #[derive(Debug)]
@@ -33,7 +25,7 @@ pub(super) struct Program {
 /// The running commands by their ids.
 #[derive(Debug)]
 pub(super) struct Programs {
-    running: BTreeMap<u8, Program>,
+    running: BTreeMap<ProgramId, Program>,
     agent: Window,
     business: Window,
     serial: u64,
@@ -45,7 +37,7 @@ pub(super) struct Programs {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Granted {
     /// The program.
-    pub(super) id: u8,
+    pub(super) id: ProgramId,
     serial: u64,
     cost: u32,
 }
@@ -77,11 +69,11 @@ impl Programs {
         &mut self,
         client: u64,
         (component, reads): (ComponentName, bool),
-    ) -> Result<u8, String> {
+    ) -> Result<ProgramId, String> {
         if self.of(client).is_some() {
             return Err("one command runs for each connection".to_owned());
         }
-        let mut ids = AGENT + 1..BUSINESS;
+        let mut ids = ProgramId::of_commands();
         let most = ids.len();
         let free = ids.find(|id| !self.running.contains_key(id));
         let id = free.ok_or_else(|| format!("{most} commands run in the box already"))?;
@@ -92,22 +84,22 @@ impl Programs {
     }
 
     /// Forgets a command that has ended.
-    pub(super) fn remove(&mut self, id: u8) -> Option<Program> {
+    pub(super) fn remove(&mut self, id: ProgramId) -> Option<Program> {
         self.running.remove(&id)
     }
 
     /// Returns the id of the command that runs for a client.
-    pub(super) fn of(&self, client: u64) -> Option<u8> {
+    pub(super) fn of(&self, client: u64) -> Option<ProgramId> {
         self.running.iter().find(|(_, program)| program.client == client).map(|(id, _)| *id)
     }
 
     /// Returns the client that a command runs for.
-    pub(super) fn client(&self, id: u8) -> Option<u64> {
+    pub(super) fn client(&self, id: ProgramId) -> Option<u64> {
         self.running.get(&id).map(|program| program.client)
     }
 
     /// Returns what is to go with a piece of output.
-    pub(super) fn grant(&self, id: u8, cost: u32) -> Arc<Grant> {
+    pub(super) fn grant(&self, id: ProgramId, cost: u32) -> Arc<Grant> {
         let serial = self.running.get(&id).map_or(0, |program| program.serial);
         Arc::new(Grant { granted: Granted { id, serial, cost }, passed: self.passed.clone() })
     }
@@ -124,8 +116,8 @@ impl Programs {
     /// Notes that a piece of output has been passed on; returns what is to be granted.
     pub(super) fn passed(&mut self, Granted { id, serial, cost }: Granted) -> Option<u32> {
         match id {
-            AGENT => return self.agent.passed(cost),
-            BUSINESS => return self.business.passed(cost),
+            ProgramId::AGENT => return self.agent.passed(cost),
+            ProgramId::BUSINESS => return self.business.passed(cost),
             _ => {}
         }
         let program = self.running.get_mut(&id).filter(|program| program.serial == serial)?;
@@ -146,7 +138,7 @@ impl Programs {
     pub(super) fn addressed(
         &mut self,
         message: HostMessage,
-        own: u8,
+        own: ProgramId,
     ) -> Result<HostMessage, String> {
         Ok(match message {
             HostMessage::Input(mut input) => {
@@ -166,7 +158,7 @@ impl Programs {
         })
     }
 
-    fn take_input(&mut self, id: u8, length: usize) -> Result<(), String> {
+    fn take_input(&mut self, id: ProgramId, length: usize) -> Result<(), String> {
         let Some(program) = self.running.get_mut(&id).filter(|program| program.reads) else {
             return Err("the command reads nothing".to_owned());
         };
@@ -203,7 +195,7 @@ mod tests {
     fn output_is_granted_once_all_copies_are_gone() {
         let mut programs = Programs::new(Window::default());
         let (one, other) = {
-            let grant = programs.grant(AGENT, WINDOW);
+            let grant = programs.grant(ProgramId::AGENT, WINDOW);
             (Arc::clone(&grant), grant)
         };
         drop(one);
@@ -221,14 +213,15 @@ mod tests {
         }
         assert!(programs.add(3, DEAF).unwrap_err().starts_with("one command"));
         assert!(programs.add(999, DEAF).unwrap_err().starts_with("254 commands"));
-        assert_eq!((programs.of(3), programs.client(4)), (Some(4), Some(3)));
+        assert_eq!((programs.of(3), programs.client(ProgramId(4))), (Some(ProgramId(4)), Some(3)));
     }
 
     #[test]
     fn no_more_input_is_taken_than_was_granted() {
         let mut programs = Programs::new(Window::default());
         let id = programs.add(1, (ComponentName::Agent, true)).unwrap();
-        let input = |length| HostMessage::Input(Input { id: 0, data: vec![0; length] });
+        let input =
+            |length| HostMessage::Input(Input { id: ProgramId::COMMAND, data: vec![0; length] });
         let window = INPUT_WINDOW as usize;
         let HostMessage::Input(sent) = programs.addressed(input(window), id).unwrap() else {
             panic!()

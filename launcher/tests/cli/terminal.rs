@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use box_contract::wire::{GuestMessage, Output, Stream};
+use box_contract::wire::{GuestMessage, Output, ProgramId, Stream};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn written() -> TempDir {
     });
     fs::write(directory.join("record.json"), record.to_string()).unwrap();
     let mut entry = 1_u64.to_le_bytes().to_vec();
-    let output = Output { id: 0, stream: Stream::Stdout, data: WRITTEN.to_vec() };
+    let output = Output { id: ProgramId::AGENT, stream: Stream::Stdout, data: WRITTEN.to_vec() };
     GuestMessage::Output(output).write(&mut entry).unwrap();
     fs::write(directory.join("agent.log"), entry).unwrap();
     state

@@ -2,8 +2,8 @@
 //!
 //! After its [`Greeting`] a client sends [`HostMessage`](super::HostMessage)s, as the supervisor itself does to
 //! init, or a [`RuleChange`]: at most one command for each connection, whose id the supervisor chooses. The answers are
-//! [`GuestMessage`](super::GuestMessage)s, which name the agent by [`AGENT_ID`](super::AGENT_ID), the business
-//! application by [`BUSINESS_ID`](super::BUSINESS_ID), and the command by any other id. Output needs no credit: what the client does not read, the supervisor grants to nobody.
+//! [`GuestMessage`](super::GuestMessage)s, which name each program by its
+//! [`ProgramId`](super::ProgramId). Output needs no credit: what the client does not read, the supervisor grants to nobody.
 
 use std::io::{self, Read, Write};
 

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::program_id::{ProgramId, one_byte};
 use crate::{ComponentName, exit};
 
 /// A command to run in a component. What it does not say is as the component's plan says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    /// Between [`AGENT_ID`](super::AGENT_ID) and [`BUSINESS_ID`](super::BUSINESS_ID), and of no command that still runs; [`Output`](super::Output) and [`Exited`] name it.
-    pub id: u8,
+    /// One of [`ProgramId::of_commands`], and of no command that still runs; [`Output`](super::Output) and [`Exited`] name it.
+    #[serde(with = "one_byte")]
+    pub id: ProgramId,
     /// The component in whose namespaces and limits it runs.
     pub component: ComponentName,
     /// The program and its arguments.
@@ -38,10 +40,10 @@ pub struct Exec {
 }
 
 impl Exec {
-    /// Returns a command that is as the component's plan says, and reads nothing.
-    pub fn new(id: u8, component: ComponentName, argv: Vec<String>) -> Self {
+    /// Returns a connection's one command, which is as the component's plan says, and reads nothing.
+    pub fn new(component: ComponentName, argv: Vec<String>) -> Self {
         Self {
-            id,
+            id: ProgramId::COMMAND,
             component,
             argv,
             env: Vec::new(),
@@ -97,7 +99,8 @@ pub struct TerminalSize {
 #[serde(deny_unknown_fields)]
 pub struct Resize {
     /// The id of the command.
-    pub id: u8,
+    #[serde(with = "one_byte")]
+    pub id: ProgramId,
     /// The size from now on.
     pub size: TerminalSize,
 }
@@ -106,8 +109,8 @@ pub struct Resize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exited {
-    /// [`AGENT_ID`](super::AGENT_ID), [`BUSINESS_ID`](super::BUSINESS_ID) or the id of a command.
-    pub id: u32,
+    /// The program.
+    pub id: ProgramId,
     /// The exit status, or 128 + the signal's number; 126 where the program could not be
     /// executed and 127 where it was not found.
     pub status: u8,
@@ -150,7 +153,7 @@ pub struct TaskResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// The id of the command.
-    pub id: u8,
+    pub id: ProgramId,
     /// At most [`MAX_OUTPUT`](super::MAX_OUTPUT) bytes.
     pub data: Vec<u8>,
 }
@@ -160,5 +163,6 @@ pub struct Input {
 #[serde(deny_unknown_fields)]
 pub struct InputEnd {
     /// The id of the command.
-    pub id: u8,
+    #[serde(with = "one_byte")]
+    pub id: ProgramId,
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::command::{Exec, Exited, Own};
+use super::program_id::ProgramId;
 use crate::{ComponentName, named_enum};
 
 /// The most bytes of a command's program and arguments that an event has.
@@ -18,7 +19,7 @@ pub struct GuestEvent {
     pub kind: GuestEventKind,
     /// The number of the command: of those that run at once, each has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<u32>,
+    pub command: Option<ProgramId>,
     /// The one who runs the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Caller>,
@@ -84,7 +85,7 @@ impl GuestEvent {
     }
 
     /// Returns the event that a command is to run. Of the host's, whose arguments are not the agent's to read, it has the program alone.
-    pub fn of_command(number: u32, exec: &Exec, by: Caller) -> Self {
+    pub fn of_command(number: ProgramId, exec: &Exec, by: Caller) -> Self {
         let argv = match (by, exec.own) {
             (Caller::Agent, _) => exec.argv.as_slice(),
             (Caller::Host, None) => exec.argv.get(..1).unwrap_or_default(),
@@ -100,7 +101,7 @@ impl GuestEvent {
     }
 
     /// Returns the event that a program has ended: a command where it has a number.
-    pub fn of_end(component: ComponentName, command: Option<u32>, exited: Exited) -> Self {
+    pub fn of_end(component: ComponentName, command: Option<ProgramId>, exited: Exited) -> Self {
         let kind = match command {
             Some(_) => GuestEventKind::CommandEnd,
             None => GuestEventKind::End,
@@ -142,18 +143,21 @@ mod tests {
 
     fn exec(argv: &[&str]) -> Exec {
         let argv = argv.iter().map(|&it| it.to_owned()).collect();
-        Exec::new(7, ComponentName::Business, argv)
+        Exec::new(ComponentName::Business, argv)
     }
 
     #[test]
     fn only_the_agents_commands_have_their_arguments() {
         let command = exec(&["node", "--token=x"]);
-        assert_eq!(GuestEvent::of_command(300, &command, Caller::Agent).argv, command.argv);
-        assert_eq!(GuestEvent::of_command(7, &command, Caller::Host).argv, ["node"]);
+        assert_eq!(
+            GuestEvent::of_command(ProgramId(300), &command, Caller::Agent).argv,
+            command.argv
+        );
+        assert_eq!(GuestEvent::of_command(ProgramId(7), &command, Caller::Host).argv, ["node"]);
         let own = Exec { own: Some(Own::Check), ..command };
-        assert_eq!(GuestEvent::of_command(300, &own, Caller::Agent).argv, own.argv);
-        assert_eq!(GuestEvent::of_command(7, &own, Caller::Host).argv, [""; 0]);
-        assert_eq!(GuestEvent::of_command(7, &exec(&[]), Caller::Host).argv, [""; 0]);
+        assert_eq!(GuestEvent::of_command(ProgramId(300), &own, Caller::Agent).argv, own.argv);
+        assert_eq!(GuestEvent::of_command(ProgramId(7), &own, Caller::Host).argv, [""; 0]);
+        assert_eq!(GuestEvent::of_command(ProgramId(7), &exec(&[]), Caller::Host).argv, [""; 0]);
     }
 
     #[test]
@@ -170,8 +174,8 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_of_json() {
-        let exited = Exited { id: 300, status: 1, oom_killed: false, timed_out: true };
-        let event = GuestEvent::of_end(ComponentName::Business, Some(300), exited);
+        let exited = Exited { id: ProgramId(300), status: 1, oom_killed: false, timed_out: true };
+        let event = GuestEvent::of_end(ComponentName::Business, Some(ProgramId(300)), exited);
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(
             line,

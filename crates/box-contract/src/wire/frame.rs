@@ -41,7 +41,7 @@ impl Body for Output {
             Stream::Stdout => 1,
             Stream::Stderr => 2,
         };
-        put(frame, &[self.id, stream], &self.data);
+        put(frame, &[self.id.byte()?, stream], &self.data);
         Ok(())
     }
 
@@ -55,13 +55,13 @@ impl Body for Output {
             _ => return Err(invalid("an output frame of an unknown stream")),
         };
         body.drain(..2);
-        Ok(Self { id, stream, data: body })
+        Ok(Self { id: id.into(), stream, data: body })
     }
 }
 
 impl Body for Input {
     fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        put(frame, &[self.id], &self.data);
+        put(frame, &[self.id.byte()?], &self.data);
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl Body for Input {
             return Err(invalid("an input frame without its target"));
         };
         body.drain(..1);
-        Ok(Self { id, data: body })
+        Ok(Self { id: id.into(), data: body })
     }
 }
 

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ComponentName;
 use frame::{Body, invalid, read_frame, write_frame};
+use program_id::one_byte;
 
 /// The version of this protocol; a host refuses an init of a later one.
 pub const PROTOCOL: u32 = 8;
@@ -45,11 +46,6 @@ pub const fn is_spoken(protocol: u32) -> bool {
 /// The text in box-init by which `boxbuild` knows it from other programs: the versions of this
 /// protocol and of the format ([`FORMAT_EPOCH`](crate::manifest::FORMAT_EPOCH)) that it is for.
 pub const INIT_MARK: &str = "boxbuild box-init for protocol 8 and format epoch 4";
-/// The `id` of the agent's own program.
-pub const AGENT_ID: u32 = 0;
-/// The `id` of the business application's own program, where init starts that. Commands of the host have those between
-/// the two.
-pub const BUSINESS_ID: u32 = 255;
 
 /// Declares the messages of one direction: the kind of each one's frame, and its body.
 macro_rules! messages {
@@ -136,6 +132,7 @@ mod command;
 mod event;
 mod mounts;
 mod network;
+mod program_id;
 mod secret;
 mod sizes;
 mod usage;
@@ -155,6 +152,7 @@ pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
+pub use program_id::ProgramId;
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, TOO_MANY_SECRETS, check_secret};
 pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, WINDOW};
 pub use usage::{ComponentUsage, Measure, Usage};
@@ -190,8 +188,8 @@ pub struct Timing {
 /// Bytes that a program wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Whose: [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
-    pub id: u8,
+    /// The program.
+    pub id: ProgramId,
     /// Where it wrote them.
     pub stream: Stream,
     /// At most [`MAX_OUTPUT`] bytes.
@@ -236,8 +234,9 @@ pub enum Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Credit {
-    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
-    pub id: u8,
+    /// The program.
+    #[serde(with = "one_byte")]
+    pub id: ProgramId,
     /// How many bytes more than before.
     pub bytes: u32,
 }
@@ -324,8 +323,8 @@ pub struct Connect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signal {
-    /// [`AGENT_ID`], [`BUSINESS_ID`] or the id of a command.
-    pub id: u32,
+    /// The program.
+    pub id: ProgramId,
     /// The signal's number on Linux.
     pub signal: i32,
 }

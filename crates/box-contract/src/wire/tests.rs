@@ -29,9 +29,18 @@ fn guest_messages_read_back() {
     for message in [
         GuestMessage::Hello(Hello { protocol: PROTOCOL, nonce: "n".into() }),
         GuestMessage::Ready(timing),
-        GuestMessage::Output(Output { id: 3, stream: Stream::Stderr, data: vec![0, 255] }),
-        GuestMessage::Exited(Exited { id: 1, status: 137, oom_killed: true, timed_out: true }),
-        GuestMessage::Credit(Credit { id: 255, bytes: u32::MAX }),
+        GuestMessage::Output(Output {
+            id: ProgramId(3),
+            stream: Stream::Stderr,
+            data: vec![0, 255],
+        }),
+        GuestMessage::Exited(Exited {
+            id: ProgramId(1),
+            status: 137,
+            oom_killed: true,
+            timed_out: true,
+        }),
+        GuestMessage::Credit(Credit { id: ProgramId(255), bytes: u32::MAX }),
         GuestMessage::Failed(Failed { step: "mount".into(), message: "no".into() }),
         GuestMessage::Usage(Usage { components: Vec::new() }),
         GuestMessage::Event(GuestEvent::new(ComponentName::Agent, GuestEventKind::Start)),
@@ -44,7 +53,7 @@ fn guest_messages_read_back() {
 
 #[test]
 fn memory_was_lacked_by_what_has_failed() {
-    let exited = Exited { id: 1, status: 3, oom_killed: false, timed_out: false };
+    let exited = Exited { id: ProgramId(1), status: 3, oom_killed: false, timed_out: false };
     let killed = Exited { oom_killed: true, ..exited };
     assert!(killed.lacked_memory() && !exited.lacked_memory());
     assert!(!Exited { status: 0, ..killed }.lacked_memory());
@@ -53,9 +62,9 @@ fn memory_was_lacked_by_what_has_failed() {
 
 #[test]
 fn a_caller_reads_what_init_sends_about_a_command() {
-    let output = Output { id: 1, stream: Stream::Stdout, data: vec![1] };
-    let exited = Exited { id: 1, status: 3, oom_killed: false, timed_out: false };
-    let credit = Credit { id: 1, bytes: 7 };
+    let output = Output { id: ProgramId(1), stream: Stream::Stdout, data: vec![1] };
+    let exited = Exited { id: ProgramId(1), status: 3, oom_killed: false, timed_out: false };
+    let credit = Credit { id: ProgramId(1), bytes: 7 };
     for (sent, read) in [
         (GuestMessage::Output(output.clone()), CallMessage::Output(output)),
         (GuestMessage::Exited(exited), CallMessage::Exited(exited)),
@@ -70,7 +79,7 @@ fn a_caller_reads_what_init_sends_about_a_command() {
 #[test]
 fn host_messages_read_back_and_name_their_protocol() {
     let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
-    let exec = Exec::new(1, ComponentName::Business, argv);
+    let exec = Exec::new(ComponentName::Business, argv);
     let size = TerminalSize { rows: 24, columns: 80 };
     let pack = Exec { own: Some(Own::Pack), ..exec.clone() };
     let load = Exec { own: Some(Own::Skills(SkillTask::Load)), ..exec.clone() };
@@ -81,12 +90,12 @@ fn host_messages_read_back_and_name_their_protocol() {
         (HostMessage::Exec(Exec { terminal: Some(size), stdin: true, ..exec }), 2),
         (HostMessage::Exec(pack), 3),
         (HostMessage::Exec(load), 4),
-        (HostMessage::Signal(Signal { id: AGENT_ID, signal: 15 }), 2),
+        (HostMessage::Signal(Signal { id: ProgramId::AGENT, signal: 15 }), 2),
         (HostMessage::Shutdown(Shutdown { grace_ms: 2000 }), 2),
-        (HostMessage::Input(Input { id: 9, data: vec![0, 255] }), 2),
-        (HostMessage::InputEnd(InputEnd { id: 9 }), 2),
-        (HostMessage::Credit(Credit { id: 9, bytes: 1 }), 2),
-        (HostMessage::Resize(Resize { id: 9, size }), 2),
+        (HostMessage::Input(Input { id: ProgramId(9), data: vec![0, 255] }), 2),
+        (HostMessage::InputEnd(InputEnd { id: ProgramId(9) }), 2),
+        (HostMessage::Credit(Credit { id: ProgramId(9), bytes: 1 }), 2),
+        (HostMessage::Resize(Resize { id: ProgramId(9), size }), 2),
         (HostMessage::Measure(Measure {}), 3),
         (HostMessage::Clock(HostTime { now_ns: u64::MAX }), 3),
         (HostMessage::Mounts(mounts), 4),
@@ -113,26 +122,27 @@ fn ids_of_programs_are_on_the_wire_as_they_have_always_been() {
         message.write(&mut bytes).unwrap();
         bytes
     };
-    let output = Output { id: 255, stream: Stream::Stderr, data: vec![7] };
-    let exited = Exited { id: 255, status: 3, oom_killed: false, timed_out: true };
+    let output = Output { id: ProgramId(255), stream: Stream::Stderr, data: vec![7] };
+    let exited = Exited { id: ProgramId(255), status: 3, oom_killed: false, timed_out: true };
     let size = TerminalSize { rows: 24, columns: 80 };
     let json = r#"{"id":255,"status":3,"oom_killed":false,"timed_out":true}"#;
     assert_eq!(written(&GuestMessage::Output(output)), b"\x04\0\0\0\x03\xFF\x02\x07");
     assert_eq!(written(&GuestMessage::Exited(exited)), frame(4, json));
-    let credit = Credit { id: 255, bytes: 9 };
+    let credit = Credit { id: ProgramId(255), bytes: 9 };
     assert_eq!(written(&GuestMessage::Credit(credit)), frame(6, r#"{"id":255,"bytes":9}"#));
-    let exec = Exec::new(254, ComponentName::Agent, vec!["true".into()]);
+    let exec = Exec::new(ComponentName::Agent, vec!["true".into()]);
+    let exec = Exec { id: ProgramId(254), ..exec };
     let json = r#"{"id":254,"component":"agent","argv":["true"]}"#;
     assert_eq!(sent(&HostMessage::Exec(exec)), frame(65, json));
-    let signal = Signal { id: 255, signal: 15 };
+    let signal = Signal { id: ProgramId(255), signal: 15 };
     assert_eq!(sent(&HostMessage::Signal(signal)), frame(66, r#"{"id":255,"signal":15}"#));
-    let input = Input { id: 254, data: vec![7] };
+    let input = Input { id: ProgramId(254), data: vec![7] };
     assert_eq!(sent(&HostMessage::Input(input)), b"\x03\0\0\0\x44\xFE\x07");
-    let end = InputEnd { id: 254 };
+    let end = InputEnd { id: ProgramId(254) };
     assert_eq!(sent(&HostMessage::InputEnd(end)), frame(69, r#"{"id":254}"#));
     assert_eq!(sent(&HostMessage::Credit(credit)), frame(70, r#"{"id":255,"bytes":9}"#));
     let json = r#"{"id":254,"size":{"rows":24,"columns":80}}"#;
-    assert_eq!(sent(&HostMessage::Resize(Resize { id: 254, size })), frame(71, json));
+    assert_eq!(sent(&HostMessage::Resize(Resize { id: ProgramId(254), size })), frame(71, json));
 }
 
 #[test]
@@ -157,7 +167,7 @@ fn frame(kind: u8, body: &str) -> Vec<u8> {
 /// An init of the protocol before this one refuses members that it does not know.
 #[test]
 fn a_command_is_as_the_previous_protocol_has_it() {
-    let exec = Exec::new(1, ComponentName::Agent, vec!["true".into()]);
+    let exec = Exec::new(ComponentName::Agent, vec!["true".into()]);
     let json = serde_json::to_string(&exec).unwrap();
     assert_eq!(json, r#"{"id":1,"component":"agent","argv":["true"]}"#);
 }
@@ -168,7 +178,8 @@ fn a_frame_over_the_limit_is_refused_before_it_is_read() {
     let error = GuestMessage::read(&mut huge.as_slice()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     let data = vec![0; MAX_FRAME];
-    let message = GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data });
+    let message =
+        GuestMessage::Output(Output { id: ProgramId::AGENT, stream: Stream::Stdout, data });
     let error = message.write(&mut Vec::new()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
@@ -177,9 +188,9 @@ fn a_frame_over_the_limit_is_refused_before_it_is_read() {
 fn the_largest_output_and_input_fit() {
     let data = vec![7; MAX_OUTPUT];
     let stream = Stream::Stdout;
-    let message = GuestMessage::Output(Output { id: 0, stream, data: data.clone() });
+    let message = GuestMessage::Output(Output { id: ProgramId::AGENT, stream, data: data.clone() });
     assert_eq!(round_trip(&message), message);
-    HostMessage::Input(Input { id: 0, data }).write(&mut Vec::new()).unwrap();
+    HostMessage::Input(Input { id: ProgramId::AGENT, data }).write(&mut Vec::new()).unwrap();
 }
 
 proptest! {

@@ -2,8 +2,8 @@ use std::io::Write;
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, Secret, Shutdown, Stream,
-    Timing,
+    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, ProgramId, Secret, Shutdown,
+    Stream, Timing,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -82,7 +82,7 @@ fn protocol_error(bytes: &[u8]) -> String {
 
 #[test]
 fn init_is_heard_after_its_greeting() {
-    let output = Output { id: 1, stream: Stream::Stdout, data: vec![b'x'; 9] };
+    let output = Output { id: ProgramId::COMMAND, stream: Stream::Stdout, data: vec![b'x'; 9] };
     let sent = [good_hello(), GuestMessage::Ready(TIMING), GuestMessage::Output(output)];
     assert_eq!(outcome(&bytes_of(&sent)).unwrap(), sent[1..]);
 }
@@ -121,7 +121,7 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     pair.guest.write_all(&bytes_of(&[hello(&"ab".repeat(32), OLDEST_PROTOCOL)])).unwrap();
     assert!(pair.receive().unwrap());
     assert_eq!(pair.channel.message().unwrap(), None);
-    let exec = Exec::new(1, ComponentName::Agent, vec!["true".to_owned()]);
+    let exec = Exec::new(ComponentName::Agent, vec!["true".to_owned()]);
     let channel = &pair.channel;
     channel.send(&HostMessage::Clock(HostTime { now_ns: 1 })).unwrap();
     let own = Some(Own::Check);
@@ -203,7 +203,10 @@ fn nonces_differ_and_are_not_shown() {
 #[test]
 fn a_guest_that_reads_no_requests_stops_nothing_and_is_noticed() {
     let mut pair = Pair::new();
-    let input = box_contract::wire::Input { id: 1, data: vec![0; box_contract::wire::MAX_OUTPUT] };
+    let input = box_contract::wire::Input {
+        id: ProgramId::COMMAND,
+        data: vec![0; box_contract::wire::MAX_OUTPUT],
+    };
     let request = HostMessage::Input(input);
     // More than a socket holds.
     (0..100).for_each(|_| pair.channel.send(&request).unwrap());

@@ -15,9 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use box_contract::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
-use box_contract::wire::{
-    AGENT_ID, BUSINESS_ID, Frames, GuestMessage, MAX_OUTPUT, Output, Stream, Trajectory,
-};
+use box_contract::wire::{Frames, GuestMessage, MAX_OUTPUT, Output, ProgramId, Stream, Trajectory};
 use box_contract::{ComponentName, LogsPlan};
 use egress_proxy::Decision;
 
@@ -66,7 +64,7 @@ impl NetworkLog {
     /// Keeps a decision.
     pub(crate) fn note(&self, decision: &Decision) {
         let Ok(data) = serde_json::to_vec(decision) else { return };
-        let output = Output { id: 0, stream: Stream::Stdout, data };
+        let output = Output { id: ProgramId::AGENT, stream: Stream::Stdout, data };
         // Nobody panics while holding it.
         let message = GuestMessage::Output(output);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).write(&message, Instant::now());
@@ -124,7 +122,7 @@ impl Logs {
 
     /// Keeps an output of the agent or of the business application's own program.
     pub(crate) fn write(&mut self, output: &Output, now: Instant) {
-        let is_business = u32::from(output.id) == BUSINESS_ID;
+        let is_business = output.id == ProgramId::BUSINESS;
         let log = if is_business { &mut self.business } else { &mut self.agent };
         log.write(&GuestMessage::Output(output.clone()), now);
     }
@@ -244,7 +242,7 @@ impl Log {
     fn finish(&mut self) {
         let (note, entries) = self.held.take();
         let note = note.map(|text| {
-            let id = u8::try_from(AGENT_ID).unwrap_or_default();
+            let id = ProgramId::AGENT;
             let output = Output { id, stream: Stream::Stderr, data: text.into_bytes() };
             entry_of(&GuestMessage::Output(output))
         });

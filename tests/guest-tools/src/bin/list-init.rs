@@ -7,7 +7,9 @@
 use std::process::ExitCode;
 
 use box_contract::plan::NEW_ROOT;
-use box_contract::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, Stream};
+use box_contract::wire::{
+    Exited, GuestMessage, HostMessage, MAX_OUTPUT, Output, ProgramId, Stream,
+};
 use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;
@@ -25,7 +27,8 @@ fn main() -> ExitCode {
         let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
         send(channel, &GuestMessage::Ready(timing))?;
         list(channel)?;
-        let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false, timed_out: false };
+        let exited =
+            Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
         send(channel, &GuestMessage::Exited(exited))?;
         wait_for_shutdown(channel);
         Ok(())
@@ -51,7 +54,10 @@ fn list(channel: &mut Channel) -> Result<(), InitError> {
 }
 
 fn flush(channel: &mut Channel, data: Vec<u8>) -> Result<(), InitError> {
-    send(channel, &GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data }))
+    send(
+        channel,
+        &GuestMessage::Output(Output { id: ProgramId::AGENT, stream: Stream::Stdout, data }),
+    )
 }
 
 /// Waits until the launcher says so, or hangs up.

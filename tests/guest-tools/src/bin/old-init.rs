@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::process::ExitCode;
 
 use box_contract::plan::{NEW_ROOT, NONCE_LENGTH, NONCE_PATH, PLAN_PATH};
-use box_contract::wire::{AGENT_ID, Exited, GuestMessage, HostMessage, Output, Stream};
+use box_contract::wire::{Exited, GuestMessage, HostMessage, Output, ProgramId, Stream};
 use box_init::boot;
 use box_init::channel::Channel;
 use box_init::error::InitError;
@@ -49,8 +49,8 @@ fn report(channel: &mut Channel, clock: &Clock, line: &str) -> io::Result<()> {
     let timing = clock.timing(Milestones { started_ns: now, ready_ns: now });
     channel.send(&GuestMessage::Ready(timing))?;
     let (stream, data) = (Stream::Stdout, line.as_bytes().to_vec());
-    channel.send(&GuestMessage::Output(Output { id: 0, stream, data }))?;
-    let exited = Exited { id: AGENT_ID, status: 0, oom_killed: false, timed_out: false };
+    channel.send(&GuestMessage::Output(Output { id: ProgramId::AGENT, stream, data }))?;
+    let exited = Exited { id: ProgramId::AGENT, status: 0, oom_killed: false, timed_out: false };
     channel.send(&GuestMessage::Exited(exited))?;
     while !matches!(channel.receive()?, None | Some(HostMessage::Shutdown(_))) {}
     Ok(())

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use box_contract::plan::{CONTROL_PORT, NONCE_LENGTH};
-use box_contract::wire::{GuestMessage, Hello, HostMessage, Output, PROTOCOL, Stream};
+use box_contract::wire::{GuestMessage, Hello, HostMessage, Output, PROTOCOL, ProgramId, Stream};
 use box_init::boot::{self, Given};
 use box_init::channel::Channel;
 use box_init::error::InitError;
@@ -137,5 +137,9 @@ fn greet_and_hold(mut channel: Channel, others: Vec<OwnedFd>, greeting: &[u8]) -
 
 fn say(channel: &mut Channel, line: &str) -> io::Result<()> {
     let data = format!("{line}\n").into_bytes();
-    channel.send(&GuestMessage::Output(Output { id: 0, stream: Stream::Stdout, data }))
+    channel.send(&GuestMessage::Output(Output {
+        id: ProgramId::AGENT,
+        stream: Stream::Stdout,
+        data,
+    }))
 }

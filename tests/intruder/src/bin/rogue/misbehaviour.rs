@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use box_contract::wire::{AGENT_ID, BUSINESS_ID, Failed, GuestMessage, MAX_OUTPUT};
+use box_contract::wire::{Failed, GuestMessage, MAX_OUTPUT, ProgramId};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
 use nix::unistd::close;
@@ -127,7 +127,7 @@ fn outputs() -> [GuestMessage; 3] {
 
 /// The ends, in ever other ways, of what has never run.
 fn ends() -> Vec<GuestMessage> {
-    (0..=255).flat_map(|it| [exited(BUSINESS_ID, it), exited(9, it)]).collect()
+    (0..=255).flat_map(|it| [exited(ProgramId::BUSINESS, it), exited(ProgramId(9), it)]).collect()
 }
 
 /// The failure of a start, in as many words as possible.
@@ -156,6 +156,6 @@ fn console_flood(peer: &Peer, byte: u8, until: Instant) {
 
 /// Says that the agent has ended.
 fn finish(stream: &mut UnixStream) {
-    send(stream, &exited(AGENT_ID, ALL_SENT));
+    send(stream, &exited(ProgramId::AGENT, ALL_SENT));
     live_on();
 }

@@ -1,8 +1,6 @@
 //! Mutated frames, the same in each run.
 
-use box_contract::wire::{
-    AGENT_ID, BUSINESS_ID, Credit, Failed, GuestMessage, Output, Stream, Usage,
-};
+use box_contract::wire::{Credit, Failed, GuestMessage, Output, ProgramId, Stream, Usage};
 
 use crate::peer::{exited, output, ready};
 
@@ -29,16 +27,16 @@ impl Numbers {
 /// Returns what init may send.
 fn messages() -> Vec<GuestMessage> {
     let failed = Failed { step: "start".to_owned(), message: "it cannot".to_owned() };
-    let empty = Output { id: 1, stream: Stream::Stderr, data: Vec::new() };
+    let empty = Output { id: ProgramId(1), stream: Stream::Stderr, data: Vec::new() };
     vec![
         ready(),
         output(0, 40),
         output(255, 3),
         GuestMessage::Output(empty),
-        exited(AGENT_ID, 3),
-        exited(BUSINESS_ID, 1),
-        exited(7, 255),
-        GuestMessage::Credit(Credit { id: 1, bytes: 64 }),
+        exited(ProgramId::AGENT, 3),
+        exited(ProgramId::BUSINESS, 1),
+        exited(ProgramId(7), 255),
+        GuestMessage::Credit(Credit { id: ProgramId(1), bytes: 64 }),
         GuestMessage::Usage(Usage { components: Vec::new() }),
         GuestMessage::Failed(failed),
     ]
@@ -97,7 +95,7 @@ impl Mutations {
             let message = GuestMessage::read(&mut rest);
             let ends = |message: &GuestMessage| match message {
                 GuestMessage::Hello(_) | GuestMessage::Ready(_) | GuestMessage::Failed(_) => true,
-                GuestMessage::Exited(exited) => exited.id == AGENT_ID,
+                GuestMessage::Exited(exited) => exited.id == ProgramId::AGENT,
                 _ => false,
             };
             if rest.is_empty() && matches!(&message, Ok(Some(message)) if !ends(message)) {

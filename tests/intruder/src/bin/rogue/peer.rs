@@ -5,7 +5,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread;
 
-use box_contract::wire::{Exited, GuestMessage, Hello, Output, PROTOCOL, Stream, Timing};
+use box_contract::wire::{
+    Exited, GuestMessage, Hello, Output, PROTOCOL, ProgramId, Stream, Timing,
+};
 use nix::unistd::close;
 use serde_json::Value;
 use vmm::jail::Report;
@@ -61,10 +63,10 @@ pub(crate) fn ready() -> GuestMessage {
 }
 
 pub(crate) fn output(id: u8, length: usize) -> GuestMessage {
-    GuestMessage::Output(Output { id, stream: Stream::Stdout, data: vec![b'x'; length] })
+    GuestMessage::Output(Output { id: id.into(), stream: Stream::Stdout, data: vec![b'x'; length] })
 }
 
-pub(crate) fn exited(id: u32, status: u8) -> GuestMessage {
+pub(crate) fn exited(id: ProgramId, status: u8) -> GuestMessage {
     GuestMessage::Exited(Exited { id, status, oom_killed: true, timed_out: false })
 }
 
