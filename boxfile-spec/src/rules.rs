@@ -22,16 +22,6 @@ pub(crate) fn is_root(user: &str) -> bool {
     name == "root" || name.parse() == Ok(0_u32)
 }
 
-/// Returns whether `text` may name the user of a component: `USER` or `USER:GROUP` (OCI image-spec
-/// config.md, "User").
-pub(crate) fn is_user(text: &str) -> bool {
-    let name = |part: &str| {
-        let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-$".contains(&byte);
-        (1..=64).contains(&part.len()) && part.bytes().all(inner) && !part.starts_with('-')
-    };
-    text.split_once(':').map_or_else(|| name(text), |(user, group)| name(user) && name(group))
-}
-
 /// Returns whether `text` is a pattern of absolute paths.
 pub(crate) fn is_glob(text: &str) -> bool {
     text.starts_with('/') && !climbs(text) && !text.contains("***")
@@ -91,13 +81,6 @@ mod tests {
         let mut paths = ["/a.b", "/a/c", "/b", "/a"];
         paths.sort_by(|one, other| path_order(one, other));
         assert_eq!(paths, ["/a", "/a/c", "/a.b", "/b"]);
-    }
-
-    #[test]
-    fn users() {
-        assert!(is_user("app") && is_user("1000:1000") && is_user("a.b_c-d$"));
-        assert!(!is_user("") && !is_user("a:") && !is_user(":a") && !is_user("a:b:c"));
-        assert!(!is_user("-a") && !is_user("a b"));
     }
 
     #[test]

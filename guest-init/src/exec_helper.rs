@@ -265,7 +265,10 @@ mod tests {
             ("-x ls", "there is no option -x"),
             ("-w", "-w needs a value"),
             ("--timeout 0 ls", "--timeout needs a number of seconds, at most a day"),
-            ("-u :1 ls", "\":1\": write USER or USER:GROUP, each a name or a number"),
+            (
+                "-u :1 ls",
+                "\":1\": write `USER` or `USER:GROUP`, names or numbers: \"app:app\", \"1000\"",
+            ),
             ("-w tmp ls", "\"tmp\": write a path that starts with /"),
         ] {
             assert_eq!(parsed(line), Err(why.to_owned()), "{line}");

@@ -180,7 +180,7 @@ mod tests {
         for good in ["app", "0", "1000:100", "app:audio", "4294967294"] {
             assert_eq!(user(good).as_deref(), Ok(good));
         }
-        for bad in ["", ":", ":app", "app:", "4294967295", "0:4294967295", "99999999999"] {
+        for bad in ["", ":", ":app", "app:", "4294967295", "0:4294967295", "99999999999", "a@b"] {
             assert!(user(bad).is_err(), "{bad:?}");
         }
     }

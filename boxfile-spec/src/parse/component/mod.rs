@@ -9,7 +9,7 @@ mod image;
 mod limits;
 mod namespaces;
 
-use box_contract::rules::kernel_directory;
+use box_contract::rules::{check_user, kernel_directory};
 use box_contract::{AgentKind, Limits, Restart};
 
 use crate::parse::children::Children;
@@ -18,7 +18,7 @@ use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Node, Value};
 use crate::units::MIB;
-use crate::{Agent, Binary, Business, Component, form, rules, value};
+use crate::{Agent, Binary, Business, Component, form, value};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned, Syntax};
 use safe_text::quote;
@@ -194,12 +194,11 @@ fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
 
 fn user(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
     let text = value::text(value, name)?;
-    if rules::is_user(text) {
+    let Err(help) = check_user(text) else {
         return Ok(Spanned { value: text.to_owned(), span: value.span });
-    }
+    };
     let message = format!("{} is not a user", quote(text));
-    Err(Diagnostic::new(message, value.span, "not a user")
-        .with_help("write `USER` or `USER:GROUP`, names or numbers: \"app:app\", \"1000\""))
+    Err(Diagnostic::new(message, value.span, "not a user").with_help(help))
 }
 
 fn port(reader: &mut Reader<'_>) -> Option<u16> {

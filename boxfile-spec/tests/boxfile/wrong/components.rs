@@ -440,6 +440,15 @@ fn a_user_is_a_name_or_a_number_in_quotes() {
        |
        = help: write `USER` or `USER:GROUP`, names or numbers: "app:app", "1000"
     "#);
+    assert_snapshot!(agent_errors(r#"    user "app:4294967295""#), @r#"
+    error: `app:4294967295` is not a user
+      --> Boxfile:4:10
+       |
+     4 |     user "app:4294967295"
+       |          ^^^^^^^^^^^^^^^^ not a user
+       |
+       = help: the numbers of users and groups go from 0 to 4294967294
+    "#);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn modes_are_three_octal_digits() {
      6 |     file "c" to="/c" owner="a b"
        |                            ^^^^^ not a user
        |
-       = help: write `USER` or `USER:GROUP`, names or numbers: "app:app", "1000"
+       = help: the name of a user or a group has letters, digits, `_`, `.` and `-`, no `-` first, and at most 256 of them; of any other, write the number
     "#);
 }
 

@@ -8,12 +8,14 @@ pub use safe_text::{VARIABLE_FORM, is_variable};
 
 mod peer;
 mod place;
+mod user;
 
 pub use peer::{MAX_DOMAIN, is_numeric_label, is_peer, network, peer_name};
 pub use place::{
     AtPlace, apart, excludes, is_inside, is_place, overlap, path_order, reserved_place,
     share_host_fault,
 };
+pub use user::check_user;
 
 /// The most bytes of a path (`PATH_MAX` of Linux).
 pub const PATH_MAX: usize = 4096;
@@ -67,24 +69,6 @@ pub const NO_ID: u32 = u32::MAX;
 
 /// The most supplementary groups of a process (`NGROUPS_MAX` of Linux).
 pub const MAX_GROUPS: usize = 65_536;
-
-/// Checks the user, and the group, of a command: names, or numbers. None is root by accident: an empty user would be,
-/// and [`NO_ID`].
-///
-/// # Errors
-/// For people: how to write it.
-pub fn check_user(text: &str) -> Result<(), &'static str> {
-    let (user, group) = text.split_once(':').unwrap_or((text, "0"));
-    let is_number = |it: &str| it.bytes().all(|byte| byte.is_ascii_digit());
-    let is_beyond = |it: &str| is_number(it) && !it.parse().is_ok_and(|it: u32| it < NO_ID);
-    if user.is_empty() || group.is_empty() {
-        return Err("write USER or USER:GROUP, each a name or a number");
-    }
-    if is_beyond(user) || is_beyond(group) {
-        return Err("the numbers of users and groups go from 0 to 4294967294");
-    }
-    Ok(())
-}
 
 /// Checks a variable of a command: a name, or a name with a value.
 ///
