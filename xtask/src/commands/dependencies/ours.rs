@@ -1,6 +1,6 @@
 //! The rules for the packages of this repository: who may depend on whom, and that each foreign crate has its line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde::Deserialize;
@@ -18,6 +18,8 @@ struct Dependency {
     name: String,
     /// `None` for one that is not for tests or building alone.
     kind: Option<String>,
+    /// Whether a feature brings it.
+    optional: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -65,6 +67,55 @@ fn dependencies_point_one_way_as_contributing_says() {
     };
     let names: Vec<_> = packages.iter().filter(links_libkrun).map(|it| &it.name).collect();
     assert_eq!(names, ["vmm"]);
+}
+
+/// Returns the picture of `docs/architecture.md`: its nodes with the crates in them, and its arrows.
+fn map(page: &str) -> (BTreeMap<&str, Vec<&str>>, Vec<(&str, &str)>) {
+    let picture = page.split("```mermaid\nflowchart TD\n").nth(1).unwrap();
+    let (mut nodes, mut arrows) = (BTreeMap::new(), Vec::new());
+    for line in picture.lines().take_while(|line| *line != "```") {
+        let (from, to) = line.split_once(" --> ").unwrap_or((line, ""));
+        let (node, label) = from.trim().split_once("[\"").unwrap();
+        let crates = label.split_once(": ").map_or(label, |(_, crates)| crates);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let crates = crates.split(|c| !is_name(c)).filter(|it| !it.is_empty());
+        nodes.insert(node, crates.collect());
+        arrows.extend(to.split(" & ").filter(|it| !it.is_empty()).map(|it| (node, it)));
+    }
+    (nodes, arrows)
+}
+
+#[test]
+fn the_map_of_the_crates_is_true() {
+    let (packages, workspace) = (packages(), Workspace::find());
+    let read = |page| fs::read_to_string(workspace.path(page)).unwrap();
+    let page = read("docs/architecture.md");
+    let (nodes, arrows) = map(&page);
+    let pages = page.clone() + &read("CONTRIBUTING.md");
+    let node_of = |name: &str| {
+        let name = if name == "box-cache" { "cache" } else { name };
+        nodes.iter().find(|(_, crates)| crates.contains(&name)).map(|it| *it.0)
+    };
+    let reaches = |from: &str, to: &str| {
+        let (mut found, mut waiting) = (BTreeSet::new(), vec![from]);
+        while let Some(node) = waiting.pop() {
+            if found.insert(node) {
+                waiting.extend(arrows.iter().filter(|it| it.0 == node).map(|it| it.1));
+            }
+        }
+        found.contains(to)
+    };
+    for package in &packages {
+        let directory = format!("`crates/{}/`", package.name);
+        let is_crate = workspace.path(&format!("crates/{}", package.name)).exists();
+        assert!(!is_crate || pages.contains(&directory), "{directory} is on no page");
+        let Some(from) = node_of(&package.name) else { continue };
+        for used in package.dependencies.iter().filter(|it| it.kind.is_none() && !it.optional) {
+            let to = node_of(&used.name);
+            let is_drawn = to.is_none_or(|to| reaches(from, to));
+            assert!(is_drawn, "{} ({from}) uses {} ({to:?})", package.name, used.name);
+        }
+    }
 }
 
 #[test]
