@@ -16,7 +16,8 @@ use host_fs::publish::{
     DirectoryDraft, PublishError, Swap, create_directories, flush_names, new_directories, new_file,
     parent_of, sweep,
 };
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
+use host_fs::trust::is_private;
 use rayon::prelude::*;
 
 use crate::seal::Sealed;

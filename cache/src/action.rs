@@ -15,7 +15,8 @@ use std::io;
 use std::path::Path;
 
 use box_digest::{Digest, Hasher, Sha256};
-use host_fs::read::{is_private, read_open};
+use host_fs::read::read_open;
+use host_fs::trust::is_private;
 
 use crate::error::IoContext;
 use crate::store::{open_existing, write_whole};

@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 use box_digest::Digest;
 use host_fs::FileError;
 use host_fs::publish::{DirectoryDraft, PublishError, flush_names, new_file, parent_of};
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
+use host_fs::trust::is_private;
 
 use crate::base::Base;
 use crate::error::IoContext;

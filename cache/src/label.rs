@@ -6,7 +6,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
-use host_fs::read::{Links, ReadError, is_private, open_regular, read_open};
+use host_fs::read::{Links, ReadError, open_regular, read_open};
+use host_fs::trust::is_private;
 
 use crate::StoreError;
 use crate::boxes::RECORD_BYTES_MAX;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use box_digest::{Digest, Hasher, Sha256};
 use host_fs::FileError;
 use host_fs::publish::{FileDraft, create_directories};
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
+use host_fs::trust::is_private;
 
 use crate::action::remove;
 use crate::base::Base;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use box_digest::Digest;
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
+use host_fs::trust::is_private;
 
 use super::{BoxSize, Contents};
 use crate::action::Record;

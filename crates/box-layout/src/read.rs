@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use box_contract::Descriptor;
 use box_digest::Digest;
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
+use host_fs::trust::is_private;
 use safe_text::shown;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

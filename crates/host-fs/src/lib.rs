@@ -9,7 +9,7 @@
 //! - [`named`] opens files and directories that a user names, and follows no link that leads elsewhere.
 //! - [`own`] says where boxbuild has its own files.
 //! - [`stamp`] recognizes a file that has not changed since it was hashed.
-//! - [`trust`] finds who else could have put a file where it is.
+//! - [`trust`] finds who else can change a file or a directory.
 //! - [`upward`] looks through the directories above one, up to where strangers begin.
 //! - [`way`] goes to a directory so that nobody can exchange it afterwards.
 //!

@@ -1,21 +1,39 @@
-//! Checks whether another user could have put a file where it is.
+//! Checks who else can change a file or a directory.
+//!
+//! The rule is one: it belongs to a user who is trusted, and neither everybody nor a group that is not trusted may write to
+//! it. Open handles are judged, as a path can lead elsewhere by the time that it is used. Trusted are
+//!
+//! - [`Trusted::alone`]: root and this user, for what boxbuild itself made, and for what is read long after it was checked;
+//! - [`Trusted::this_user`]: their groups, too, for what is used because it is there. On most systems a user's group has no
+//!   other members, and with a umask of 002 it may write to all that the user makes;
+//! - [`Trusted::of_user`]: the one who became root with sudo, too.
+//!
+//! There is one variation, [`Trusted::exchanger`], for a directory in which something is made: there a sticky directory, such
+//! as `/tmp`, is as good as one that nobody else may write to.
 //!
 //! A file that is found, and that nobody named, must not come from a stranger: whoever can write to its
 //! directory can replace it. git's `safe.directory` is there for the same reason.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, Metadata};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
 use crate::steps::LINKS_MAX;
 
-/// The users and groups that may change a file which is used because it is there.
+/// Opens something to look at it.
+const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+/// In a directory with this bit, each user exchanges only what is theirs.
+const STICKY: u32 = 0o1000;
+
+/// The users and groups that may change a file or a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
     /// Their user ids.
@@ -67,6 +85,39 @@ impl Trusted {
         trusted
     }
 
+    /// Trusts this user and root, and no group.
+    pub fn alone() -> Self {
+        Self { groups: Vec::new(), ..Self::this_user() }
+    }
+
+    /// Trusts root, and no group.
+    pub(crate) fn root() -> Self {
+        Self { users: vec![0], groups: Vec::new() }
+    }
+
+    /// Returns somebody else who can change an open file, or what is in an open directory. `path` is its name in the answer.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn changer(&self, open: impl AsFd, path: &Path) -> io::Result<Option<Stranger>> {
+        Ok(self.judge(&fstat(open)?, path))
+    }
+
+    /// Returns somebody else who can exchange what this user makes in a directory, or who has made the link to it.
+    ///
+    /// # Errors
+    /// The operating system's; it is no directory, for example.
+    pub fn exchanger(&self, directory: &Path) -> io::Result<Option<Stranger>> {
+        let link = fstat(openat(CWD, directory, LOOK | OFlags::NOFOLLOW, Mode::empty())?)?;
+        let mut found = fstat(openat(CWD, directory, LOOK | OFlags::DIRECTORY, Mode::empty())?)?;
+        if found.st_mode & STICKY != 0 {
+            found.st_mode &= !0o022;
+        }
+        let of_link = FileType::from_raw_mode(link.st_mode) == FileType::Symlink;
+        let of_link = of_link.then(|| self.judge(&link, directory)).flatten();
+        Ok(of_link.or_else(|| self.judge(&found, directory)))
+    }
+
     /// Returns somebody else who can change a file or replace it, where symbolic links to it are part
     /// of it, and so are the directories of all of these.
     ///
@@ -75,26 +126,33 @@ impl Trusted {
     pub fn stranger(&self, file: &Path) -> io::Result<Option<Stranger>> {
         let mut path = file.to_owned();
         for _ in 0..LINKS_MAX {
-            let directory = path.parent().filter(|it| *it != Path::new(""));
-            let directory = directory.unwrap_or(Path::new(".")).to_owned();
-            let found = fs::symlink_metadata(&path)?;
-            let of_directory = self.of(&directory, &fs::metadata(&directory)?);
-            if let Some(stranger) = of_directory.or_else(|| self.of(&path, &found)) {
+            let parent = path.parent().filter(|it| *it != Path::new(""));
+            let parent = parent.unwrap_or(Path::new(".")).to_owned();
+            let directory = openat(CWD, &parent, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+            let open = match path.file_name() {
+                Some(name) => openat(&directory, name, LOOK | OFlags::NOFOLLOW, Mode::empty())?,
+                None => openat(CWD, &path, LOOK | OFlags::NOFOLLOW, Mode::empty())?,
+            };
+            let of_directory = self.changer(&directory, &parent)?;
+            if let Some(stranger) = of_directory.or(self.changer(&open, &path)?) {
                 return Ok(Some(stranger));
             }
-            if !found.is_symlink() {
+            if FileType::from_raw_mode(fstat(&open)?.st_mode) != FileType::Symlink {
                 return Ok(None);
             }
-            path = fs::canonicalize(&directory)?.join(fs::read_link(&path)?);
+            let target = readlinkat(&open, "", Vec::new())?;
+            let parent = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+            path = parent.join(OsStr::from_bytes(target.as_bytes()));
         }
         Err(Errno::LOOP.into())
     }
 
-    fn of(&self, path: &Path, found: &Metadata) -> Option<Stranger> {
+    fn judge(&self, found: &Stat, path: &Path) -> Option<Stranger> {
+        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         // The permissions of a link say nothing.
-        let mode = if found.is_symlink() { 0 } else { found.mode() };
+        let mode = if is_link { 0 } else { found.st_mode };
         let path = || path.to_owned();
-        match (found.uid(), found.gid()) {
+        match (found.st_uid, found.st_gid) {
             (uid, _) if !self.users.contains(&uid) => Some(Stranger::Owner(uid)),
             _ if mode & 0o002 != 0 => Some(Stranger::Everybody(path())),
             (_, gid) if mode & 0o020 != 0 && !self.groups.contains(&gid) => {
@@ -105,10 +163,31 @@ impl Trusted {
     }
 }
 
+/// Returns `true` if nobody but root and this user can change an open file or directory.
+///
+/// # Errors
+/// The operating system's.
+pub fn is_private(open: impl AsFd) -> io::Result<bool> {
+    Ok(Trusted::alone().changer(open, Path::new("it"))?.is_none())
+}
+
+/// Opens a directory that nobody but root and this user can change, and no link to one.
+///
+/// # Errors
+/// [`PermissionDenied`](io::ErrorKind::PermissionDenied) if another user can change it, and the operating system's.
+pub fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = File::from(openat(parent, name, flags, Mode::empty())?);
+    if is_private(&directory)? {
+        return Ok(directory);
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user can change it"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 
     use super::*;
 
@@ -157,6 +236,61 @@ mod tests {
             assert_eq!(trusted.stranger(&file).unwrap(), everybody);
             set(path, 0o700);
         }
+    }
+
+    #[test]
+    fn what_is_private_belongs_to_root_or_this_user_and_nobody_else_may_write_to_it() {
+        let (directory, file, _) = scene();
+        let open = || File::open(directory.path()).unwrap();
+        for (mode, private) in
+            [(0o700, true), (0o755, true), (0o770, false), (0o702, false), (0o1777, false)]
+        {
+            set(directory.path(), mode);
+            assert_eq!(is_private(open()).unwrap(), private, "{mode:o}");
+            assert_eq!(open_private(CWD, directory.path()).is_ok(), private, "{mode:o}");
+        }
+        set(directory.path(), 0o700);
+        assert!(is_private(File::open("/usr").unwrap()).unwrap(), "root's");
+        symlink(directory.path(), directory.path().join("link")).unwrap();
+        open_private(CWD, &directory.path().join("link")).unwrap_err();
+        open_private(CWD, &file).unwrap_err();
+        if give_away(directory.path()) {
+            assert!(!is_private(open()).unwrap());
+            let error = open_private(CWD, directory.path()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        }
+    }
+
+    #[test]
+    fn nobody_else_exchanges_what_is_in_a_closed_or_a_sticky_directory() {
+        let (directory, file, this_user) = scene();
+        let alone = Trusted { groups: Vec::new(), ..this_user.clone() };
+        let exchanger = |trusted: &Trusted, mode| {
+            set(directory.path(), mode);
+            trusted.exchanger(directory.path()).unwrap()
+        };
+        for mode in [0o700, 0o755, 0o1777, 0o1770] {
+            assert_eq!(exchanger(&alone, mode), None, "{mode:o}");
+        }
+        assert!(matches!(exchanger(&alone, 0o777), Some(Stranger::Everybody(_))));
+        assert!(matches!(exchanger(&alone, 0o775), Some(Stranger::Group(..))));
+        assert_eq!(exchanger(&this_user, 0o775), None, "the user's own group");
+        alone.exchanger(&file).unwrap_err();
+        alone.exchanger(Path::new("/no/such/directory")).unwrap_err();
+        let link = directory.path().join("link");
+        symlink("/usr", &link).unwrap();
+        assert_eq!(Trusted::alone().exchanger(&link).unwrap(), None);
+        if give_away(&link) {
+            assert_eq!(alone.exchanger(&link).unwrap(), Some(Stranger::Owner(54_321)));
+        }
+        if give_away(directory.path()) {
+            assert_eq!(exchanger(&alone, 0o1777), Some(Stranger::Owner(54_321)));
+        }
+    }
+
+    /// Gives a file to another user, as only root can.
+    fn give_away(path: &Path) -> bool {
+        lchown(path, Some(54_321), None).is_ok()
     }
 
     #[test]

@@ -11,6 +11,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
 use crate::known::{Identity, Known};
+use crate::trust::Trusted;
 
 /// Opens something to look at it and to go on from there, and nothing else.
 const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
@@ -123,8 +124,7 @@ impl Way {
     /// Returns whether nobody but root can change what is in the directory, or put it elsewhere.
     pub(crate) fn is_roots(&self) -> io::Result<bool> {
         for place in self.places() {
-            let found = fstat(&place.open)?;
-            if found.st_uid != 0 || found.st_mode & 0o022 != 0 {
+            if Trusted::root().changer(&place.open, &place.path)?.is_some() {
                 return Ok(false);
             }
         }

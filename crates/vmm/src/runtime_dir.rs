@@ -2,11 +2,12 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{
-    DirBuilderExt, FileTypeExt as _, MetadataExt as _, PermissionsExt as _, lchown,
-};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, PermissionsExt as _, lchown};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+
+use host_fs::trust::open_private;
+use rustix::fs::CWD;
 
 use crate::VmmError;
 use crate::jail::control_group;
@@ -111,10 +112,9 @@ pub fn is_name_of_one(path: &Path) -> bool {
     name.is_some_and(|it| it.len() == 16 && u64::from_str_radix(it, 16).is_ok())
 }
 
-/// Returns whether there is a directory of this user.
+/// Returns whether there is a directory that nobody but this user and root can change.
 pub fn is_ours(path: &Path) -> bool {
-    let is_ours = |it: fs::Metadata| it.is_dir() && it.uid() == nix::unistd::geteuid().as_raw();
-    fs::symlink_metadata(path).is_ok_and(is_ours)
+    open_private(CWD, path).is_ok()
 }
 
 /// Removes a socket that a process which was killed has left, unless somebody listens on it again.

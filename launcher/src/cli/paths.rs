@@ -2,14 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
 use boxlaunch::LaunchError;
+use host_fs::trust::Trusted;
 use host_fs::{absolute_path, named_path, user_directory};
-use nix::unistd::{geteuid, getuid};
+use nix::unistd::getuid;
 
 use super::error::CommandError;
 
@@ -50,19 +49,8 @@ pub(crate) fn programs() -> OsString {
 /// `sudo -E`, is not used.
 pub(crate) fn runtime_base() -> PathBuf {
     let wanted = [runtime_from(env::var_os("XDG_RUNTIME_DIR")), env::temp_dir()];
-    wanted.into_iter().find(|it| is_safe(it)).unwrap_or_else(|| PathBuf::from("/tmp"))
-}
-
-/// Returns whether only this user and root can exchange what is in a directory: it is theirs, and closed to others or
-/// sticky.
-fn is_safe(path: &Path) -> bool {
-    const STICKY: u32 = 0o1000;
-    const OTHERS_MAY_WRITE: u32 = 0o022;
-    let is_safe = |it: Metadata| {
-        let is_closed = it.mode() & OTHERS_MAY_WRITE == 0 || it.mode() & STICKY != 0;
-        it.is_dir() && is_closed && [0, geteuid().as_raw()].contains(&it.uid())
-    };
-    fs::metadata(path).is_ok_and(is_safe)
+    let is_safe = |it: &PathBuf| matches!(Trusted::alone().exchanger(it), Ok(None));
+    wanted.into_iter().find(is_safe).unwrap_or_else(|| PathBuf::from("/tmp"))
 }
 
 fn runtime_from(variable: Option<OsString>) -> PathBuf {
@@ -72,9 +60,6 @@ fn runtime_from(variable: Option<OsString>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
-    use std::os::unix::fs::{PermissionsExt as _, chown};
-
     use super::*;
 
     fn state_with(set: &[(&str, &str)]) -> Option<PathBuf> {
@@ -90,24 +75,6 @@ mod tests {
         assert_eq!(state_with(&all[..2]), Some("/s/boxbuild".into()));
         assert_eq!(state_with(&all[..1]), Some("/h/.local/state/boxbuild".into()));
         assert_eq!(state_with(&[("HOME", "")]), None);
-    }
-
-    #[test]
-    fn a_directory_is_safe_where_no_other_user_can_change_it() {
-        let directory = tempfile::tempdir().unwrap();
-        let is_safe_with = |mode| {
-            fs::set_permissions(directory.path(), Permissions::from_mode(mode)).unwrap();
-            is_safe(directory.path())
-        };
-        assert!(is_safe_with(0o700) && is_safe_with(0o755) && is_safe_with(0o1777));
-        assert!(!is_safe_with(0o777) && !is_safe_with(0o775));
-        let other = Some(54_321);
-        // Only root can give a directory away.
-        if is_safe_with(0o700) && chown(directory.path(), other, None).is_ok() {
-            assert!(!is_safe(directory.path()));
-            chown(directory.path(), Some(0), None).unwrap();
-        }
-        assert!(!is_safe(Path::new("/no/such/directory")));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use host_fs::publish::FileDraft;
-use host_fs::read::{Links, is_private, open_regular, read_open};
+use host_fs::read::{Links, open_regular, read_open};
 use host_fs::stamp::boot_id;
+use host_fs::trust::is_private;
 use serde::{Deserialize, Serialize};
 
 use super::kvm_error::KvmError;

@@ -2,16 +2,15 @@
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use host_fs::trust::{Stranger, Trusted, open_private};
 use nix::fcntl::{AT_FDCWD, OFlag};
-use nix::unistd::geteuid;
 
 use crate::LaunchError;
-use crate::opened::receipt::open_private;
 
 /// The greatest length of a name.
 pub(crate) const MAX_NAME: usize = 63;
@@ -32,21 +31,21 @@ pub fn is_name(text: &str) -> bool {
         && text.starts_with(|first: char| first.is_ascii_alphanumeric())
 }
 
-/// Checks that what there is of a path belongs to this user or to root: what root makes in a user's directory, that user
-/// cannot use, and a link of another user leads anywhere.
+/// Checks that what there is of a path belongs to this user or to root, and that no other user can exchange what is made
+/// in it: what root makes in a user's directory, that user cannot use, and a link of another user leads anywhere.
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and the operating system's.
 pub fn check_owner(path: &Path) -> Result<(), LaunchError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
-    let is_ours = |it: fs::Metadata| [0, geteuid().as_raw()].contains(&it.uid());
-    let ours = fs::symlink_metadata(nearest)
-        .and_then(|it| Ok(is_ours(it) && is_ours(fs::metadata(nearest)?)));
-    let found = ours.and_then(|ours| {
-        let other = || io::Error::new(ErrorKind::PermissionDenied, "it belongs to another user");
-        ours.then_some(()).ok_or_else(other)
-    });
+    let denied = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
+    let found = match Trusted::this_user().exchanger(nearest) {
+        Ok(Some(Stranger::Owner(_))) => denied("it belongs to another user"),
+        Ok(Some(_)) => denied("another user can change it"),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
     found.map_err(LaunchError::file("use", nearest))
 }
 

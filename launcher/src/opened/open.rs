@@ -3,7 +3,7 @@
 use box_contract::manifest::INDEX_FILE;
 use box_contract::wire::is_spoken;
 use box_layout::{Blob, OpenBox, Places};
-use host_fs::read::is_private;
+use host_fs::trust::is_private;
 
 use crate::LaunchError;
 

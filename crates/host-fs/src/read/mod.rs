@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Deref;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -89,16 +89,6 @@ pub fn open_regular_at(directory: impl AsFd, path: &Path, links: Links) -> Resul
         Err(error) => return Err(ReadError::Io(error.into())),
     };
     if file.metadata()?.is_file() { Ok(file) } else { Err(ReadError::NotRegular) }
-}
-
-/// Returns `true` if nobody but root and this user can change an open file or directory.
-///
-/// # Errors
-/// The operating system's.
-pub fn is_private(file: &File) -> io::Result<bool> {
-    let found = file.metadata()?;
-    let owners = [0, rustix::process::geteuid().as_raw()];
-    Ok(owners.contains(&found.uid()) && found.mode() & 0o022 == 0)
 }
 
 /// Reads a regular file of at most `limit` bytes.

@@ -15,16 +15,16 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
 use host_fs::publish::FileDraft;
-use host_fs::read::{Links, is_private, open_regular_at, read_open};
+use host_fs::read::{Links, open_regular_at, read_open};
 use host_fs::stamp::Stamp;
-use nix::fcntl::{AT_FDCWD, OFlag, openat};
-use nix::sys::stat::Mode;
+use host_fs::trust::{is_private, open_private};
+use nix::fcntl::AT_FDCWD;
 
 use crate::LaunchError;
 
@@ -118,16 +118,6 @@ impl Receipts {
         let state = open_private(AT_FDCWD, &self.state)?;
         open_private(&state, Path::new(NAME))
     }
-}
-
-/// Opens a directory that belongs to this user or root, and that nobody else may write to.
-pub(crate) fn open_private(parent: impl AsFd, name: &Path) -> io::Result<File> {
-    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let directory = File::from(openat(parent, name, flags, Mode::empty())?);
-    if is_private(&directory)? {
-        return Ok(directory);
-    }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user can change it"))
 }
 
 /// What a receipt is for.

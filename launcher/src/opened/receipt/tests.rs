@@ -2,6 +2,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
 
+use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::*;
