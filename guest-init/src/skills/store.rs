@@ -12,13 +12,12 @@ use std::io::{self, Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use box_contract::SkillPlan;
+use box_contract::plan::SKILL_DEFINITION;
 use box_contract::rules::{MAX_LOADED_SKILLS, is_name};
 use box_copy::{Author, Place, by_path, unpack};
 
 use crate::sys;
 
-/// The file that a skill has at least.
-const DEFINITION: &str = "SKILL.md";
 /// The directory of a skill until it is in place. No skill has this name.
 const ABOUT_DRAFT: &str = ".about";
 
@@ -84,7 +83,7 @@ impl<'a> Store<'a> {
         let unpacked =
             Place::destination(&draft, by_path).and_then(|to| unpack(archive, to, Author::User));
         unpacked.map_err(said)?;
-        if !fs::symlink_metadata(draft.join(DEFINITION)).is_ok_and(|it| it.is_file()) {
+        if !fs::symlink_metadata(draft.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file()) {
             return Err(refused("the host has sent a skill without its definition"));
         }
         fs::write(self.at("draft", ABOUT_DRAFT), serde_json::to_vec(plan)?)
@@ -193,7 +192,7 @@ mod tests {
     /// The archive of a skill with this definition.
     fn archive(name: &str, definition: &str) -> Vec<u8> {
         let directory = empty(&format!("{name}-archive"));
-        write(directory.join(DEFINITION), definition).unwrap();
+        write(directory.join(SKILL_DEFINITION), definition).unwrap();
         let archive = packed(&directory);
         remove_dir_all(directory).unwrap();
         archive
@@ -217,7 +216,7 @@ mod tests {
     fn a_skill_is_loaded_replaced_and_unloaded() {
         let base = base("loaded");
         let store = Store::new(&base);
-        let definition = base.join("skills/notes").join(DEFINITION);
+        let definition = base.join("skills/notes").join(SKILL_DEFINITION);
         for text in ["one", "two"] {
             store.load(&plan("notes"), archive("loaded", text).as_slice()).unwrap();
             assert_eq!(read_to_string(&definition).unwrap(), text);

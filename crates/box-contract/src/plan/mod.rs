@@ -44,6 +44,8 @@ const SYSTEM_PATH: &str = "/boxbuild/system";
 pub const RUN_PATH: &str = "/run";
 /// Where skills lie in each component, and baked ones in the rootfs.
 pub const SKILLS_PATH: &str = "/a3s/skills";
+/// The file that the directory of a skill has at least (<https://agentskills.io/specification>).
+pub const SKILL_DEFINITION: &str = "SKILL.md";
 /// Where the agent finds the names of the tools that it may see: a JSON array. Without the file they are all.
 pub const TOOLS_PATH: &str = "/a3s/tools.json";
 /// The program by which the agent runs commands in the business component, in the agent's root.

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use crate::skill_md::{self, Parsed, SkillFile, SkillManifest};
 use box_contract::SkillPlan;
+use box_contract::plan::SKILL_DEFINITION;
 use box_tree::{InodeId, MAX_DETOURS, Tree, entries, path};
 use diagnostics::{Diagnostic, MOST_KEPT, Source, Span, Spanned};
 
-use super::{DEFINITION, NO_DEFINITION, Skill, SkillError};
+use super::{NO_DEFINITION, Skill, SkillError};
 
 /// How many links are named in warnings, so that a skill of many thousands stays readable.
 const MOST_LINKS: usize = 20;
@@ -38,7 +39,7 @@ impl Skill {
         directory: &Path,
         tools: Option<&[String]>,
     ) -> Result<Findings, SkillError> {
-        let path = directory.join(DEFINITION);
+        let path = directory.join(SKILL_DEFINITION);
         let bytes = self
             .definition()
             .ok_or_else(|| SkillError::Unusable(directory.to_owned(), NO_DEFINITION))?;
@@ -292,7 +293,7 @@ tools:
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("tools")).unwrap();
         fs::write(directory.path().join("tools/run.sh"), "#!/bin/sh\n").unwrap();
-        fs::write(directory.path().join(DEFINITION), definition).unwrap();
+        fs::write(directory.path().join(SKILL_DEFINITION), definition).unwrap();
         directory
     }
 
@@ -472,11 +473,11 @@ tools:
             fs::write(directory.path().join(number.to_string()), "").unwrap();
         }
         let tools: String = (0..MOST_KEPT + 1).map(|it| format!("  - script: '{it}'\n")).collect();
-        fs::write(directory.path().join(DEFINITION), definition(tools)).unwrap();
+        fs::write(directory.path().join(SKILL_DEFINITION), definition(tools)).unwrap();
         assert_eq!(check(), (0, MOST_KEPT));
         let requires = "bash, ".repeat(MOST_KEPT + 1);
         let text = format!("---\nname: greet\ndescription: Greets.\nrequires: [{requires}]\n---\n");
-        fs::write(directory.path().join(DEFINITION), text).unwrap();
+        fs::write(directory.path().join(SKILL_DEFINITION), text).unwrap();
         let mut skill = crate::skill::read(
             &directory.path().into(),
             directory.path(),
@@ -515,7 +516,7 @@ tools:
         let example = page.split("```markdown\n").nth(1).unwrap().split("```\n").next().unwrap();
         let directory =
             Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hello/skills/greet"));
-        assert_eq!(example, fs::read_to_string(directory.join(DEFINITION)).unwrap());
+        assert_eq!(example, fs::read_to_string(directory.join(SKILL_DEFINITION)).unwrap());
         let (found, skill) = checked(directory, Some(&["bash".to_owned()]));
         assert_eq!(found, "");
         let plan = skill.plan("greet".to_owned());

@@ -9,15 +9,13 @@ use std::path::{Path, PathBuf};
 
 use crate::files::{Files, FilesError, Together, open_directory};
 use box_contract::SkillPlan;
+use box_contract::plan::SKILL_DEFINITION;
 use box_contract::rules::{MOST_SKILLS, NAME_FORM, is_name};
 use box_tree::Tree;
 use host_fs::FileError;
 use host_fs::checkout::Bounds;
 
 pub use check::Findings;
-
-/// The file that makes a directory a skill, which is regular and not a link.
-pub const DEFINITION: &str = "SKILL.md";
 
 /// The reason for refusing a directory that is not a skill.
 const NO_DEFINITION: &str = "has no regular file SKILL.md";
@@ -54,7 +52,7 @@ pub enum SkillError {
 
 /// Returns whether a directory is a skill.
 pub fn is_skill(directory: &Path) -> bool {
-    fs::symlink_metadata(directory.join(DEFINITION)).is_ok_and(|it| it.is_file())
+    fs::symlink_metadata(directory.join(SKILL_DEFINITION)).is_ok_and(|it| it.is_file())
 }
 
 /// Returns the names of the skills in a directory of a checkout: of every directory in it that has
@@ -68,7 +66,7 @@ pub fn list(checkout: &Bounds, directory: &Path) -> Result<Vec<String>, SkillErr
     let mut names = Vec::new();
     for name in open.names().map_err(failed)? {
         let name = name.map_err(failed)?;
-        if open.has(&Path::new(&name).join(DEFINITION)) {
+        if open.has(&Path::new(&name).join(SKILL_DEFINITION)) {
             let path = directory.join(name);
             names.push(name_of(&path).ok_or(SkillError::Name(path))?);
         }
@@ -115,7 +113,7 @@ impl Skill {
 
     /// Returns the bytes of the definition, which is a file and not a link to one.
     fn definition(&self) -> Option<&Vec<u8>> {
-        let id = self.files.tree.child(Tree::ROOT, DEFINITION.as_bytes())?;
+        let id = self.files.tree.child(Tree::ROOT, SKILL_DEFINITION.as_bytes())?;
         self.files.data.get(self.files.tree.inode(id).content()?)
     }
 }
@@ -154,7 +152,7 @@ mod tests {
         let missing = dir.path().join("none");
         assert!(matches!(read(&missing), Err(SkillError::Files(FilesError::NotADirectory(_)))));
         fs::write(dir.path().join("other.md"), "").unwrap();
-        symlink("other.md", dir.path().join(DEFINITION)).unwrap();
+        symlink("other.md", dir.path().join(SKILL_DEFINITION)).unwrap();
         assert!(matches!(read(dir.path()), Err(SkillError::Unusable(_, NO_DEFINITION))));
         assert!(!is_skill(dir.path()));
         let link = dir.path().join("link");
@@ -183,7 +181,7 @@ mod tests {
         for name in ["greet", "notes"] {
             fs::create_dir(dir.path().join(name)).unwrap();
         }
-        fs::write(dir.path().join("greet").join(DEFINITION), "").unwrap();
+        fs::write(dir.path().join("greet").join(SKILL_DEFINITION), "").unwrap();
         assert_eq!(list().unwrap(), ["greet"]);
         fs::rename(dir.path().join("greet"), dir.path().join("Greet")).unwrap();
         assert!(matches!(list(), Err(SkillError::Name(_))));

@@ -9,13 +9,13 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use box_contract::plan::SKILLS_PATH;
+use box_contract::plan::{SKILL_DEFINITION, SKILLS_PATH};
+use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::shares::{Share, Shown, devices};
 use boxlaunch::{LaunchError, boxes};
-use checkout::skill::DEFINITION;
 use safe_text::{shell_word, shown};
 
 use super::error::{CommandError, usage};
@@ -59,6 +59,7 @@ impl GivenShare {
                 Ok(Self::Declared { name: name.to_owned(), host: Some(host.into()) })
             }
             None if is_name(text) => Ok(Self::Declared { name: text.to_owned(), host: None }),
+            Some((_, host)) if !host.is_empty() => Err(format!("{FORM}; {NAME_FORM}")),
             _ => Err(format!("{FORM}; GUEST is an absolute path")),
         }
     }
@@ -69,7 +70,7 @@ impl GivenShare {
             Some((name, host)) if is_name(name) && !host.is_empty() => {
                 Ok((name.to_owned(), host.into()))
             }
-            _ => Err("write NAME=DIR".to_owned()),
+            _ => Err(format!("write NAME=DIR; {NAME_FORM}")),
         }
     }
 
@@ -99,11 +100,6 @@ fn access(option: Option<&str>) -> Result<Access, String> {
             Err(format!("`{other}` is no option of a share: `rw`, or `ro` as without one"))
         }
     }
-}
-
-/// Returns whether a text can name something of a box; paths have other characters, or begin with others.
-fn is_name(text: &str) -> bool {
-    text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it)) && !text.is_empty()
 }
 
 /// Checks that what a box wants to see is given, and nothing that it does not know.
@@ -355,7 +351,7 @@ fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
     let guest = format!("{SKILLS_PATH}/{name}");
     let share = Share::new(host, &guest, Access::ReadOnly, Scope::Both);
     let share = share.map_err(|error| if is_absent(&error) { none() } else { error.into() })?;
-    if share.has_file(DEFINITION) { Ok(share) } else { Err(none()) }
+    if share.has_file(SKILL_DEFINITION) { Ok(share) } else { Err(none()) }
 }
 
 #[cfg(test)]
@@ -402,6 +398,7 @@ mod tests {
             ("", "write HOST:GUEST"),
             (":/a", "write HOST:GUEST"),
             ("./a", "GUEST is an absolute path"),
+            ("Work=.", "a name has lower-case letters"),
             ("./a:b", "GUEST is an absolute path"),
             ("data:/a", "--volume data:/a"),
             (".:/", "absolute path without"),
@@ -465,7 +462,7 @@ mod tests {
         let share = skill("notes", &at("project/notes")).unwrap();
         fs::rename(at("project/notes"), at("project/moved")).unwrap();
         symlink("../keys", at("project/notes")).unwrap();
-        assert!(share.has_file(DEFINITION) && share.is_in(&at("project/moved")));
+        assert!(share.has_file(SKILL_DEFINITION) && share.is_in(&at("project/moved")));
         assert_eq!(link_notice(&share), None, "no other one is looked at again");
         for path in ["project/linked", "project/notes", "none", "project/moved/SKILL.md"] {
             let error = skill("notes", &at(path)).unwrap_err().text();
