@@ -2,18 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use box_contract::wire::{OLDEST_PROTOCOL, PROTOCOL};
-use box_contract::{ComponentName, SkillMode, Unsupported, signals};
+use box_contract::{ComponentName, SkillMode, Unsupported};
 use box_layout::OpenError;
 use checkout::skill::SkillError;
 use egress_rules::PeerError;
+use host_fs::OsError;
 use safe_text::{readable, shown, shown_lines};
 use serde::Serialize;
 use vmm::VmmError;
 use vmm::krun::KrunError;
+use vmm::signals::Stopped;
 
 use crate::agent::AgentError;
 use crate::host::kvm_error::KvmError;
@@ -26,15 +28,9 @@ use crate::streams::output::Route;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum LaunchError {
-    /// A file or directory could not be used.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// The failed action, as a verb: `open`, `read`, `make`.
-        action: &'static str,
-        path: PathBuf,
-        #[source]
-        source: io::Error,
-    },
+    /// The operating system refused something.
+    #[error(transparent)]
+    Os(#[from] OsError),
     /// The box could not be opened, or a blob of it is not the one that it names.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -94,13 +90,6 @@ pub enum LaunchError {
     /// passt could not start; holds its own words.
     #[error("{NETWORK} could not start: {0}")]
     Passt(String),
-    /// A call of the operating system failed.
-    #[error("cannot {action}: {source}")]
-    System {
-        action: &'static str,
-        #[source]
-        source: io::Error,
-    },
     /// The process of the machine could not be started or confined.
     #[error(transparent)]
     Vmm(VmmError),
@@ -135,8 +124,8 @@ pub enum LaunchError {
         why: Option<String>,
     },
     /// A signal asked for the end.
-    #[error("stopped by {}", signal_name(*.0))]
-    Signal(i32),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// No box has this name.
     #[error("there is no box with the name {0:?}")]
     NoBox(String),
@@ -203,18 +192,7 @@ pub enum LaunchError {
 impl LaunchError {
     /// Returns whether the machine has said all that it will about this already.
     pub(crate) const fn is_an_end(&self) -> bool {
-        matches!(self, Self::Signal(_) | Self::VmmEnded { .. } | Self::Kvm(_))
-    }
-
-    /// Wraps an I/O error about a file.
-    pub fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.as_ref().to_owned();
-        move |source| Self::File { action, path, source }
-    }
-
-    /// Wraps an error of the operating system.
-    pub fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
-        move |source| Self::System { action, source: source.into() }
+        matches!(self, Self::Stopped(_) | Self::VmmEnded { .. } | Self::Kvm(_))
     }
 }
 
@@ -224,12 +202,6 @@ const fn fixed(mode: SkillMode) -> &'static str {
         SkillMode::Baked => "baked into the box",
         SkillMode::Mounted => "a directory of the host that the box shows",
     }
-}
-
-/// Returns the name of a signal, such as `SIGTERM`.
-fn signal_name(number: i32) -> String {
-    let named = u8::try_from(number).ok().and_then(signals::name);
-    named.unwrap_or_else(|| format!("signal {number}"))
 }
 
 /// Ends a sentence about an agent that is not ready with what is known of its health check.
@@ -281,17 +253,19 @@ impl Said {
     }
 }
 
-impl From<LaunchError> for RunFailure {
-    fn from(error: LaunchError) -> Self {
-        Self { error, said: Vec::new() }
+impl<E: Into<LaunchError>> From<E> for RunFailure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), said: Vec::new() }
     }
 }
 
-/// A signal is one error, whoever was waiting when it came.
+/// A failure that others have, too, is one error, whoever it came to.
 impl From<VmmError> for LaunchError {
     fn from(error: VmmError) -> Self {
         match error {
-            VmmError::Signal(signal) => Self::Signal(signal),
+            VmmError::Stopped(stopped) => stopped.into(),
+            VmmError::Os(error) => error.into(),
+            VmmError::Open(error) => error.into(),
             error => Self::Vmm(error),
         }
     }

@@ -13,7 +13,8 @@
 //! - [`upward`] looks through the directories above one, up to where strangers begin.
 //! - [`way`] goes to a directory so that nobody can exchange it afterwards.
 //!
-//! [`user_directory`] finds the directories of a user's files.
+//! [`user_directory`] finds the directories of a user's files. [`OsError`] says what the operating system did not do, with the
+//! reason in its message; [`FileError`] leaves the reason to whoever prints it.
 #![forbid(unsafe_code)]
 
 pub mod checkout;
@@ -51,6 +52,36 @@ impl FileError {
         path: impl AsRef<Path>,
     ) -> impl FnOnce(E) -> Self {
         move |source| Self { doing, path: path.as_ref().to_owned(), source: source.into() }
+    }
+}
+
+/// Something that the operating system did not do. The message has the reason in it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are named by the message")]
+pub enum OsError {
+    /// A file or directory could not be used.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// The failed action, as a verb: `open`, `read`, `make`.
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Another call failed.
+    #[error("cannot {action}: {source}")]
+    System { action: &'static str, source: io::Error },
+}
+
+impl OsError {
+    /// Wraps an error about a file.
+    pub fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_owned();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// Wraps an error of another call.
+    pub fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { action, source: source.into() }
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::time::Instant;
 
 use box_layout::OpenBox;
+use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -16,7 +17,7 @@ use serde::Serialize;
 use crate::jail::control_group::ControlGroup;
 use crate::jail::process::{self, Process, Program, Started};
 use crate::jail::{Missing, Report};
-use crate::signals::StopSignals;
+use crate::signals::{StopSignals, Stopped};
 use crate::{SUBCOMMAND, VmmError};
 
 /// The size of the stacks of libkrun's threads, as Rust's standard library takes it from the environment. The
@@ -51,7 +52,7 @@ impl Vmm {
         opened: &OpenBox,
         disks: &[&File],
         network: Option<BorrowedFd<'_>>,
-    ) -> Result<Self, VmmError> {
+    ) -> Result<Self, OsError> {
         let blobs = opened.boot_blobs().map(|blob| blob.file.as_raw_fd());
         let disks = disks.iter().map(|it| it.as_raw_fd());
         let network = network.map(|it| it.as_raw_fd());
@@ -66,12 +67,12 @@ impl Vmm {
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn spawn_as(program: &Path, argument: &str, files: &[RawFd]) -> Result<Self, VmmError> {
+    pub fn spawn_as(program: &Path, argument: &str, files: &[RawFd]) -> Result<Self, OsError> {
         Self::start(&Program { path: program, argument, environment: &[STACK], files })
     }
 
-    fn start(program: &Program<'_>) -> Result<Self, VmmError> {
-        let started = process::start(program).map_err(VmmError::system("start the VMM process"))?;
+    fn start(program: &Program<'_>) -> Result<Self, OsError> {
+        let started = process::start(program).map_err(OsError::system("start the VMM process"))?;
         let Started { process, stdin, stdout, stderr, missing } = started;
         let (stdin, report, log) = (Some(stdin), Some(stdout), Some(stderr));
         Ok(Self { process, group: None, missing, stdin, report, log })
@@ -91,12 +92,12 @@ impl Vmm {
     ///
     /// # Errors
     /// When the process is gone, or has been started.
-    pub fn configure(&mut self, config: &impl Serialize) -> Result<(), VmmError> {
+    pub fn configure(&mut self, config: &impl Serialize) -> Result<(), OsError> {
         let action = "configure the VMM process";
-        let json = serde_json::to_vec(config).map_err(VmmError::system(action))?;
+        let json = serde_json::to_vec(config).map_err(OsError::system(action))?;
         match &mut self.stdin {
-            Some(pipe) => pipe.write_all(&json).map_err(VmmError::system(action)),
-            None => Err(VmmError::system(action)(io::Error::other("it has been started"))),
+            Some(pipe) => pipe.write_all(&json).map_err(OsError::system(action)),
+            None => Err(OsError::system(action)(io::Error::other("it has been started"))),
         }
     }
 
@@ -134,7 +135,7 @@ impl Vmm {
     /// instead.
     ///
     /// # Errors
-    /// [`VmmError::Signal`], [`VmmError::NoJail`] at the deadline, and the kernel's.
+    /// [`Stopped`], [`VmmError::NoJail`] at the deadline, and the kernel's.
     pub fn await_report(
         &mut self,
         deadline: Instant,
@@ -152,13 +153,13 @@ impl Vmm {
             match poll(&mut fds, left) {
                 Err(nix::Error::EINTR) => continue,
                 Ok(0) if Instant::now() >= deadline => return Err(VmmError::NoJail),
-                polled => polled.map_err(VmmError::system(action))?,
+                polled => polled.map_err(OsError::system(action))?,
             };
             if let Some(signal) = signals.next()? {
-                return Err(VmmError::Signal(signal));
+                return Err(Stopped(signal).into());
             }
             if fds[0].any() == Some(true) {
-                match (&pipe).read(&mut text[length..]).map_err(VmmError::system(action))? {
+                match (&pipe).read(&mut text[length..]).map_err(OsError::system(action))? {
                     0 => break,
                     more => length += more,
                 }
@@ -180,8 +181,8 @@ impl Vmm {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn wait(&mut self) -> Result<ExitStatus, VmmError> {
-        self.process.wait().map_err(VmmError::system("wait for the VMM process"))
+    pub fn wait(&mut self) -> Result<ExitStatus, OsError> {
+        self.process.wait().map_err(OsError::system("wait for the VMM process"))
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use box_contract::Vm as Size;
+use host_fs::OsError;
 use nix::sys::prctl;
 use nix::unistd::{Pid, geteuid};
 
@@ -34,16 +35,16 @@ pub fn terms<'a>(
 ) -> Result<Terms, VmmError> {
     // Whoever is a VMM must not read this process's memory, nor trace it. The VMM process was made before, as its
     // maps could not be written afterwards.
-    prctl::set_dumpable(false).map_err(VmmError::system("hide the memory"))?;
+    prctl::set_dumpable(false).map_err(OsError::system("hide the memory"))?;
     let mut missing = mem::take(&mut vmm.missing);
-    let device = File::open(device).map_err(VmmError::file("open", device))?;
+    let device = File::open(device).map_err(OsError::file("open", device))?;
     let owner = owner(&shares)?;
     let ids = Ids::choose(&device, blobs, owner);
     // Where root is that of a user namespace, there may be no other user in it.
     let given = ids.and_then(|ids| {
         let given = ids.map(|ids| {
             let own = |disk| fchown(disk, Some(ids.uid), Some(ids.gid));
-            disks.iter().try_for_each(own).map_err(VmmError::system("give a disk away"))?;
+            disks.iter().try_for_each(own).map_err(OsError::system("give a disk away"))?;
             runtime.give_away((ids.uid, ids.gid))
         });
         given.transpose().map(|_| ids).map_err(|error| error.to_string())
@@ -76,7 +77,7 @@ fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, VmmError> {
 /// itself. `None` where it has ended instead.
 ///
 /// # Errors
-/// [`VmmError::Jail`] where the policy requires a layer that is missing, [`VmmError::Signal`], and
+/// [`VmmError::Jail`] where the policy requires a layer that is missing, [`VmmError::Stopped`], and
 /// [`VmmError::NoJail`] at the deadline.
 pub fn finish(
     size: Size,

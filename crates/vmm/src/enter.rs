@@ -13,6 +13,7 @@ use box_contract::wire::{
     MAX_DEVICES, MOUNTS_FOLLOW, MountSource, NO_MOUNTS, READ_ONLY_TAG, writable_tag,
 };
 use box_layout::OpenError;
+use host_fs::OsError;
 use host_fs::read::{Links, open_regular};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -59,12 +60,12 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
     let network = config.shared_network;
     close_all_but(&[&*blobs, &[init], &*disks, network.as_slice()].concat())?;
     let init_bytes = map_init(&config.blobs)?;
-    close(init).map_err(VmmError::system("close init"))?;
+    close(init).map_err(OsError::system("close init"))?;
     confine()?;
     // The jail forbids to write to files, and so to make it. It needs no rule of Landlock, which has none for files in
     // memory and leaves them alone.
     let root_disk = RootDisk::of(&config.blobs.rootfs);
-    let root_disk = root_disk.map_err(VmmError::system("make the disk of the rootfs"))?;
+    let root_disk = root_disk.map_err(OsError::system("make the disk of the rootfs"))?;
     let files = Files {
         blobs: &blobs,
         disks: &disks,
@@ -106,23 +107,23 @@ pub fn prepare(config: impl Read) -> Result<Vm, VmmError> {
 }
 
 /// Reads the configuration that the supervisor has written, after which [`await_go`] can wait.
-pub fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, VmmError> {
+pub fn configuration<T: DeserializeOwned>(input: &mut impl Read) -> Result<T, OsError> {
     let config = serde_json::Deserializer::from_reader(input).into_iter().next();
     let config = config.unwrap_or_else(|| Err(serde::de::Error::custom("it is empty")));
-    config.map_err(VmmError::system("read the configuration from standard input"))
+    config.map_err(OsError::system("read the configuration from standard input"))
 }
 
 /// Waits until the supervisor hangs up, which has the report on the jail then.
-pub fn await_go(input: &mut impl Read) -> Result<(), VmmError> {
+pub fn await_go(input: &mut impl Read) -> Result<(), OsError> {
     let waited = io::copy(input, &mut io::sink());
-    waited.map(drop).map_err(VmmError::system("wait for the supervisor"))
+    waited.map(drop).map_err(OsError::system("wait for the supervisor"))
 }
 
 /// Returns the stream for the report on the jail. Standard output belongs to the log afterwards.
-pub fn report_stream() -> Result<File, VmmError> {
+pub fn report_stream() -> Result<File, OsError> {
     let action = "report the jail";
-    let stream = io::stdout().as_fd().try_clone_to_owned().map_err(VmmError::system(action))?;
-    dup2_stdout(io::stderr()).map_err(VmmError::system(action))?;
+    let stream = io::stdout().as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
+    dup2_stdout(io::stderr()).map_err(OsError::system(action))?;
     Ok(stream.into())
 }
 
@@ -130,13 +131,13 @@ pub fn report_stream() -> Result<File, VmmError> {
 /// changed since then, so it must have the size that the box names.
 pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
     let (path, size) = (fd_path(blobs.init), blobs.init_size);
-    let read = |error: io::Error| VmmError::file("read", &path)(error);
+    let read = |error: io::Error| OsError::file("read", &path)(error);
     let file = open_regular(&path, Links::Follow).map_err(|error| read(error.into()))?;
     let found = file.metadata().map_err(read)?.len();
     if found != size {
         return Err(OpenError::size(path, size, found).into());
     }
-    map_file(&file, size).map_err(read)
+    Ok(map_file(&file, size).map_err(read)?)
 }
 
 /// Gives the machine the devices of shared directories.
@@ -178,7 +179,7 @@ pub fn add_first_root(
 
 /// Takes from this process what a VMM does not need.
 pub fn confine() -> Result<(), VmmError> {
-    let system = VmmError::system::<nix::Error>;
+    let system = OsError::system::<nix::Error>;
     signals::unblock()?;
     prctl::set_no_new_privs().map_err(system("give up new privileges"))?;
     // Nobody but root reads or traces its memory, which is the guest's.

@@ -6,28 +6,28 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
-use crate::VmmError;
 /// Becomes another program that ends with its supervisor: `PID PROGRAM ARGUMENT…`. Returns only where
 /// that fails.
-pub fn follow_as(arguments: &[OsString]) -> VmmError {
+pub fn follow_as(arguments: &[OsString]) -> OsError {
     let [pid, program, arguments @ ..] = arguments else {
-        return VmmError::system::<nix::Error>("follow the supervisor")(nix::Error::EINVAL);
+        return OsError::system::<nix::Error>("follow the supervisor")(nix::Error::EINVAL);
     };
     let pid = pid.to_str().and_then(|pid| pid.parse().ok()).map_or(Pid::from_raw(0), Pid::from_raw);
     if let Err(error) = follow(pid) {
         return error;
     }
-    VmmError::file("start", program)(Command::new(program).args(arguments).exec())
+    OsError::file("start", program)(Command::new(program).args(arguments).exec())
 }
 
 /// Ties the life of this process to the supervisor's.
-pub fn follow(supervisor: Pid) -> Result<(), VmmError> {
-    let system = VmmError::system::<nix::Error>;
+pub fn follow(supervisor: Pid) -> Result<(), OsError> {
+    let system = OsError::system::<nix::Error>;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;
     if getppid() != supervisor {
         return Err(system("follow the supervisor")(nix::Error::ESRCH));
@@ -37,8 +37,8 @@ pub fn follow(supervisor: Pid) -> Result<(), VmmError> {
 
 /// Ties the life of this process to that of the supervisor, which reads its standard error, and which a process in a PID
 /// namespace cannot name.
-pub(crate) fn follow_reader() -> Result<(), VmmError> {
-    let system = VmmError::system::<nix::Error>;
+pub(crate) fn follow_reader() -> Result<(), OsError> {
+    let system = OsError::system::<nix::Error>;
     // The change of the user has set what `fs.suid_dumpable` says.
     prctl::set_dumpable(false).map_err(system("hide the memory"))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(system("follow the supervisor"))?;

@@ -4,18 +4,18 @@ use std::os::fd::RawFd;
 
 use nix::unistd::close;
 
-use crate::VmmError;
 use crate::jail::process;
+use host_fs::OsError;
 /// Closes what this process has inherited from whoever started it, but for its standard streams and `kept`. Nothing
 /// of its own may be open yet.
 ///
 /// # Errors
 /// When the open files cannot be listed.
-pub fn close_all_but(kept: &[RawFd]) -> Result<(), VmmError> {
+pub fn close_all_but(kept: &[RawFd]) -> Result<(), OsError> {
     match close_between(kept) {
         // Before Linux 5.9.
         Err(nix::Error::ENOSYS) => close_listed(kept),
-        closed => closed.map_err(VmmError::system("close inherited files")),
+        closed => closed.map_err(OsError::system("close inherited files")),
     }
 }
 
@@ -33,8 +33,8 @@ fn close_between(kept: &[RawFd]) -> nix::Result<()> {
     process::close_range(next, u32::MAX)
 }
 
-fn close_listed(kept: &[RawFd]) -> Result<(), VmmError> {
-    let action = VmmError::file("list", "/proc/self/fd");
+fn close_listed(kept: &[RawFd]) -> Result<(), OsError> {
+    let action = OsError::file("list", "/proc/self/fd");
     let names = std::fs::read_dir("/proc/self/fd")
         .and_then(|entries| {
             entries.map(|entry| Ok(entry?.file_name())).collect::<Result<Vec<_>, _>>()
@@ -45,7 +45,7 @@ fn close_listed(kept: &[RawFd]) -> Result<(), VmmError> {
         match close(fd) {
             // The listing's own descriptor is closed already.
             Ok(()) | Err(nix::Error::EBADF) => {}
-            Err(error) => return Err(VmmError::system("close inherited files")(error)),
+            Err(error) => return Err(OsError::system("close inherited files")(error)),
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use box_contract::plan::NONCE_LENGTH;
 use box_digest::hex;
 use serde::{Deserialize, Serialize};
 
-use crate::VmmError;
+use host_fs::OsError;
 
 /// The secret of one boot: random bytes, written as [`NONCE_LENGTH`] hexadecimal digits.
 #[derive(Clone, Serialize, Deserialize)]
@@ -18,9 +18,9 @@ impl Nonce {
     ///
     /// # Errors
     /// When the kernel gives no random bytes.
-    pub fn random() -> Result<Self, VmmError> {
+    pub fn random() -> Result<Self, OsError> {
         let mut bytes = [0; NONCE_LENGTH / 2];
-        getrandom::fill(&mut bytes).map_err(VmmError::system("get random bytes"))?;
+        getrandom::fill(&mut bytes).map_err(OsError::system("get random bytes"))?;
         Ok(Self(hex(&bytes)))
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt as _, PermissionsExt as _, lc
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use host_fs::OsError;
 use host_fs::trust::open_private;
 use rustix::fs::CWD;
 
@@ -31,11 +32,11 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(base: &Path) -> Result<Self, VmmError> {
-        let random = getrandom::u64().map_err(VmmError::system("get random bytes"))?;
+    pub fn create(base: &Path) -> Result<Self, OsError> {
+        let random = getrandom::u64().map_err(OsError::system("get random bytes"))?;
         let path = base.join(format!("{PREFIX}{random:016x}"));
         let make = |path: &Path| {
-            DirBuilder::new().mode(0o700).create(path).map_err(VmmError::file("make", path))
+            DirBuilder::new().mode(0o700).create(path).map_err(OsError::file("make", path))
         };
         make(&path)?;
         let made = Self { path };
@@ -60,14 +61,14 @@ impl RuntimeDir {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), VmmError> {
+    pub fn give_away(&self, (uid, gid): (u32, u32)) -> Result<(), OsError> {
         let directory = self.path.join(VMM);
-        let sockets = fs::read_dir(&directory).map_err(VmmError::file("read", &directory))?;
+        let sockets = fs::read_dir(&directory).map_err(OsError::file("read", &directory))?;
         let sockets = sockets.map(|it| it.map(|it| it.path())).collect::<io::Result<Vec<_>>>();
-        let sockets = sockets.map_err(VmmError::file("read", &directory))?;
+        let sockets = sockets.map_err(OsError::file("read", &directory))?;
         for path in sockets.into_iter().chain([directory.clone()]) {
             lchown(&path, Some(uid), Some(gid))
-                .map_err(VmmError::file("change the owner of", &path))?;
+                .map_err(OsError::file("change the owner of", &path))?;
         }
         Ok(())
     }
@@ -132,7 +133,7 @@ pub fn remove_socket(path: &Path) {
 pub fn checked_socket_path(path: PathBuf) -> Result<PathBuf, VmmError> {
     if path.to_str().is_none() {
         let reason = io::Error::new(io::ErrorKind::InvalidInput, "its path is not valid UTF-8");
-        return Err(VmmError::file("make the socket", &path)(reason));
+        return Err(OsError::file("make the socket", &path)(reason).into());
     }
     if path.as_os_str().len() > MAX_SOCKET_PATH {
         return Err(VmmError::SocketPath { path, limit: MAX_SOCKET_PATH });

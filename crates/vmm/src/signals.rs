@@ -6,10 +6,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-use crate::VmmError;
+use host_fs::OsError;
 
 /// The size of what the descriptor says of a signal, which begins with its number (signalfd(2)).
 pub const SIGNAL_SIZE: usize = 128;
+
+/// The end that a signal asked for; holds its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("stopped by {}", name(*.0))]
+pub struct Stopped(pub i32);
+
+/// Returns the name of a signal, such as `SIGTERM`.
+fn name(number: i32) -> String {
+    let named = u8::try_from(number).ok().and_then(box_contract::signals::name);
+    named.unwrap_or_else(|| format!("signal {number}"))
+}
 
 /// SIGINT, SIGTERM and SIGHUP, which wait here until they are read.
 #[derive(Debug)]
@@ -24,21 +35,21 @@ impl StopSignals {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn block() -> Result<Self, VmmError> {
+    pub fn block() -> Result<Self, OsError> {
         let set = stop_signals();
         let blocked: SigSet = set.iter().chain([Signal::SIGWINCH]).collect();
-        blocked.thread_block().map_err(VmmError::system("block signals"))?;
+        blocked.thread_block().map_err(OsError::system("block signals"))?;
         SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .map(|fd| Self { fd, taken: Cell::new(false) })
-            .map_err(VmmError::system("wait for signals"))
+            .map_err(OsError::system("wait for signals"))
     }
 
     /// Returns the number of the next signal, if one has arrived.
     ///
     /// # Errors
     /// When the descriptor cannot be read.
-    pub fn next(&self) -> Result<Option<i32>, VmmError> {
-        let found = self.fd.read_signal().map_err(VmmError::system("read a signal"))?;
+    pub fn next(&self) -> Result<Option<i32>, OsError> {
+        let found = self.fd.read_signal().map_err(OsError::system("read a signal"))?;
         self.taken.set(self.taken.get() || found.is_some());
         Ok(found.map(|info| info.ssi_signo.cast_signed()))
     }
@@ -76,9 +87,9 @@ pub fn resizes() -> nix::Result<SignalFd> {
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn unblock() -> Result<(), VmmError> {
+pub fn unblock() -> Result<(), OsError> {
     let blocked: SigSet = stop_signals().iter().chain([Signal::SIGWINCH]).collect();
-    blocked.thread_unblock().map_err(VmmError::system("unblock signals"))
+    blocked.thread_unblock().map_err(OsError::system("unblock signals"))
 }
 
 /// Returns the signals, but for those that the caller had set to be ignored: nohup(1) does so with

@@ -16,6 +16,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host_fs::OsError;
 use tokio::runtime::{Builder, Runtime};
 
 pub use error::AgentError;
@@ -48,7 +49,7 @@ impl AgentClient {
     /// When the operating system gives no means to wait.
     pub fn new(socket: &Path, limit: Duration) -> Result<Self, LaunchError> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(LaunchError::system("wait for the agent"))?;
+        let runtime = runtime.map_err(OsError::system("wait for the agent"))?;
         Ok(Self { socket: socket.to_owned(), limit, runtime })
     }
 

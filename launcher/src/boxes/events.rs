@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use box_contract::{NetworkMode, named_enum};
 use box_digest::Digest;
 use egress_proxy::Decision;
+use host_fs::OsError;
 use serde::Serialize;
 
 use super::{Boxes, LogReader, Record, State, since_epoch};
-use crate::LaunchError;
 
 /// An event of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ impl RecordWatch {
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn new(boxes: Boxes, since_ms: u64) -> Result<(Self, Vec<BoxEvent>), LaunchError> {
+    pub fn new(boxes: Boxes, since_ms: u64) -> Result<(Self, Vec<BoxEvent>), OsError> {
         let mut watch = Self { boxes, seen: BTreeMap::new(), networks: BTreeMap::new() };
         let mut past = watch.look(true)?;
         past.retain(|event| event.time_ms >= since_ms);
@@ -78,7 +78,7 @@ impl RecordWatch {
     ///
     /// # Errors
     /// When the records cannot be read.
-    pub fn look(&mut self, sweep: bool) -> Result<Vec<BoxEvent>, LaunchError> {
+    pub fn look(&mut self, sweep: bool) -> Result<Vec<BoxEvent>, OsError> {
         let records = if sweep { self.boxes.all()? } else { self.boxes.records()? };
         let now: BTreeMap<_, _> = records.into_iter().map(|it| (it.name.clone(), it)).collect();
         let mut events = Vec::new();

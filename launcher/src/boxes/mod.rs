@@ -29,6 +29,7 @@ use std::time::{Duration, Instant, SystemTime};
 use box_contract::plan::PLAN_MAX;
 use box_contract::task::{MAX_RESULT, RESULT};
 use box_contract::{ComponentName, LogsPlan};
+use host_fs::OsError;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
@@ -100,7 +101,7 @@ impl Boxes {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn all(&self) -> Result<Vec<Record>, LaunchError> {
+    pub fn all(&self) -> Result<Vec<Record>, OsError> {
         if !self.is_absent()? {
             self.sweep_alone()?;
         }
@@ -108,7 +109,7 @@ impl Boxes {
     }
 
     /// Returns all records as they are, the newest first: a box whose supervisor was killed may still seem to run.
-    fn records(&self) -> Result<Vec<Record>, LaunchError> {
+    fn records(&self) -> Result<Vec<Record>, OsError> {
         if self.is_absent()? {
             return Ok(Vec::new());
         }
@@ -128,11 +129,11 @@ impl Boxes {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn result(&self, name: &str) -> Result<Vec<u8>, LaunchError> {
+    pub fn result(&self, name: &str) -> Result<Vec<u8>, OsError> {
         let path = self.directory.join(name).join(RESULT);
         match read_file(&path, Links::Refuse, MAX_RESULT as u64) {
             Err(error) if error.is_absent() => Ok(Vec::new()),
-            read => read.map_err(|error| LaunchError::file("read", &path)(error.into())),
+            read => read.map_err(|error| OsError::file("read", &path)(error.into())),
         }
     }
 
@@ -160,7 +161,7 @@ impl Boxes {
         if self.lock_of(&record.name).exists() {
             return Err(LaunchError::StillRunning(record.name));
         }
-        remove(&directory, None)
+        Ok(remove(&directory, None)?)
     }
 
     /// Returns the log of what a component's own program wrote.
@@ -174,9 +175,9 @@ impl Boxes {
     }
 
     /// Returns whether no box was started so far.
-    fn is_absent(&self) -> Result<bool, LaunchError> {
+    fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
-        exists.map(|it| !it).map_err(LaunchError::file("read", &self.directory))
+        exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
     }
 
     /// Returns the path of the lock of a box.
@@ -185,17 +186,17 @@ impl Boxes {
     }
 
     /// Keeps other commands from making and removing records until the result is dropped.
-    fn lock(&self) -> Result<File, LaunchError> {
+    fn lock(&self) -> Result<File, OsError> {
         state_dir::lock(&self.directory)
     }
 
-    fn sweep_alone(&self) -> Result<(), LaunchError> {
+    fn sweep_alone(&self) -> Result<(), OsError> {
         let _guard = self.lock()?;
         self.sweep()
     }
 
     /// Notes the end of boxes whose supervisor was killed, and removes what they left. The lock is held.
-    fn sweep(&self) -> Result<(), LaunchError> {
+    fn sweep(&self) -> Result<(), OsError> {
         for name in names(&self.directory.join(LOCKS))? {
             // One that cannot be swept is no reason not to use the others.
             drop(self.sweep_one(&name));
@@ -203,7 +204,7 @@ impl Boxes {
         Ok(())
     }
 
-    fn sweep_one(&self, name: &str) -> Result<(), LaunchError> {
+    fn sweep_one(&self, name: &str) -> Result<(), OsError> {
         let path = self.lock_of(name);
         match File::open(&path) {
             Ok(lock) if is_free(&lock, &path) => self.bury(name),
@@ -212,7 +213,7 @@ impl Boxes {
     }
 
     /// Notes the end of one whose supervisor was killed.
-    fn bury(&self, name: &str) -> Result<(), LaunchError> {
+    fn bury(&self, name: &str) -> Result<(), OsError> {
         let (directory, lock) = (&self.directory.join(name), &self.lock_of(name));
         let Some(mut record) = self.record(name)? else { return remove(directory, Some(lock)) };
         if record.state == State::Ended {
@@ -251,12 +252,12 @@ impl Boxes {
     }
 
     /// Reads a record; `None` if there is no record, or only half of one, after a crash of the host.
-    fn record(&self, name: &str) -> Result<Option<Record>, LaunchError> {
+    fn record(&self, name: &str) -> Result<Option<Record>, OsError> {
         let path = self.directory.join(name).join(RECORD);
         match read_file(&path, Links::Refuse, MAX_RECORD) {
             Err(error) if error.is_absent() => Ok(None),
             read => {
-                let bytes = read.map_err(|error| LaunchError::file("read", &path)(error.into()))?;
+                let bytes = read.map_err(|error| OsError::file("read", &path)(error.into()))?;
                 Ok(serde_json::from_slice(&bytes).ok())
             }
         }
@@ -265,7 +266,7 @@ impl Boxes {
     fn free_name(&self, base: &str) -> Result<String, LaunchError> {
         let base = if is_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
         for _ in 0..TRIES {
-            let random = getrandom::u32().map_err(LaunchError::system("get random bytes"))?;
+            let random = getrandom::u32().map_err(OsError::system("get random bytes"))?;
             let name = format!("{base}-{:04x}", random >> 16);
             if !self.directory.join(&name).exists() {
                 return Ok(name);
@@ -292,11 +293,11 @@ pub struct Entry {
 
 impl Entry {
     /// Makes a record. Whoever finds the lock free knows that this process was killed, also halfway.
-    fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, LaunchError> {
-        let locked = private_file(&lock).map_err(LaunchError::file("make", &lock))?;
-        locked.lock().map_err(LaunchError::file("lock", &lock))?;
+    fn new(directory: PathBuf, lock: PathBuf, record: Record) -> Result<Self, OsError> {
+        let locked = private_file(&lock).map_err(OsError::file("make", &lock))?;
+        locked.lock().map_err(OsError::file("lock", &lock))?;
         let made = DirBuilder::new().mode(0o700).create(&directory);
-        made.map_err(LaunchError::file("make", &directory))?;
+        made.map_err(OsError::file("make", &directory))?;
         write(&directory, &record)?;
         let (written, is_behind) = (Instant::now(), false);
         Ok(Self { directory, lock, record, written, is_behind, _locked: locked })
@@ -306,7 +307,7 @@ impl Entry {
     ///
     /// # Errors
     /// When the file cannot be made.
-    pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, LaunchError> {
+    pub fn logs(&self, declared: Option<LogsPlan>) -> Result<Logs, OsError> {
         Logs::create(&self.directory, declared.unwrap_or_default())
     }
 
@@ -314,7 +315,7 @@ impl Entry {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), LaunchError> {
+    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), OsError> {
         change(&mut self.record);
         self.write(Instant::now())
     }
@@ -340,7 +341,7 @@ impl Entry {
         }
     }
 
-    fn write(&mut self, now: Instant) -> Result<(), LaunchError> {
+    fn write(&mut self, now: Instant) -> Result<(), OsError> {
         (self.written, self.is_behind) = (now, false);
         write(&self.directory, &self.record)
     }
@@ -349,7 +350,7 @@ impl Entry {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_result(&self, result: &[u8]) -> Result<(), LaunchError> {
+    pub fn keep_result(&self, result: &[u8]) -> Result<(), OsError> {
         write_file(&self.directory.join(RESULT), result)
     }
 
@@ -357,7 +358,7 @@ impl Entry {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), LaunchError> {
+    pub fn end(mut self, status: Option<u8>, error: Option<String>) -> Result<(), OsError> {
         if self.record.remove {
             return remove(&self.directory, Some(&self.lock));
         }
@@ -374,23 +375,23 @@ fn is_free(lock: &File, path: &Path) -> bool {
 }
 
 /// Writes a record in place of the one before. It is not flushed: no record outlives a crash of the host that matters.
-fn write(directory: &Path, record: &Record) -> Result<(), LaunchError> {
+fn write(directory: &Path, record: &Record) -> Result<(), OsError> {
     let path = directory.join(RECORD);
-    let text = serde_json::to_vec(record).map_err(LaunchError::system("write a record"))?;
+    let text = serde_json::to_vec(record).map_err(OsError::system("write a record"))?;
     write_file(&path, &text)
 }
 
-fn write_file(path: &Path, text: &[u8]) -> Result<(), LaunchError> {
+fn write_file(path: &Path, text: &[u8]) -> Result<(), OsError> {
     let put = || -> io::Result<()> {
         let draft = FileDraft::beside(path, 0o600)?;
         draft.file().write_all(text)?;
         draft.finish_over_unflushed(path)
     };
-    put().map_err(LaunchError::file("write", path))
+    put().map_err(OsError::file("write", path))
 }
 
 /// Removes a record, without which there is no box, then all else, and at last the lock.
-fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), LaunchError> {
+fn remove(directory: &Path, lock: Option<&Path>) -> Result<(), OsError> {
     absent(&directory.join(RECORD), |path| fs::remove_file(path))?;
     absent(directory, |path| fs::remove_dir_all(path))?;
     lock.map_or(Ok(()), |lock| absent(lock, |path| fs::remove_file(path)))

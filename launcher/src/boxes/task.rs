@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use box_contract::{TaskPlan, TaskStatus};
+use host_fs::OsError;
 use host_fs::named::Place;
 use host_fs::publish::FileDraft;
 use rustix::fs::{AtFlags, FileType, statat, unlinkat};
@@ -71,14 +72,14 @@ pub fn check_result_place(place: &Place) -> Result<(), LaunchError> {
         return Err(LaunchError::ResultPlace(place.path().to_owned()));
     }
     let draft = FileDraft::at(place, RESULT_FILE_MODE);
-    draft.map(drop).map_err(LaunchError::file("write", place.path()))
+    Ok(draft.map(drop).map_err(OsError::file("write", place.path()))?)
 }
 
 /// Writes a result in the place of one before. Where the agent has left none, that is removed: it is another run's.
 ///
 /// # Errors
 /// The file's.
-pub fn write_result(place: &Place, result: &[u8]) -> Result<(), LaunchError> {
+pub fn write_result(place: &Place, result: &[u8]) -> Result<(), OsError> {
     if result.is_empty() {
         let remove = || unlinkat(place.directory(), place.name(), AtFlags::empty());
         return absent(place.path(), |_| Ok(remove()?));
@@ -88,7 +89,7 @@ pub fn write_result(place: &Place, result: &[u8]) -> Result<(), LaunchError> {
         draft.file().write_all(result)?;
         draft.finish_at(place)
     };
-    write().map_err(LaunchError::file("write", place.path()))
+    write().map_err(OsError::file("write", place.path()))
 }
 
 /// Returns the seconds since 1970.

@@ -10,6 +10,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::streams::input::Input;
 use boxlaunch::streams::output::Route;
 use boxlaunch::streams::tty::Tty;
+use host_fs::OsError;
 
 use super::error::{CommandError, usage};
 use super::run::seconds;
@@ -77,7 +78,7 @@ impl CommandOptions {
     ///
     /// # Errors
     /// Standard input is closed.
-    pub(super) fn input(&self) -> Result<Option<Input>, LaunchError> {
+    pub(super) fn input(&self) -> Result<Option<Input>, OsError> {
         self.interactive.then(|| own_input().map(Input::new)).transpose()
     }
 
@@ -119,12 +120,12 @@ impl CommandOptions {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn terminal(&self) -> Result<Option<Tty>, LaunchError> {
+    pub(super) fn terminal(&self) -> Result<Option<Tty>, OsError> {
         if !self.tty {
             return Ok(None);
         }
         let action = "take over the terminal";
-        Tty::take(own_input()?).map_err(|source| LaunchError::System { action, source })
+        Tty::take(own_input()?).map_err(|source| OsError::System { action, source })
     }
 
     /// Returns the same options as words of a command line.
@@ -155,10 +156,10 @@ pub(super) fn component(
 }
 
 /// Returns this program's standard input.
-pub(super) fn own_input() -> Result<OwnedFd, LaunchError> {
+pub(super) fn own_input() -> Result<OwnedFd, OsError> {
     let action = "use the standard input";
     let own = stdin().as_fd().try_clone_to_owned();
-    own.map_err(|source| LaunchError::System { action, source })
+    own.map_err(|source| OsError::System { action, source })
 }
 
 /// Reads a user and a group of the command line.

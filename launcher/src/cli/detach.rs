@@ -10,6 +10,7 @@ use box_contract::exit;
 use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
 use boxlaunch::supervisor::{Started, Terms};
+use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
@@ -32,7 +33,7 @@ pub(super) fn run() -> Result<u8, CommandError> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(LaunchError::system("start the supervisor"))?;
+        .map_err(OsError::system("start the supervisor"))?;
     let Some(mut output) = child.stdout.take() else { return Ok(exit::BUG) };
     let mut said = Vec::new();
     while receive(&mut output, &mut said, &child, &signals)? {}
@@ -41,7 +42,7 @@ pub(super) fn run() -> Result<u8, CommandError> {
     if is_detached {
         return Ok(exit::DONE);
     }
-    let status = child.wait().map_err(LaunchError::system("wait for the supervisor"))?;
+    let status = child.wait().map_err(OsError::system("wait for the supervisor"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.unwrap_or_else(|| signal_code(Signal::SIGKILL as i32)))
 }
@@ -56,7 +57,7 @@ fn receive(
     let mut fds = [output.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
     match poll(&mut fds, PollTimeout::NONE) {
         Err(nix::Error::EINTR) => return Ok(true),
-        polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
+        polled => polled.map_err(OsError::system("wait for the supervisor"))?,
     };
     let [has_output, has_signal] = fds.map(|fd| fd.any().unwrap_or(true));
     if has_signal && let Some(signal) = signals.next()? {
@@ -69,7 +70,7 @@ fn receive(
     }
     let mut chunk = [0; 4096];
     let read = output.read(&mut chunk);
-    let length = read.map_err(LaunchError::system("hear from the supervisor"))?;
+    let length = read.map_err(OsError::system("hear from the supervisor"))?;
     said.extend_from_slice(&chunk[..length]);
     Ok(length > 0)
 }
@@ -85,7 +86,7 @@ pub(super) fn keep_running(
     screen.print(&char::from(DETACHED).to_string());
     // With this the outlets let go of the caller's files, so that it sees their end.
     let code = screen.close(exit::DONE);
-    leave().map_err(LaunchError::system("leave the terminal"))?;
+    leave().map_err(OsError::system("leave the terminal"))?;
     started.serve_here(entry, terms, signals)?;
     Ok(code)
 }

@@ -9,10 +9,12 @@ use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::{LaunchError, RunFailure};
 use cli_common::{Explanation, Problem};
 use diagnostics::{Diagnostic, Sources};
+use host_fs::OsError;
 use safe_text::{shown, shown_json, shown_lines};
 use serde_json::json;
 use virtual_host::HostError;
 use vmm::VmmError;
+use vmm::signals::Stopped;
 
 use super::explain::{explain, without_kvm};
 use super::terminal::{self, painted};
@@ -96,13 +98,19 @@ impl From<LaunchError> for CommandError {
             LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
                 Self { problems: Vec::new(), said: String::new(), exit: signal_code(SIGPIPE) }
             }
-            LaunchError::Signal(signal) => {
+            LaunchError::Stopped(Stopped(signal)) => {
                 Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
             }
             // A list of declarations has lines of its own, each of them safe for a terminal.
             LaunchError::Unsupported(_) => Self::new(explain(&error), error),
             _ => Self::new(explain(&error), shown(&error.to_string())),
         }
+    }
+}
+
+impl From<OsError> for CommandError {
+    fn from(error: OsError) -> Self {
+        LaunchError::from(error).into()
     }
 }
 
@@ -187,8 +195,8 @@ mod tests {
         let exit = |error| CommandError::from(error).exit;
         let size = box_layout::OpenError::size("a".into(), 1, 2);
         assert_eq!(exit(size.into()), exit::DIFFERENT);
-        assert_eq!(exit(LaunchError::Signal(2)), 130);
-        assert_eq!(exit(LaunchError::Signal(15)), 143);
+        assert_eq!(exit(LaunchError::Stopped(Stopped(2))), 130);
+        assert_eq!(exit(LaunchError::Stopped(Stopped(15))), 143);
         assert_eq!(exit(LaunchError::Output(io::ErrorKind::BrokenPipe.into())), 141);
         assert_eq!(exit(KvmError::Kernel.into()), exit::FAILED);
         let path = "a".into();
@@ -271,7 +279,7 @@ mod tests {
         let message = "the agent was not ready after 60 s; its health check: port 80: no answer";
         assert_eq!(object(&timeout)["message"], message);
         assert_eq!(object(&timeout)["said"], json!(said));
-        let signal = failed(LaunchError::Signal(2));
+        let signal = failed(LaunchError::Stopped(Stopped(2)));
         assert_eq!(signal.text(), "error: stopped by SIGINT\n");
         assert_eq!(object(&signal)["said"], Value::Null);
     }

@@ -14,6 +14,7 @@ use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
 use safe_text::shell_word;
 use vmm::signals::StopSignals;
+use vmm::signals::Stopped;
 
 use super::command::{CommandOptions, component};
 use super::error::{CommandError, usage};
@@ -164,7 +165,7 @@ fn after_signal(
     signals: &StopSignals,
 ) -> Result<Exited, LaunchError> {
     match exit {
-        Err(LaunchError::Signal(signal)) => {
+        Err(LaunchError::Stopped(Stopped(signal))) => {
             signals.forget();
             client.ask_to_signal(false, signal);
             client.wait_for_command(output, &mut Route::Nowhere)

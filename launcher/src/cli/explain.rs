@@ -17,6 +17,7 @@ use boxlaunch::mounts::volumes::VolumeError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
 use cli_common::Explanation;
+use host_fs::OsError;
 use nix::errno::Errno;
 use nix::libc::SIGSYS;
 use vmm::VmmError;
@@ -58,7 +59,7 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::BoxEnded(_) => BoxEnded,
         LaunchError::Volume(error) => volume_code(error),
         LaunchError::Refused { .. } => Refused,
-        LaunchError::File { source, .. } => file_code(source),
+        LaunchError::Os(error) => os_code(error),
         LaunchError::Peer(_) => BoxMalformed,
         LaunchError::Port { .. }
         | LaunchError::Input(_)
@@ -74,27 +75,29 @@ fn code(error: &LaunchError) -> ErrorCode {
         LaunchError::AgentEnded { .. } => AgentFailed,
         LaunchError::Agent(_) => AgentCallFailed,
         LaunchError::Timeout { .. } => StartupTimeout,
-        LaunchError::Signal(_) => Interrupted,
-        LaunchError::System { .. } => Internal,
+        LaunchError::Stopped(_) => Interrupted,
     }
 }
 
 fn vmm_code(error: &VmmError) -> ErrorCode {
     match error {
-        VmmError::File { source, .. } => file_code(source),
-        VmmError::System { .. } => Internal,
+        VmmError::Os(error) => os_code(error),
         VmmError::Krun(_) => VmmFailed,
         VmmError::Open(error) => Explanation::from(error).code,
         VmmError::Jail(_) => JailIncomplete,
         VmmError::NoJail => StartupTimeout,
         VmmError::SocketPath { .. } | VmmError::SharedOwners => Usage,
         VmmError::Unshared(_) => Io,
-        VmmError::Signal(_) => Interrupted,
+        VmmError::Stopped(_) => Interrupted,
     }
 }
 
-fn file_code(error: &io::Error) -> ErrorCode {
-    if error.kind() == ErrorKind::AlreadyExists { OutputExists } else { Io }
+fn os_code(error: &OsError) -> ErrorCode {
+    match error {
+        OsError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => OutputExists,
+        OsError::File { .. } => Io,
+        OsError::System { .. } => Internal,
+    }
 }
 
 const fn volume_code(error: &VolumeError) -> ErrorCode {
@@ -161,8 +164,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
             "remove these declarations from the Boxfile and build the box again, or use a newer \
              boxlaunch"
         }
-        LaunchError::File { action: SHARE, source, .. } => return share_help(source),
-        LaunchError::File { source, .. } => return file_help(source),
+        LaunchError::Os(error) => return os_help(error),
         LaunchError::AgentEnded { lacked_memory: true, .. } => {
             "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile"
         }
@@ -182,7 +184,7 @@ fn constant_help(error: &LaunchError) -> Option<&'static str> {
 /// Returns what to do about a VMM process that could not be started or confined.
 fn vmm_help(error: &VmmError) -> Option<&'static str> {
     Some(match error {
-        VmmError::File { source, .. } => return file_help(source),
+        VmmError::Os(error) => return os_help(error),
         VmmError::Unshared(Unshared::Directory { is_forbidden: true, .. }) => NOT_YOURS,
         VmmError::Unshared(Unshared::Directory { .. }) => {
             "share another directory, or one above it"
@@ -202,11 +204,9 @@ fn vmm_help(error: &VmmError) -> Option<&'static str> {
         VmmError::SocketPath { .. } => {
             "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
         }
-        VmmError::Open(_)
-        | VmmError::System { .. }
-        | VmmError::Krun(_)
-        | VmmError::NoJail
-        | VmmError::Signal(_) => return None,
+        VmmError::Open(_) | VmmError::Krun(_) | VmmError::NoJail | VmmError::Stopped(_) => {
+            return None;
+        }
     })
 }
 
@@ -355,6 +355,14 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
         ),
     }
     .into()
+}
+
+fn os_help(error: &OsError) -> Option<&'static str> {
+    match error {
+        OsError::File { action: SHARE, source, .. } => share_help(source),
+        OsError::File { source, .. } => file_help(source),
+        OsError::System { .. } => None,
+    }
 }
 
 /// Returns what to do about a directory that cannot be shared.

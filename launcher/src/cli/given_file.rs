@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use boxlaunch::LaunchError;
+use host_fs::OsError;
 use host_fs::named::{self, NamedError, Place};
 use host_fs::upward::Search;
 use host_fs::way::Way;
@@ -47,7 +47,7 @@ pub(super) fn directory(
 pub(super) fn place(path: &Path, action: &'static str) -> Result<Place, CommandError> {
     let failed = |error| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        LaunchError::file(action, path)(error).into()
+        OsError::file(action, path)(error).into()
     };
     Place::of_new(path, &search()).map_err(|error| refused(error, "file", failed))
 }

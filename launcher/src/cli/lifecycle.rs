@@ -13,6 +13,7 @@ use boxlaunch::streams::output::Route;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use vmm::signals::StopSignals;
+use vmm::signals::Stopped;
 
 use super::error::{CommandError, signal_code};
 use super::memory::out_of_memory;
@@ -213,7 +214,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     });
     let code = match attached {
         Ok(status) => status,
-        Err(LaunchError::Signal(signal)) => {
+        Err(LaunchError::Stopped(Stopped(signal))) => {
             if !is_quiet() {
                 screen.notice(&format!("boxlaunch: {} keeps running\n", record.name));
             }
@@ -230,7 +231,7 @@ fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchErro
         return Err(LaunchError::NotRunning(record.name.clone()));
     }
     match ask_to_end(record, grace) {
-        Err(error @ LaunchError::Signal(_)) => return Err(error),
+        Err(error @ LaunchError::Stopped(_)) => return Err(error),
         Ok(()) if record.state == State::Running => {}
         // It is still starting, its sockets are gone, or its supervisor speaks another protocol.
         _ => signal_supervisor(record, grace),

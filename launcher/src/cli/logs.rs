@@ -9,6 +9,7 @@ use boxlaunch::LaunchError;
 use boxlaunch::boxes::{
     Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
 };
+use host_fs::OsError;
 use host_fs::known::Identity;
 use safe_text::ForeignWriter;
 use serde_json::{Value, json};
@@ -158,8 +159,8 @@ fn print_line(line: &Value) -> Result<(), CommandError> {
     pass_on(&mut io::stdout(), json_line(line)?.as_bytes())
 }
 
-pub(super) fn read_error(source: io::Error) -> LaunchError {
-    LaunchError::System { action: "read the log", source }
+pub(super) fn read_error(source: io::Error) -> OsError {
+    OsError::System { action: "read the log", source }
 }
 
 /// Where a program's output is shown.

@@ -61,6 +61,7 @@ use clap::{Parser, Subcommand};
 use cli_common::Problem;
 use cli_common::manual::{CompletionsArgs, ManArgs};
 use cli_common::store::{LoadArgs, SaveArgs};
+use host_fs::OsError;
 
 use error::CommandError;
 use terminal::{notice, painted};
@@ -238,7 +239,7 @@ fn measure_floor() -> Result<(), LaunchError> {
     let arguments: Vec<_> = env::args().skip(2).collect();
     let Some(floor) = Floor::parse(&arguments) else {
         let source = io::Error::other("usage: boxlaunch floor KERNEL CPUS MEMORY_MIB");
-        return Err(LaunchError::System { action: "measure the floor", source });
+        return Err(OsError::System { action: "measure the floor", source }.into());
     };
     Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)))
 }

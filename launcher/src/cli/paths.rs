@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
-use boxlaunch::LaunchError;
+use host_fs::OsError;
 use host_fs::trust::Trusted;
 use host_fs::{absolute_path, named_path, user_directory};
 use nix::unistd::getuid;
@@ -22,7 +22,7 @@ pub(crate) fn state() -> Result<PathBuf, CommandError> {
         CommandError::new((ErrorCode::Usage, help), "neither BOXLAUNCH_STATE nor HOME is set")
     })?;
     // A detached box has another current directory.
-    Ok(std::path::absolute(&state).map_err(LaunchError::system("find the current directory"))?)
+    Ok(std::path::absolute(&state).map_err(OsError::system("find the current directory"))?)
 }
 
 fn state_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

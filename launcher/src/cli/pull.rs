@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use box_find::{BoxReference, FindError, Found};
-use boxlaunch::LaunchError;
 use clap::ValueEnum;
 use cli_common::color::{CLEAR_LINE, is_dumb};
 use cli_registry::{PullError, Screen, SetupError, Way};
+use host_fs::OsError;
 use nix::sys::signal::Signal;
 use safe_text::{shown, with_causes};
 
@@ -109,7 +109,7 @@ pub(super) fn before(args: &RunArgs) -> Result<Option<u8>, CommandError> {
     pull.args(named("--store", &args.subject.store.store));
     pull.args(named("--registry-config", &args.registries.registry_config));
     let output = pull.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.map_err(LaunchError::system("start the process that pulls the box"))?;
+    let output = output.map_err(OsError::system("start the process that pulls the box"))?;
     if output.status.success() {
         return Ok(None);
     }

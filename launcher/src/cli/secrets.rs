@@ -17,7 +17,7 @@ use std::process::Command;
 use box_contract::rules::{VARIABLE_FORM, is_variable};
 use box_contract::wire::{MAX_SECRET, Secret, SecretError, check_secret};
 use box_contract::{RunPlan, SecretDelivery, SecretPlan};
-use boxlaunch::LaunchError;
+use host_fs::OsError;
 use host_fs::own;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -99,7 +99,7 @@ impl GivenSecret {
                 bounded(given_file::open(path, failed)?).map_err(failed)?
             }
             Source::Stdin => bounded(stdin().lock())
-                .map_err(LaunchError::system("read a secret from standard input"))?,
+                .map_err(OsError::system("read a secret from standard input"))?,
         };
         if value.len() > MAX_SECRET {
             return Err(refused(name, SecretError::TooLong));
@@ -218,9 +218,9 @@ pub(super) fn lacking(given: &[GivenSecret], declared: &[SecretPlan]) -> Option<
 }
 
 /// Keeps the memory of this process from others, and from a core file.
-pub(super) fn hide_memory() -> Result<(), LaunchError> {
+pub(super) fn hide_memory() -> Result<(), OsError> {
     let none =
-        |error| LaunchError::System { action: "hide the memory", source: io::Error::from(error) };
+        |error| OsError::System { action: "hide the memory", source: io::Error::from(error) };
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(none)?;
     prctl::set_dumpable(false).map_err(none)
 }
@@ -237,7 +237,7 @@ pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
                 }
             }
             let (path, source) = (SELF.into(), again.exec());
-            LaunchError::File { action: "start", path, source }.into()
+            OsError::File { action: "start", path, source }.into()
         }
         Err(error) => error,
     }
@@ -247,16 +247,16 @@ pub(super) fn restart(given: &[GivenSecret]) -> CommandError {
 fn gather(given: &[GivenSecret]) -> Result<File, CommandError> {
     let action = "keep the secrets in memory";
     // It stays open over the execution.
-    let file = memfd_create("secrets", MFdFlags::MFD_ALLOW_SEALING)
-        .map_err(LaunchError::system(action))?;
+    let file =
+        memfd_create("secrets", MFdFlags::MFD_ALLOW_SEALING).map_err(OsError::system(action))?;
     let mut file = File::from(file);
     for secret in given {
         let value = secret.read()?;
         let length = u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes();
         let written = file.write_all(&length).and_then(|()| file.write_all(&value));
-        written.map_err(LaunchError::system(action))?;
+        written.map_err(OsError::system(action))?;
     }
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals())).map_err(LaunchError::system(action))?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals())).map_err(OsError::system(action))?;
     Ok(file)
 }
 
@@ -270,7 +270,7 @@ pub(super) fn take(given: &[GivenSecret], plan: &RunPlan) -> Result<Vec<Secret>,
     let declared = &plan.secrets;
     let Some(fd) = handed_over().filter(|_| !given.is_empty()) else { return Ok(Vec::new()) };
     hide_memory()?;
-    let read = read_and_clear(fd, given.len()).map_err(LaunchError::system("take the secrets"))?;
+    let read = read_and_clear(fd, given.len()).map_err(OsError::system("take the secrets"))?;
     let mut values: Vec<_> = given.iter().map(|it| &it.name).zip(read).collect();
     let in_order = (0..).zip(declared).filter_map(|(index, plan)| {
         let at = values.iter().position(|(name, _)| **name == plan.name)?;

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use box_contract::ComponentName;
 use box_contract::wire::{Exec, Own};
 use box_copy::{Author, LeftOut, Place, pack, unpack};
+use host_fs::OsError;
 use safe_text::shown;
 
 use crate::LaunchError;
@@ -35,11 +36,11 @@ pub fn from_box(
     inside: &Inside<'_>,
     to: Place,
 ) -> Result<String, LaunchError> {
-    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let source = inside.path.to_owned();
     let unpack = move || unpack(reader, to, Author::Box(source.as_ref()));
     let unpacking = thread::Builder::new().spawn(unpack);
-    let unpacking = unpacking.map_err(LaunchError::system("start a thread that unpacks"))?;
+    let unpacking = unpacking.map_err(OsError::system("start a thread that unpacks"))?;
     let read = archive_from_box(client, inside, Box::new(writer));
     match (read, joined(unpacking)) {
         // The other one is why nobody reads any more.
@@ -74,9 +75,9 @@ pub fn to_box(
 ) -> Result<String, LaunchError> {
     // A path that is not there makes nothing in the box.
     from.check().map_err(|error| LaunchError::Copy(error.to_string()))?;
-    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+    let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let packing = thread::Builder::new().spawn(move || pack(&from, writer));
-    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
+    let packing = packing.map_err(OsError::system("start a thread that packs"))?;
     let written = archive_to_box(client, Input::new(reader), inside);
     match joined(packing) {
         // The box has what it wants of it, or says itself why it wants no more.

@@ -19,7 +19,9 @@ use box_contract::wire::{
     GuestMessage, HostMessage, InputEnd, Measure, Output, PROTOCOL, ProgramId, Resize, RuleChange,
     Shutdown, Signal, TerminalSize, Usage,
 };
+use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use vmm::signals::Stopped;
 
 use crate::boxes::Record;
 use crate::error::LaunchError;
@@ -129,7 +131,7 @@ impl<'a> Client<'a> {
         };
         let mut greeting = Vec::new();
         let message = ClientMessage::Greeting(Greeting { protocol: CLIENT_PROTOCOL, agent });
-        message.write(&mut greeting).map_err(LaunchError::system("greet the supervisor"))?;
+        message.write(&mut greeting).map_err(OsError::system("greet the supervisor"))?;
         client.write(&greeting)?;
         Ok(client)
     }
@@ -183,7 +185,7 @@ impl<'a> Client<'a> {
     pub fn set_rules(mut self, change: RuleChange) -> Result<(), LaunchError> {
         let mut frame = Vec::new();
         let written = ClientMessage::Rules(change).write(&mut frame);
-        written.map_err(LaunchError::system("send rules to the supervisor"))?;
+        written.map_err(OsError::system("send rules to the supervisor"))?;
         self.write(&frame)?;
         self.give_up_after(PATIENCE);
         self.finish()
@@ -192,7 +194,7 @@ impl<'a> Client<'a> {
     /// Asks for the resources that the box uses, as the last thing of this client.
     ///
     /// # Errors
-    /// [`LaunchError::Signal`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
+    /// [`Stopped`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
     pub fn measure(&mut self) -> Result<Usage, LaunchError> {
         self.send(&HostMessage::Measure(Measure {}))?;
         self.give_up_after(PATIENCE);
@@ -200,7 +202,7 @@ impl<'a> Client<'a> {
             match self.next()? {
                 Event::Message(GuestMessage::Usage(usage)) => return Ok(usage),
                 Event::Message(message) => self.agent_message(message, &mut Route::Nowhere)?,
-                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::Signal(signal) => return Err(Stopped(signal).into()),
                 Event::HungUp => return Err(self.ended()),
                 Event::Input(_) | Event::Resized(_) => {}
             }
@@ -210,7 +212,7 @@ impl<'a> Client<'a> {
     /// Waits until the agent ends, and returns its status.
     ///
     /// # Errors
-    /// [`LaunchError::Signal`], and [`LaunchError::BoxEnded`] when the box ends first.
+    /// [`Stopped`], and [`LaunchError::BoxEnded`] when the box ends first.
     pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, LaunchError> {
         loop {
             if let Some(status) = self.agent_status {
@@ -218,7 +220,7 @@ impl<'a> Client<'a> {
             }
             match self.next()? {
                 Event::Message(message) => self.agent_message(message, agent)?,
-                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::Signal(signal) => return Err(Stopped(signal).into()),
                 Event::HungUp => return Err(self.ended()),
                 Event::Input(_) | Event::Resized(_) => {}
             }
@@ -252,7 +254,7 @@ impl<'a> Client<'a> {
         agent: &mut Route,
     ) -> Result<Exited, LaunchError> {
         let ended = self.follow_command(output, agent);
-        if !matches!(ended, Err(LaunchError::Signal(_))) {
+        if !matches!(ended, Err(LaunchError::Stopped(_))) {
             (self.input, self.tty) = (None, None);
         }
         ended
@@ -280,7 +282,7 @@ impl<'a> Client<'a> {
                     self.tell(&HostMessage::Resize(Resize { id: ProgramId::COMMAND, size }));
                 }
                 Event::Message(message) => self.agent_message(message, agent)?,
-                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::Signal(signal) => return Err(Stopped(signal).into()),
                 Event::HungUp => return Err(self.ended()),
             }
         }
@@ -315,12 +317,12 @@ impl<'a> Client<'a> {
     /// Waits until the supervisor has done everything, and hangs up.
     ///
     /// # Errors
-    /// [`LaunchError::Signal`]; when the agent's last output cannot be passed on, or the box failed.
+    /// [`Stopped`]; when the agent's last output cannot be passed on, or the box failed.
     pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), LaunchError> {
         loop {
             match self.next()? {
                 Event::Message(message) => self.agent_message(message, agent)?,
-                Event::Signal(signal) => return Err(LaunchError::Signal(signal)),
+                Event::Signal(signal) => return Err(Stopped(signal).into()),
                 Event::HungUp => {
                     return agent.finish().map_err(|error| not_written(error, self.signals));
                 }
@@ -385,9 +387,7 @@ impl<'a> Client<'a> {
             return Err(LaunchError::OlderBox(self.protocol));
         }
         let mut frame = Vec::new();
-        message
-            .write(&mut frame)
-            .map_err(LaunchError::system("send a request to the supervisor"))?;
+        message.write(&mut frame).map_err(OsError::system("send a request to the supervisor"))?;
         self.write(&frame)
     }
 
@@ -395,7 +395,7 @@ impl<'a> Client<'a> {
         let written = self.stream.write_all(frame);
         written.map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.ended(),
-            _ => LaunchError::system("send a request to the supervisor")(error),
+            _ => OsError::system("send a request to the supervisor")(error).into(),
         })
     }
 
@@ -450,7 +450,7 @@ impl<'a> Client<'a> {
         match poll(&mut fds, left.transpose().ok().flatten().unwrap_or(PollTimeout::NONE)) {
             Err(nix::Error::EINTR) => return Ok(Sources::default()),
             Ok(0) => return Err(LaunchError::NoAnswer),
-            polled => polled.map_err(LaunchError::system("wait for the supervisor"))?,
+            polled => polled.map_err(OsError::system("wait for the supervisor"))?,
         };
         let [supervisor, signals, on_input, on_tty] = fds.map(|fd| fd.any().unwrap_or(true));
         let (input, tty) = (input.is_some() && on_input, tty.is_some() && on_tty);
@@ -467,7 +467,7 @@ impl<'a> Client<'a> {
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(None),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Some(Event::HungUp)),
-            Err(error) => Err(LaunchError::system("read what the supervisor says")(error)),
+            Err(error) => Err(OsError::system("read what the supervisor says")(error).into()),
         }
     }
 }

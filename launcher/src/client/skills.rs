@@ -8,6 +8,7 @@ use box_contract::rules::MAX_LOADED_SKILLS;
 use box_contract::wire::{Exec, Own, SkillTask};
 use box_contract::{ComponentName, SkillMode, SkillPlan, named_enum};
 use checkout::skill::Skill;
+use host_fs::OsError;
 use serde::{Serialize, Serializer};
 
 use crate::LaunchError;
@@ -128,11 +129,11 @@ pub fn check_free(record: &Record, name: &str) -> Result<(), LaunchError> {
 /// The box's reason. There is no half of a skill then.
 pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), LaunchError> {
     let argument = serde_json::to_string(plan)
-        .map_err(|error| LaunchError::system("describe a skill")(io::Error::from(error)))?;
-    let (reader, writer) = io::pipe().map_err(LaunchError::system("make a pipe"))?;
+        .map_err(|error| OsError::system("describe a skill")(io::Error::from(error)))?;
+    let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let pack = move || skill.archive(io::BufWriter::with_capacity(1 << 16, writer));
     let packing = thread::Builder::new().spawn(pack);
-    let packing = packing.map_err(LaunchError::system("start a thread that packs"))?;
+    let packing = packing.map_err(OsError::system("start a thread that packs"))?;
     let action = format!("load the skill {}", plan.name);
     let input = Some(Input::new(reader));
     let loaded = run(client, &action, SkillTask::Load, Some(argument), input, Box::new(io::sink()));

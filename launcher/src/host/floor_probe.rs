@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use box_contract::plan::CONTROL_PORT;
+use host_fs::OsError;
 
 use crate::LaunchError;
 use crate::host::elf::{self, Access};
@@ -78,7 +79,7 @@ impl Floor {
                 arrived(connection.map(drop));
             };
             let waiting = thread::Builder::new().spawn(wait);
-            waiting.map_err(LaunchError::system("start a thread"))?;
+            waiting.map_err(OsError::system("start a thread"))?;
             Ok(vm.start())
         });
         started.map_or_else(|error| error, LaunchError::from)

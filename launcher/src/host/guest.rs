@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 
+use host_fs::OsError;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
 
@@ -133,12 +134,12 @@ fn configured(supervisor: i32) -> Result<Vm, VmmError> {
     confine()?;
     krun::log_to_stderr()?;
     let mut vm = Vm::new(1, MEMORY_MIB)?;
-    let kernel = in_memory(&image()).map_err(VmmError::system("make a file in memory"))?;
+    let kernel = in_memory(&image()).map_err(OsError::system("make a file in memory"))?;
     vm.set_kernel(&fd_path(kernel.as_raw_fd()))?;
     // libkrun opens the kernel when the machine starts.
     std::mem::forget(kernel);
     let serial = io::stdout().as_fd().try_clone_to_owned();
-    vm.add_serial_output(serial.map_err(VmmError::system("use standard output"))?)?;
+    vm.add_serial_output(serial.map_err(OsError::system("use standard output"))?)?;
     Ok(vm)
 }
 

@@ -7,10 +7,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use host_fs::OsError;
 use host_fs::trust::{Stranger, Trusted, open_private};
 use nix::fcntl::{AT_FDCWD, OFlag};
-
-use crate::LaunchError;
 
 /// The greatest length of a name.
 pub(crate) const MAX_NAME: usize = 63;
@@ -36,7 +35,7 @@ pub fn is_name(text: &str) -> bool {
 ///
 /// # Errors
 /// [`ErrorKind::PermissionDenied`], and the operating system's.
-pub fn check_owner(path: &Path) -> Result<(), LaunchError> {
+pub fn check_owner(path: &Path) -> Result<(), OsError> {
     let there = |it: &&Path| fs::symlink_metadata(it).is_ok();
     let Some(nearest) = path.ancestors().find(there) else { return Ok(()) };
     let denied = |why| Err(io::Error::new(ErrorKind::PermissionDenied, why));
@@ -46,17 +45,17 @@ pub fn check_owner(path: &Path) -> Result<(), LaunchError> {
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
-    found.map_err(LaunchError::file("use", nearest))
+    found.map_err(OsError::file("use", nearest))
 }
 
 /// Makes a directory for this user alone, where it is missing.
 ///
 /// # Errors
 /// The operating system's, and those of [`check_owner`].
-pub(crate) fn make(directory: &Path) -> Result<(), LaunchError> {
+pub(crate) fn make(directory: &Path) -> Result<(), OsError> {
     check_owner(directory)?;
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(LaunchError::file("make", directory))
+    made.map_err(OsError::file("make", directory))
 }
 
 /// Keeps other commands from changing what is in a directory until the result is dropped. A directory that others can
@@ -64,13 +63,13 @@ pub(crate) fn make(directory: &Path) -> Result<(), LaunchError> {
 ///
 /// # Errors
 /// [`ErrorKind::ResourceBusy`] where another command keeps it for seconds, and the operating system's.
-pub(crate) fn lock(directory: &Path) -> Result<File, LaunchError> {
+pub(crate) fn lock(directory: &Path) -> Result<File, OsError> {
     for used in [directory.parent(), Some(directory)].into_iter().flatten() {
         let opened = open_private(AT_FDCWD, used);
-        opened.map_err(LaunchError::file("use", used))?;
+        opened.map_err(OsError::file("use", used))?;
     }
     let path = directory.join(LOCK);
-    let file = private_file(&path).map_err(LaunchError::file("make", &path))?;
+    let file = private_file(&path).map_err(OsError::file("make", &path))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -80,9 +79,9 @@ pub(crate) fn lock(directory: &Path) -> Result<File, LaunchError> {
             }
             Err(TryLockError::WouldBlock) => {
                 let held = io::Error::new(ErrorKind::ResourceBusy, "another boxlaunch holds it");
-                return Err(LaunchError::file("lock", &path)(held));
+                return Err(OsError::file("lock", &path)(held));
             }
-            Err(TryLockError::Error(error)) => return Err(LaunchError::file("lock", &path)(error)),
+            Err(TryLockError::Error(error)) => return Err(OsError::file("lock", &path)(error)),
         }
     }
 }
@@ -91,13 +90,13 @@ pub(crate) fn lock(directory: &Path) -> Result<File, LaunchError> {
 ///
 /// # Errors
 /// The operating system's.
-pub(crate) fn names(directory: &Path) -> Result<Vec<String>, LaunchError> {
+pub(crate) fn names(directory: &Path) -> Result<Vec<String>, OsError> {
     let list = || -> io::Result<Vec<String>> {
         let names = fs::read_dir(directory)?;
         let names = names.map(|entry| Ok(entry?.file_name().into_string().ok()));
         names.filter_map(Result::transpose).collect()
     };
-    let mut names = list().map_err(LaunchError::file("list", directory))?;
+    let mut names = list().map_err(OsError::file("list", directory))?;
     names.retain(|name| is_name(name));
     Ok(names)
 }
@@ -119,10 +118,10 @@ pub(crate) fn private_file(path: &Path) -> io::Result<File> {
 pub(crate) fn absent(
     path: &Path,
     remove: impl FnOnce(&Path) -> io::Result<()>,
-) -> Result<(), LaunchError> {
+) -> Result<(), OsError> {
     match remove(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(LaunchError::file("remove", path)),
+        removed => removed.map_err(OsError::file("remove", path)),
     }
 }
 

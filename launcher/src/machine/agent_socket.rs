@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use box_contract::plan::MAX_CLIENTS;
+use host_fs::OsError;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access, geteuid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
@@ -65,10 +66,10 @@ pub(crate) fn places(
     let Some(wanted) = wanted else {
         return Ok(Places { port, outer: runtime.socket("agent.sock")?, inner });
     };
-    let path = std::path::absolute(&wanted).map_err(LaunchError::file("find", &wanted))?;
+    let path = std::path::absolute(&wanted).map_err(OsError::file("find", &wanted))?;
     let outer = checked_socket_path(path)?;
     // Now, and not after the hashing, which takes time.
-    may_be_made(&outer).map_err(LaunchError::file(MAKE, &outer))?;
+    may_be_made(&outer).map_err(OsError::file(MAKE, &outer))?;
     Ok(Places { port, outer, inner })
 }
 
@@ -105,12 +106,12 @@ impl AgentSocket {
     pub(crate) fn serve(places: Places) -> Result<Self, LaunchError> {
         let Places { port, outer, inner } = places;
         let listener = Listener::bind(outer).map_err(|error| match error {
-            LaunchError::File { path, source, .. } if source.kind() == ErrorKind::AddrInUse => {
-                LaunchError::File { action: MAKE, path, source: taken() }
+            OsError::File { path, source, .. } if source.kind() == ErrorKind::AddrInUse => {
+                OsError::File { action: MAKE, path, source: taken() }
             }
             error => error,
         })?;
-        let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
+        let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
         let served = tokio::spawn(accept(watched, inner.clone())).abort_handle();
         Ok(Self { listener, port, served })
     }

@@ -4,18 +4,17 @@ use std::time::{Duration, Instant};
 
 use box_contract::Phases;
 use box_contract::wire::Timing;
+use host_fs::OsError;
 use nix::time::{ClockId, clock_gettime};
-
-use crate::LaunchError;
 
 /// Estimates when this process began: now, less the processor time that it has used. Called first in
 /// `main`, this counts what the kernel and the dynamic linker did before it.
 ///
 /// # Errors
 /// When the kernel has no clock for that.
-pub fn process_start() -> Result<Instant, LaunchError> {
+pub fn process_start() -> Result<Instant, OsError> {
     let used = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID);
-    let used = used.map_err(LaunchError::system("read the clock"))?;
+    let used = used.map_err(OsError::system("read the clock"))?;
     let now = Instant::now();
     Ok(now.checked_sub(used.into()).unwrap_or(now))
 }

@@ -25,8 +25,10 @@ use box_contract::wire::{
 };
 use box_contract::{NetworkMode, Vm as Size};
 use box_layout::OpenBox;
+use host_fs::OsError;
 use safe_text::secrets::mask_words;
 use safe_text::shown;
+use vmm::signals::Stopped;
 
 use crate::error::{LaunchError, RunFailure, Said};
 use crate::host::kvm_error::KvmError;
@@ -367,7 +369,7 @@ pub(crate) async fn explain_end(
         event => event,
     };
     match event {
-        Event::Signal(signal) => LaunchError::Signal(signal),
+        Event::Signal(signal) => LaunchError::Stopped(Stopped(signal)),
         Event::VmmEnded(_) if events.console.kvm_gave_up() => KvmError::Kernel.into(),
         Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
         Event::Message(_) | Event::Deadline | Event::HungUp => {
@@ -413,7 +415,7 @@ pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> LaunchErro
         return LaunchError::Output(error);
     }
     match signals.next() {
-        Ok(Some(signal)) => LaunchError::Signal(signal),
+        Ok(Some(signal)) => LaunchError::Stopped(Stopped(signal)),
         Ok(None) => LaunchError::Output(error),
         Err(error) => error.into(),
     }
@@ -463,7 +465,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
     vmm.configure(&VmmConfig {
         size: setup.size,
         blobs: BlobFds::of(setup.opened),
-        config: config.map_err(LaunchError::system("read the box's config"))?,
+        config: config.map_err(OsError::system("read the box's config"))?,
         disks: setup.disks.iter().map(AsRawFd::as_raw_fd).collect(),
         volumes: setup.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
         largest_disk: mounts::largest_disk(setup),

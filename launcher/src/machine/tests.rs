@@ -4,6 +4,7 @@ use std::rc::Rc;
 use box_contract::wire::{ProgramId, Stream};
 use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
+use vmm::signals::Stopped;
 
 use super::*;
 use crate::streams::output::Outlet;
@@ -67,7 +68,7 @@ fn signals_end_a_start_whose_output_is_not_read() {
     interrupt();
     let wrote = GuestMessage::Output(output(TOO_MUCH));
     let error = machine.starting(wrote, &mut route, &signals).unwrap_err();
-    assert!(matches!(error, LaunchError::Signal(15)), "{error}");
+    assert!(matches!(error, LaunchError::Stopped(Stopped(15))), "{error}");
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use box_contract::{ComponentName, RunPlan, Scope, ScratchPlan};
 use ext4_image::Options;
-
-use crate::LaunchError;
+use host_fs::OsError;
 
 /// The owner and the mode of the root of a disk that both components have: those of `/tmp`.
 pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
@@ -17,11 +16,11 @@ pub(crate) const EVERYBODYS: ((u32, u32), u16) = ((0, 0), 0o1777);
 ///
 /// # Errors
 /// When a file cannot be made, or the file system has none of that size.
-pub fn make(plan: &RunPlan, directory: &Path) -> Result<Vec<File>, LaunchError> {
+pub fn make(plan: &RunPlan, directory: &Path) -> Result<Vec<File>, OsError> {
     plan.scratch.iter().map(|disk| make_one(plan, disk, directory)).collect()
 }
 
-fn make_one(plan: &RunPlan, disk: &ScratchPlan, directory: &Path) -> Result<File, LaunchError> {
+fn make_one(plan: &RunPlan, disk: &ScratchPlan, directory: &Path) -> Result<File, OsError> {
     let make = || -> io::Result<File> {
         let file = unnamed(directory)?;
         let uuid = random()?;
@@ -30,7 +29,7 @@ fn make_one(plan: &RunPlan, disk: &ScratchPlan, directory: &Path) -> Result<File
         ext4_image::format(&file, disk.size_bytes, &options).map_err(io::Error::other)?;
         Ok(file)
     };
-    make().map_err(LaunchError::file("make a scratch disk in", directory))
+    make().map_err(OsError::file("make a scratch disk in", directory))
 }
 
 /// Makes a file that only this user can open, and takes its name away.

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use box_contract::wire::{self, Mount, Mounts};
 use box_contract::{Access, NetworkMode, Scope};
+use host_fs::OsError;
 use host_fs::kernel;
 use host_fs::known::{Known, places};
 use host_fs::way::Way;
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 
-use crate::LaunchError;
 use vmm::jail::shares::{Shared, sources};
 
-/// The action of a [`LaunchError::File`] where a directory cannot be shared.
+/// The action of a [`OsError::File`] where a directory cannot be shared.
 pub const SHARE: &str = "share";
 
 /// A directory of the host in components.
@@ -38,12 +38,7 @@ impl Share {
     ///
     /// # Errors
     /// When there is no such directory.
-    pub fn new(
-        path: &Path,
-        guest: &str,
-        access: Access,
-        scope: Scope,
-    ) -> Result<Self, LaunchError> {
+    pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, OsError> {
         let find = || -> io::Result<(Way, Shared)> {
             let way = Way::of(path)?;
             let found = fstat(way.open())?;
@@ -59,7 +54,7 @@ impl Share {
             };
             Ok((way, shared))
         };
-        let (way, directory) = find().map_err(LaunchError::file(SHARE, path))?;
+        let (way, directory) = find().map_err(OsError::file(SHARE, path))?;
         let (way, named) = (Arc::new(way), path.to_owned());
         Ok(Self { directory, way, named, guest: guest.to_owned(), scope })
     }

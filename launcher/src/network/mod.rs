@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::{ComponentName, NetworkMode, NetworkPlan, RunPlan};
 use egress_proxy::{Decision, Filter, Resolver};
+use host_fs::OsError;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{setsockopt, sockopt};
 use tokio::net::{TcpListener, UnixListener};
@@ -127,11 +128,11 @@ impl Network {
         let published = ports.iter().map(|(_, published)| *published).collect();
         for (port, published) in ports {
             let port = TcpListener::from_std(port);
-            let port = port.map_err(LaunchError::system("listen at a published port"))?;
+            let port = port.map_err(OsError::system("listen at a published port"))?;
             let door = doors[&published.component].clone();
             tasks.spawn(welcome(port, published.guest, door));
         }
-        let watched = listener.watched().map_err(LaunchError::file("watch", listener.path()))?;
+        let watched = listener.watched().map_err(OsError::file("watch", listener.path()))?;
         tasks.spawn(accept(watched, vmm, filter.clone(), visitors));
         Ok(Self { _listener: listener, filter, denied, published, _tasks: tasks })
     }

@@ -3,6 +3,7 @@
 use box_contract::manifest::INDEX_FILE;
 use box_contract::wire::is_spoken;
 use box_layout::{Blob, OpenBox, Places};
+use host_fs::OsError;
 use host_fs::trust::is_private;
 
 use crate::LaunchError;
@@ -21,7 +22,7 @@ pub fn open(places: impl Into<Places>) -> Result<OpenBox, LaunchError> {
 /// the index that says which blobs of the store they are.
 ///
 /// # Errors
-/// [`LaunchError::Writable`], and [`LaunchError::File`] if a file cannot be examined.
+/// [`LaunchError::Writable`], and [`OsError::File`] if a file cannot be examined.
 pub fn check_owners(opened: &OpenBox) -> Result<(), LaunchError> {
     opened.boot_blobs().try_for_each(check_owner)?;
     if opened.has_private_index || opened.boot_blobs().all(|blob| !blob.is_stored) {
@@ -52,7 +53,7 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
 /// # Errors
 /// [`LaunchError::Writable`].
 pub fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
-    let private = is_private(&blob.file).map_err(LaunchError::file("examine", &blob.path))?;
+    let private = is_private(&blob.file).map_err(OsError::file("examine", &blob.path))?;
     if private { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
 }
 

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 
 use box_digest::Digest;
 use box_layout::{Blob, OpenBox, OpenError};
+use host_fs::OsError;
 use host_fs::read::Section;
 use host_fs::stamp::Stamp;
 use serde::Serialize;
+use vmm::signals::Stopped;
 
 use crate::LaunchError;
 use crate::opened::receipt::Receipts;
@@ -53,7 +55,7 @@ impl Verification {
 ///
 /// # Errors
 /// [`OpenError::RootfsPlan`], [`OpenError::Superblock`], and the first blob's that differs or cannot be read;
-/// [`LaunchError::Signal`] when one of `signals` arrives.
+/// [`Stopped`] when one of `signals` arrives.
 pub fn boot_blobs(
     opened: &OpenBox,
     receipts: &Receipts,
@@ -156,7 +158,7 @@ pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<Strin
     }
     if self::stamp(blob)? != stamp {
         let changed = io::Error::other("it changed meanwhile");
-        return Err(LaunchError::file("verify", &blob.path)(changed));
+        return Err(OsError::file("verify", &blob.path)(changed).into());
     }
     Ok(stamp.record(&blob.file, began))
 }
@@ -168,9 +170,9 @@ fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, LaunchEr
     let mut content = Interruptible { section, signals, signal: None };
     let read = Digest::of_reader(&mut content);
     if let Some(signal) = content.signal {
-        return Err(LaunchError::Signal(signal));
+        return Err(Stopped(signal).into());
     }
-    read.map(|(digest, _)| digest).map_err(LaunchError::file("read", &blob.path))
+    Ok(read.map(|(digest, _)| digest).map_err(OsError::file("read", &blob.path))?)
 }
 
 /// The content of a file, until one of the signals arrives: they are blocked, and would otherwise wait
@@ -195,8 +197,8 @@ impl Read for Interruptible<'_> {
     }
 }
 
-fn stamp(blob: &Blob) -> Result<Stamp, LaunchError> {
-    Stamp::of(&blob.file).map_err(LaunchError::file("examine", &blob.path))
+fn stamp(blob: &Blob) -> Result<Stamp, OsError> {
+    Stamp::of(&blob.file).map_err(OsError::file("examine", &blob.path))
 }
 
 #[cfg(test)]
@@ -339,7 +341,7 @@ mod tests {
         let opened = crate::opened::open(fixture.made.path()).unwrap();
         pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
         let verified = boot_blobs(&opened, &fixture.receipts, Trust::Receipts, &signals);
-        assert!(matches!(verified, Err(LaunchError::Signal(15))), "{verified:?}");
+        assert!(matches!(verified, Err(LaunchError::Stopped(Stopped(15)))), "{verified:?}");
         assert_eq!(
             fixture.verify(Trust::Receipts).unwrap(),
             Verified::Hashed,

@@ -11,6 +11,7 @@ use box_contract::wire::{
     CLIENT_PROTOCOL, ClientMessage, FRAME_COST, Follow, Frames, GuestMessage, HostMessage,
     RuleChange,
 };
+use host_fs::OsError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -21,7 +22,6 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::programs::Grant;
-use crate::LaunchError;
 use crate::streams::control::CHUNK;
 
 /// How long a client may take to say what it wants.
@@ -92,12 +92,12 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Accepts clients from now on.
-    pub(super) fn new(listener: UnixListener) -> Result<Self, LaunchError> {
+    pub(super) fn new(listener: UnixListener) -> Result<Self, OsError> {
         let listen = || -> io::Result<_> {
             listener.set_nonblocking(true)?;
             tokio::net::UnixListener::from_std(listener)
         };
-        let listener = listen().map_err(LaunchError::system("listen for clients"))?;
+        let listener = listen().map_err(OsError::system("listen for clients"))?;
         let (asked, messages) = channel(MAX_ASKED);
         drop(tokio::spawn(accept(listener, asked.clone())));
         let (connected, next, taken) = (BTreeMap::new(), 0, Arc::default());

@@ -28,6 +28,7 @@ use box_contract::wire::{
 };
 use box_contract::{ComponentName, PeerPlan};
 use egress_proxy::LOOKUPS;
+use host_fs::OsError;
 use host_fs::named::Place;
 use nix::libc::SIGKILL;
 use tokio::runtime::{Builder, Runtime};
@@ -75,7 +76,7 @@ impl Started {
     pub fn new(setup: Setup<'_>) -> Result<Self, RunFailure> {
         let runtime =
             Builder::new_current_thread().enable_all().max_blocking_threads(LOOKUPS).build();
-        let runtime = runtime.map_err(LaunchError::system("make the supervisor's runtime"))?;
+        let runtime = runtime.map_err(OsError::system("make the supervisor's runtime"))?;
         let listener = listen(&setup.runtime)?;
         match runtime.block_on(Machine::start(setup)) {
             Ok(machine) => Ok(Self { runtime, listener, machine }),
@@ -97,10 +98,10 @@ impl Started {
         terms: Terms,
     ) -> Result<(UnixStream, JoinHandle<Served>), LaunchError> {
         let action = "start the supervisor";
-        let (ours, theirs) = UnixStream::pair().map_err(LaunchError::system(action))?;
+        let (ours, theirs) = UnixStream::pair().map_err(OsError::system(action))?;
         let serve = move || self.serve(entry, terms, None, Some(theirs));
         let thread = thread::Builder::new().name("supervisor".to_owned()).spawn(serve);
-        Ok((ours, thread.map_err(LaunchError::system(action))?))
+        Ok((ours, thread.map_err(OsError::system(action))?))
     }
 
     /// Serves the box until it ends, or a signal asks for that; returns its task, if it had one.
@@ -124,7 +125,7 @@ impl Started {
             let mut clients = Clients::new(listener)?;
             if let Some(first) = first {
                 let stream = watched(first);
-                let stream = stream.map_err(LaunchError::system("serve the first client"))?;
+                let stream = stream.map_err(OsError::system("serve the first client"))?;
                 clients.welcome_first(stream);
             }
             let programs = Programs::new(std::mem::take(&mut machine.agent_window));
@@ -154,7 +155,7 @@ impl Started {
 /// Makes the socket of a supervisor, for this user alone: its directory is.
 fn listen(directory: &RuntimeDir) -> Result<UnixListener, LaunchError> {
     let path = directory.socket(SOCKET)?;
-    UnixListener::bind(&path).map_err(LaunchError::file("make", &path))
+    Ok(UnixListener::bind(&path).map_err(OsError::file("make", &path))?)
 }
 
 /// How a box ends.
@@ -211,7 +212,7 @@ impl Supervisor {
         }
         let killed = self.machine.events.kill().await;
         let (task, written) = self.ended_task();
-        let ended = served.and(killed).and(written);
+        let ended = served.and(killed.and(written).map_err(LaunchError::from));
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.

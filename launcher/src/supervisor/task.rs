@@ -3,6 +3,7 @@
 use box_contract::TaskStatus;
 use box_contract::task::{MAX_RESULT, MAX_SENT_RESULT};
 use box_contract::wire::{Exited, TaskResult};
+use host_fs::OsError;
 
 use super::Supervisor;
 use crate::LaunchError;
@@ -35,7 +36,7 @@ impl Supervisor {
     }
 
     /// Keeps the result, once the box has ended; returns the task, and whether all could be written.
-    pub(super) fn ended_task(&mut self) -> (Option<EndedTask>, Result<(), LaunchError>) {
+    pub(super) fn ended_task(&mut self) -> (Option<EndedTask>, Result<(), OsError>) {
         if self.result.len() > MAX_RESULT {
             // Half of it is worse than none.
             self.result.clear();

@@ -4,13 +4,12 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use host_fs::OsError;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
 use tokio::net::unix::pipe::Receiver;
-
-use crate::LaunchError;
 
 /// How often a box gets the time without such an event: clocks drift apart.
 const INTERVAL: Duration = Duration::from_secs(600);
@@ -24,8 +23,8 @@ pub(crate) struct WallClock {
 
 impl WallClock {
     /// Watches the clock in the current runtime.
-    pub(crate) fn new() -> Result<Self, LaunchError> {
-        let failed = LaunchError::system(ACTION);
+    pub(crate) fn new() -> Result<Self, OsError> {
+        let failed = OsError::system(ACTION);
         // Not a pipe, but as readable as one.
         let watched = || Receiver::from_owned_fd_unchecked(timer()?);
         Ok(Self { timer: watched().map_err(failed)? })

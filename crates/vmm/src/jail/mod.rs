@@ -37,6 +37,7 @@ use std::os::fd::{IntoRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use host_fs::OsError;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 use serde::{Deserialize, Serialize};
@@ -123,8 +124,8 @@ fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
 }
 
 /// Returns a name of a directory by which this process reaches it, whoever it becomes, for as long as it runs.
-fn by_descriptor(path: &Path) -> Result<PathBuf, VmmError> {
-    let opened = directory(path).map_err(VmmError::file("open", path))?;
+fn by_descriptor(path: &Path) -> Result<PathBuf, OsError> {
+    let opened = directory(path).map_err(OsError::file("open", path))?;
     Ok(root::fd_path(opened.into_raw_fd()))
 }
 
@@ -201,8 +202,8 @@ impl Jail {
         self.put(Layer::SystemCalls, installed);
         self.report.taken_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let report = serde_json::to_vec(&self.report);
-        let report = report.map_err(VmmError::system("report the jail"))?;
-        to.write_all(&report).map_err(VmmError::system("report the jail"))?;
+        let report = report.map_err(OsError::system("report the jail"))?;
+        to.write_all(&report).map_err(OsError::system("report the jail"))?;
         if let Some(reason) = self.report.unshared {
             return Err(reason.into());
         }

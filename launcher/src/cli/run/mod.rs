@@ -27,6 +27,7 @@ use boxlaunch::streams::output::{Prefixed, Route};
 use boxlaunch::supervisor::Started;
 use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
+use host_fs::OsError;
 use host_fs::named::Place;
 use rustix::fs::{Mode, OFlags, openat};
 use safe_text::readable;
@@ -289,7 +290,7 @@ fn console_place(args: &RunArgs) -> Result<Option<Place>, CommandError> {
     args.console.as_deref().map(|it| given_file::place(it, WRITE_CONSOLE)).transpose()
 }
 
-fn create_console(place: &Place) -> Result<File, LaunchError> {
+fn create_console(place: &Place) -> Result<File, OsError> {
     // A pipe that nobody reads would be waited for, with signals blocked; nor is one waited for later whose reader
     // pauses.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -299,7 +300,7 @@ fn create_console(place: &Place) -> Result<File, LaunchError> {
     }
     flags |= OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
     let opened = openat(place.directory(), place.name(), flags, Mode::RUSR | Mode::WUSR);
-    let failed = LaunchError::file(WRITE_CONSOLE, place.path());
+    let failed = OsError::file(WRITE_CONSOLE, place.path());
     opened.map(File::from).map_err(|error| failed(error.into()))
 }
 
@@ -312,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    fn console(path: &Path) -> Result<File, LaunchError> {
+    fn console(path: &Path) -> Result<File, OsError> {
         create_console(&given_file::place(path, WRITE_CONSOLE).unwrap())
     }
 
@@ -321,7 +322,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let LaunchError::File { source, .. } = console(&pipe).unwrap_err() else { panic!() };
+        let OsError::File { source, .. } = console(&pipe).unwrap_err() else { panic!() };
         assert_eq!(source.raw_os_error(), Some(nix::errno::Errno::ENXIO as i32));
     }
 

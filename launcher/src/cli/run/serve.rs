@@ -21,6 +21,7 @@ use host_fs::named::Place;
 use safe_text::shown;
 use serde_json::json;
 use vmm::signals::StopSignals;
+use vmm::signals::Stopped;
 
 use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
@@ -104,7 +105,7 @@ impl Run<'_> {
             None => self.work(&mut client, &record, &facts, &mut agent_output),
         };
         let ending = match ending {
-            Err(LaunchError::Signal(signal)) => {
+            Err(LaunchError::Stopped(Stopped(signal))) => {
                 client.let_go();
                 Ok(Ending::Signal(signal))
             }
@@ -288,7 +289,7 @@ impl Run<'_> {
 fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), LaunchError> {
     loop {
         match client.wait_for_end(agent_output) {
-            Err(LaunchError::Signal(_)) => client.ask_to_stop(Duration::ZERO),
+            Err(LaunchError::Stopped(_)) => client.ask_to_stop(Duration::ZERO),
             waited => return waited,
         }
     }
@@ -382,6 +383,6 @@ mod tests {
         let lost = || LaunchError::Output(io::ErrorKind::BrokenPipe.into());
         assert_eq!(code(7, lost()), 7);
         assert_eq!(code(0, lost()), 141);
-        assert_eq!(code(7, LaunchError::Signal(2)), 130);
+        assert_eq!(code(7, LaunchError::Stopped(Stopped(2))), 130);
     }
 }

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use boxlaunch::LaunchError;
 use boxlaunch::streams::output::{Outlet, Route, Sink};
 use cli_common::color::{CLEAR_LINE, is_dumb};
+use host_fs::OsError;
 use nix::sys::stat::fstat;
 use safe_text::Harmless;
 use vmm::signals::StopSignals;
@@ -83,7 +84,7 @@ impl Screen {
         let own = |file: &dyn AsFd| {
             let action = "use the standard output and error";
             let own = file.as_fd().try_clone_to_owned();
-            own.map_err(|source| LaunchError::System { action, source })
+            own.map_err(|source| OsError::System { action, source })
         };
         let files = [own(&io::stdout())?, own(&io::stderr())?];
         let screen = Self { is_raw, ..Self::over(files, signals) };

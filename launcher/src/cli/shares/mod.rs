@@ -13,9 +13,10 @@ use box_contract::plan::{SKILL_DEFINITION, SKILLS_PATH};
 use box_contract::rules::{NAME_FORM, is_name};
 use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
+use boxlaunch::boxes;
 use boxlaunch::mounts::guest_paths;
 use boxlaunch::mounts::shares::{Share, Shown, devices};
-use boxlaunch::{LaunchError, boxes};
+use host_fs::OsError;
 use safe_text::{shell_word, shown};
 
 use super::error::{CommandError, usage};
@@ -230,7 +231,7 @@ fn found(share: &SharePlan, host: &Path) -> Result<Share, CommandError> {
 }
 
 /// Returns the error of a directory of the command line. There may be one whose name ends as an option does.
-fn not_found(host: &Path, error: LaunchError) -> CommandError {
+fn not_found(host: &Path, error: OsError) -> CommandError {
     let host = host.to_string_lossy();
     let help = if let Some(rest) = host.strip_prefix("~/") {
         format!("the shell has left `~` as it is: write \"$HOME/{rest}\"")
@@ -263,9 +264,9 @@ fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
 }
 
 /// Returns the error of a directory that a box proposes, and that is not here.
-fn not_proposed(share: &SharePlan, host: &Path, error: LaunchError) -> CommandError {
+fn not_proposed(share: &SharePlan, host: &Path, error: OsError) -> CommandError {
     let is_missing =
-        matches!(&error, LaunchError::File { source, .. } if source.kind() == ErrorKind::NotFound);
+        matches!(&error, OsError::File { source, .. } if source.kind() == ErrorKind::NotFound);
     if !is_missing || host.is_absolute() {
         return error.into();
     }
@@ -337,9 +338,9 @@ fn plain(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns whether there is no such directory.
-fn is_absent(error: &LaunchError) -> bool {
+fn is_absent(error: &OsError) -> bool {
     let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-    matches!(error, LaunchError::File { source, .. } if kinds.contains(&source.kind()))
+    matches!(error, OsError::File { source, .. } if kinds.contains(&source.kind()))
 }
 
 /// Finds the directory of a skill. What was opened is what is looked at.

@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{FRAME_COST, GuestMessage, HostMessage};
+use host_fs::OsError;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe::Receiver;
 use tokio::net::{UnixListener, UnixStream};
@@ -85,23 +86,23 @@ pub(crate) struct WatchedSignals<'a> {
 
 impl<'a> WatchedSignals<'a> {
     /// Watches the signals in the current runtime.
-    pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, LaunchError> {
+    pub(crate) fn new(signals: &'a StopSignals) -> Result<Self, OsError> {
         let action = "wait for signals";
-        let fd = signals.as_fd().try_clone_to_owned().map_err(LaunchError::system(action))?;
+        let fd = signals.as_fd().try_clone_to_owned().map_err(OsError::system(action))?;
         // Not a pipe, but as readable as one.
-        let fd = Receiver::from_owned_fd_unchecked(fd).map_err(LaunchError::system(action))?;
+        let fd = Receiver::from_owned_fd_unchecked(fd).map_err(OsError::system(action))?;
         Ok(Self { signals, fd })
     }
 
     /// Returns the next signal; may be dropped at any time.
-    async fn next(&self) -> Result<i32, LaunchError> {
+    async fn next(&self) -> Result<i32, OsError> {
         loop {
-            self.fd.readable().await.map_err(LaunchError::system("wait for signals"))?;
+            self.fd.readable().await.map_err(OsError::system("wait for signals"))?;
             let mut information = [0; SIGNAL_SIZE];
             match self.fd.try_read(&mut information) {
                 Ok(_) => return Ok(self.signals.take(information)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(LaunchError::system("read a signal")(error)),
+                Err(error) => return Err(OsError::system("read a signal")(error)),
             }
         }
     }
@@ -116,12 +117,12 @@ impl Events {
         console: Console,
     ) -> Result<Self, LaunchError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
-        let log = log.map_err(LaunchError::system("read the machine's console"))?;
+        let log = log.map_err(OsError::system("read the machine's console"))?;
         // Not a pipe, but as readable as one.
         let running = vmm.watch().and_then(Receiver::from_owned_fd_unchecked);
-        let running = Some(running.map_err(LaunchError::system("watch the VMM process"))?);
+        let running = Some(running.map_err(OsError::system("watch the VMM process"))?);
         let socket = listener.watched();
-        let socket = socket.map_err(LaunchError::system("wait for the control connection"))?;
+        let socket = socket.map_err(OsError::system("wait for the control connection"))?;
         let control = Control::Awaited { socket, nonce, first, _listener: listener };
         Ok(Self { vmm, running, log, control, limit: None, ended: None, console })
     }
@@ -145,13 +146,13 @@ impl Events {
             Control::Open(channel) => channel.send(message),
             Control::Awaited { .. } | Control::Closed => {
                 let gone = io::Error::from(ErrorKind::NotConnected);
-                Err(LaunchError::system(SEND)(gone))
+                Err(OsError::system(SEND)(gone).into())
             }
         }
     }
 
     /// Kills what is left of the machine, and keeps what it has still said.
-    pub(crate) async fn kill(&mut self) -> Result<(), LaunchError> {
+    pub(crate) async fn kill(&mut self) -> Result<(), OsError> {
         self.vmm.kill();
         let rest = async {
             while let Some(log) = &mut self.log {
@@ -179,7 +180,7 @@ impl Events {
             tokio::select! {
                 biased;
                 () = until(deadline), if self.ended.is_none() => return Ok(Event::Deadline),
-                signal = next_signal(signals) => return signal.map(Event::Signal),
+                signal = next_signal(signals) => return Ok(Event::Signal(signal?)),
                 () = until(self.limit), if self.ended.is_none() => self.cut_off()?,
                 () = end(self.running.as_ref()) => {
                     self.running = None;
@@ -218,13 +219,13 @@ impl Events {
             self.vmm.kill();
             return Err(LaunchError::HiddenVmm);
         }
-        self.end_log()
+        Ok(self.end_log()?)
     }
 
-    fn end_log(&mut self) -> Result<(), LaunchError> {
+    fn end_log(&mut self) -> Result<(), OsError> {
         self.log = None;
         self.note_end();
-        self.console.finish().map_err(LaunchError::system(KEEP))
+        self.console.finish().map_err(OsError::system(KEEP))
     }
 
     /// Gives a failing machine a moment to say its last words, which `each` is called with; returns what came instead
@@ -272,11 +273,11 @@ impl Events {
     }
 
     /// Keeps what was read of the log.
-    fn keep(&mut self, read: io::Result<usize>, chunk: &[u8]) -> Result<(), LaunchError> {
+    fn keep(&mut self, read: io::Result<usize>, chunk: &[u8]) -> Result<(), OsError> {
         match read {
             Ok(0) => self.end_log(),
-            Ok(length) => self.console.push(&chunk[..length]).map_err(LaunchError::system(KEEP)),
-            Err(error) => Err(LaunchError::system("read the machine's console")(error)),
+            Ok(length) => self.console.push(&chunk[..length]).map_err(OsError::system(KEEP)),
+            Err(error) => Err(OsError::system("read the machine's console")(error)),
         }
     }
 }
@@ -300,7 +301,7 @@ impl Control {
         match self {
             Self::Awaited { socket, .. } => {
                 let accepted = socket.accept().await;
-                let (stream, _) = accepted.map_err(LaunchError::system(ACCEPT))?;
+                let (stream, _) = accepted.map_err(OsError::system(ACCEPT))?;
                 Ok(Progress::Connected(stream))
             }
             Self::Open(channel) => {
@@ -330,7 +331,7 @@ async fn said(log: &mut Option<Receiver>, control: &mut Control, chunk: &mut [u8
     }
 }
 
-async fn next_signal(signals: Option<&WatchedSignals<'_>>) -> Result<i32, LaunchError> {
+async fn next_signal(signals: Option<&WatchedSignals<'_>>) -> Result<i32, OsError> {
     match signals {
         Some(signals) => signals.next().await,
         None => pending().await,

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
 use ext4_image::Options;
+use host_fs::OsError;
 use nix::fcntl::OFlag;
 use nix::unistd::{getegid, geteuid};
 
@@ -21,7 +22,7 @@ pub(super) const DISK: &str = "disk";
 ///
 /// # Errors
 /// The operating system's.
-pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, LaunchError> {
+pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, OsError> {
     let path = directory.join(DISK);
     let make = || -> io::Result<u64> {
         let file = private_file(&path)?;
@@ -30,18 +31,18 @@ pub(super) fn format(directory: &Path, size_bytes: u64) -> Result<u64, LaunchErr
         ext4_image::format(&file, size_bytes, &options).map_err(io::Error::other)?;
         Ok(file.metadata()?.len())
     };
-    make().map_err(LaunchError::file("make", &path))
+    make().map_err(OsError::file("make", &path))
 }
 
 /// Returns whether there is a volume in a directory: one with a disk.
 ///
 /// # Errors
 /// The operating system's: nothing is said of a disk that cannot be looked at.
-pub(super) fn is_there(directory: &Path) -> Result<bool, LaunchError> {
+pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
     let path = directory.join(DISK);
     match fs::symlink_metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        found => found.map(|_| true).map_err(LaunchError::file("look at", path)),
+        found => found.map(|_| true).map_err(OsError::file("look at", path)),
     }
 }
 
@@ -56,7 +57,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
     let path = directory.join(DISK);
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(OFlag::O_NOFOLLOW.bits());
-    options.open(&path).map_err(LaunchError::file("open", &path))
+    Ok(options.open(&path).map_err(OsError::file("open", &path))?)
 }
 
 /// Checks that a disk has the size that it was made with: its file system has it.
@@ -64,7 +65,7 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
 /// # Errors
 /// [`VolumeError::Damaged`].
 pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
-    let found = disk.metadata().map_err(LaunchError::system("look at a volume's disk"))?.len();
+    let found = disk.metadata().map_err(OsError::system("look at a volume's disk"))?.len();
     if found == size_bytes {
         return Ok(());
     }

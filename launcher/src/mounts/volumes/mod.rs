@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::Scope;
 use box_contract::wire::{Mount, MountSource};
+use host_fs::OsError;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
 use crate::LaunchError;
@@ -74,7 +75,7 @@ impl Volume {
     ///
     /// # Errors
     /// The operating system's.
-    pub(crate) fn note_use(&self) -> Result<(), LaunchError> {
+    pub(crate) fn note_use(&self) -> Result<(), OsError> {
         let user = self.record.taker.clone();
         let used = VolumeRecord { user, used_ms: Some(since_epoch()), ..self.record.clone() };
         used.write(&self.directory)
@@ -169,7 +170,7 @@ impl Volumes {
         let _locked = locked?;
         let directory = self.directory.join(name);
         absent(&directory.join(DISK), |path| fs::remove_file(path))?;
-        absent(&directory, |path| fs::remove_dir_all(path))
+        Ok(absent(&directory, |path| fs::remove_dir_all(path))?)
     }
 
     /// Keeps other commands from the volumes, of which there is one with this name.
@@ -177,13 +178,13 @@ impl Volumes {
         if !is_name(name) || self.is_absent()? {
             return Err(VolumeError::Missing(name.to_owned()).into());
         }
-        state_dir::lock(&self.directory)
+        Ok(state_dir::lock(&self.directory)?)
     }
 
     /// Returns whether no volume was made so far.
-    fn is_absent(&self) -> Result<bool, LaunchError> {
+    fn is_absent(&self) -> Result<bool, OsError> {
         let exists = self.directory.try_exists();
-        exists.map(|it| !it).map_err(LaunchError::file("read", &self.directory))
+        exists.map(|it| !it).map_err(OsError::file("read", &self.directory))
     }
 
     /// Makes a volume at once or not at all. The directory is locked.
@@ -198,12 +199,12 @@ impl Volumes {
         // Somebody was killed while removing it.
         absent(&directory, |path| fs::remove_dir_all(path))?;
         let publish = |error: PublishError| {
-            LaunchError::file("make the volume", &directory)(io::Error::other(error))
+            OsError::file("make the volume", &directory)(io::Error::other(error))
         };
         let draft = DirectoryDraft::beside(&directory, 0o700).map_err(publish)?;
         let size_bytes = disk::format(draft.path(), size_bytes)?;
         VolumeRecord::new(size_bytes).write(draft.path())?;
-        draft.finish_new().map_err(publish)
+        Ok(draft.finish_new().map_err(publish)?)
     }
 
     fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, LaunchError> {
@@ -218,7 +219,7 @@ impl Volumes {
         self.lock_disk(volume, &disk)?;
         let mut record = VolumeRecord::read(&directory, volume)?;
         disk::check_size(&disk, volume, record.size_bytes)?;
-        disk::take_back(&disk).map_err(LaunchError::file("take", directory.join(DISK)))?;
+        disk::take_back(&disk).map_err(OsError::file("take", directory.join(DISK)))?;
         record.taker = Some(name.to_owned());
         record.write(&directory)?;
         Ok(Volume { disk, guest: guest.clone(), directory, record, is_new })
@@ -234,7 +235,7 @@ impl Volumes {
                 Err(VolumeError::InUse { name: name.to_owned(), by }.into())
             }
             Err(TryLockError::Error(error)) => {
-                Err(LaunchError::file("lock", self.directory.join(name).join(DISK))(error))
+                Err(OsError::file("lock", self.directory.join(name).join(DISK))(error).into())
             }
         }
     }
@@ -244,7 +245,7 @@ impl Volumes {
         let directory = self.directory.join(name);
         let disk = disk::open(&directory, name)?;
         let record = VolumeRecord::read(&directory, name)?;
-        let found = disk.metadata().map_err(LaunchError::file("read", directory.join(DISK)))?;
+        let found = disk.metadata().map_err(OsError::file("read", directory.join(DISK)))?;
         let in_use = matches!(disk.try_lock(), Err(TryLockError::WouldBlock));
         Ok(VolumeState {
             name: name.to_owned(),

@@ -3,12 +3,12 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use host_fs::OsError;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 use serde::{Deserialize, Serialize};
 
 use super::VolumeError;
-use crate::LaunchError;
 use crate::streams::log::since_epoch;
 
 const RECORD: &str = "record.json";
@@ -82,13 +82,13 @@ impl VolumeRecord {
     ///
     /// # Errors
     /// The operating system's.
-    pub(super) fn write(&self, directory: &Path) -> Result<(), LaunchError> {
+    pub(super) fn write(&self, directory: &Path) -> Result<(), OsError> {
         let path = directory.join(RECORD);
         let put = || -> io::Result<()> {
             let draft = FileDraft::beside(&path, 0o600)?;
             draft.file().write_all(&serde_json::to_vec(self)?)?;
             draft.finish_over(&path)
         };
-        put().map_err(LaunchError::file("write", &path))
+        put().map_err(OsError::file("write", &path))
     }
 }

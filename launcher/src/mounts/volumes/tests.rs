@@ -2,6 +2,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 use std::time::Duration;
 
+use host_fs::OsError;
 use nix::unistd::geteuid;
 
 use super::*;
@@ -187,7 +188,10 @@ fn a_volume_that_cannot_be_looked_at_stays() {
         made.volumes.remove("work").unwrap_err(),
     ];
     for error in refused {
-        assert!(matches!(error, LaunchError::File { action: "look at", .. }), "{error}");
+        assert!(
+            matches!(error, LaunchError::Os(OsError::File { action: "look at", .. })),
+            "{error}"
+        );
     }
     assert!(made.path("work").is_symlink());
     // A link that leads nowhere is a disk that cannot be opened.
@@ -250,7 +254,7 @@ fn a_directory_that_others_can_change_is_not_used() {
     made.volumes.create("work", 8 << 20).unwrap();
     fs::set_permissions(made.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     let refused = made.volumes.take(&place("work:/w"), "one").unwrap_err();
-    assert!(matches!(refused, LaunchError::File { action: "use", .. }), "{refused}");
+    assert!(matches!(refused, LaunchError::Os(OsError::File { action: "use", .. })), "{refused}");
 }
 
 /// Only root can give a disk away, as to a machine's user.

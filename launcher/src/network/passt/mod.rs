@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use box_contract::NetworkMode;
 use box_contract::network::{SHARED_GATEWAY, SHARED_GUEST, SHARED_PREFIX, SHARED_RESOLVER};
+use host_fs::OsError;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
 use safe_text::shown;
@@ -87,11 +88,11 @@ impl Device {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn make(passt: Option<&Path>) -> Result<(Self, UnixStream), LaunchError> {
+    pub(crate) fn make(passt: Option<&Path>) -> Result<(Self, UnixStream), OsError> {
         if let Some(program) = passt {
             return Passt::start(program).map(|(passt, device)| (Self::Host(passt), device));
         }
-        let pair = UnixStream::pair().map_err(LaunchError::system("make a network device"));
+        let pair = UnixStream::pair().map_err(OsError::system("make a network device"));
         pair.map(|(end, device)| (Self::Nothing { _end: end }, device))
     }
 
@@ -129,23 +130,23 @@ impl Passt {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn start(program: &Path) -> Result<(Self, UnixStream), LaunchError> {
+    pub(crate) fn start(program: &Path) -> Result<(Self, UnixStream), OsError> {
         let action = "start passt";
-        let system = || LaunchError::system::<io::Error>(action);
+        let system = || OsError::system::<io::Error>(action);
         let (machine, device) = UnixStream::pair().map_err(system())?;
         let (mut passt, own) = UnixStream::pair().map_err(system())?;
         let (stderr, says) = io::pipe().map_err(system())?;
         // It closes nothing that it inherits.
-        close_on_exec().map_err(LaunchError::system(action))?;
+        close_on_exec().map_err(OsError::system(action))?;
         // It shall not wait for somebody to read what it says, nor be ended because nobody can.
         fcntl(says.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
-            .map_err(LaunchError::system(action))?;
+            .map_err(OsError::system(action))?;
         let child = command(program)
             .stdin(OwnedFd::from(own))
             .stdout(Stdio::null())
             .stderr(says)
             .spawn()
-            .map_err(LaunchError::file("start", program))?;
+            .map_err(OsError::file("start", program))?;
         let asked = passt.write_all(&relay::question(GUEST_MAC, SHARED_GUEST, SHARED_GATEWAY));
         let started = Self { child, stderr, machine, passt, relay: Vec::new() };
         // Where it has ended already, the wait for an answer says why.
@@ -159,7 +160,7 @@ impl Passt {
     /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
     pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
         self.check()?;
-        self.relay = self.start_relay().map_err(LaunchError::system("carry the network"))?;
+        self.relay = self.start_relay().map_err(OsError::system("carry the network"))?;
         Ok(())
     }
 

@@ -20,13 +20,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use box_digest::Digest;
+use host_fs::OsError;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, open_regular_at, read_open};
 use host_fs::stamp::Stamp;
 use host_fs::trust::{is_private, open_private};
 use nix::fcntl::AT_FDCWD;
-
-use crate::LaunchError;
 
 /// The directory of the receipts in the state directory.
 const NAME: &str = "verified";
@@ -82,7 +81,7 @@ impl Receipts {
     ///
     /// # Errors
     /// When the receipt cannot be written.
-    pub fn note(&self, digest: &Digest, record: String) -> Result<(), LaunchError> {
+    pub fn note(&self, digest: &Digest, record: String) -> Result<(), OsError> {
         self.add(digest, record, Kind::Blob)
     }
 
@@ -90,19 +89,19 @@ impl Receipts {
     ///
     /// # Errors
     /// When the receipt cannot be written.
-    pub fn note_box(&self, digest: &Digest, records: &[String]) -> Result<(), LaunchError> {
+    pub fn note_box(&self, digest: &Digest, records: &[String]) -> Result<(), OsError> {
         self.add(digest, records.join(&BETWEEN.to_string()), Kind::Box)
     }
 
     /// Adds a line to a receipt, the oldest of which go.
-    fn add(&self, digest: &Digest, line: String, kind: Kind) -> Result<(), LaunchError> {
+    fn add(&self, digest: &Digest, line: String, kind: Kind) -> Result<(), OsError> {
         let path = self.state.join(NAME);
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&path)
-            .map_err(LaunchError::file("make", &path))?;
-        let directory = self.directory().map_err(LaunchError::file("use", &path))?;
+            .map_err(OsError::file("make", &path))?;
+        let directory = self.directory().map_err(OsError::file("use", &path))?;
         let name = kind.name(digest);
         let mut lines = lines(&directory, &name, kind);
         lines.retain(|it| *it != line);
@@ -110,7 +109,7 @@ impl Receipts {
         let surplus = lines.len().saturating_sub(kind.most_lines());
         lines.drain(..surplus);
         let written = write(&directory, &name, &(lines.join("\n") + "\n"));
-        written.map_err(LaunchError::file("write to", &path))
+        written.map_err(OsError::file("write to", &path))
     }
 
     /// Opens the directory of the receipts, if nobody else can change it or what it is in.

@@ -30,7 +30,7 @@ impl Fixture {
         Stamp::of(&self.file).unwrap()
     }
 
-    fn note(&self) -> Result<(), LaunchError> {
+    fn note(&self) -> Result<(), host_fs::OsError> {
         let later = SystemTime::now() + Duration::from_secs(60);
         self.receipts.note(&DIGEST, self.stamp().record(&self.file, later).unwrap())
     }

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use box_contract::wire::{Frames, GuestMessage, Hello, HostMessage, is_spoken};
+use host_fs::OsError;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, getsockopt, listen, socket,
     sockopt::PeerCredentials,
@@ -65,8 +66,8 @@ impl Listener {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn bind(path: PathBuf) -> Result<Self, LaunchError> {
-        let socket = bind_private(&path).map_err(LaunchError::file("make", &path))?;
+    pub fn bind(path: PathBuf) -> Result<Self, OsError> {
+        let socket = bind_private(&path).map_err(OsError::file("make", &path))?;
         let file = file_id(&path);
         Ok(Self { socket, path, file })
     }
@@ -81,7 +82,7 @@ impl Listener {
     /// # Errors
     /// When another process connected.
     pub fn accept(self, vmm: u32) -> Result<UnixStream, LaunchError> {
-        let (stream, _) = self.socket.accept().map_err(LaunchError::system(ACCEPT))?;
+        let (stream, _) = self.socket.accept().map_err(OsError::system(ACCEPT))?;
         check_peer(&stream, vmm)?;
         Ok(stream)
     }
@@ -101,7 +102,7 @@ impl Listener {
 /// # Errors
 /// [`LaunchError::Protocol`].
 pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), LaunchError> {
-    let peer = peer(stream).map_err(LaunchError::system(ACCEPT))?;
+    let peer = peer(stream).map_err(OsError::system(ACCEPT))?;
     if peer == vmm {
         return Ok(());
     }
@@ -192,7 +193,7 @@ impl Channel {
                 Ok(length > 0)
             }
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(false),
-            Err(error) => Err(LaunchError::system("read the control channel")(error)),
+            Err(error) => Err(OsError::system("read the control channel")(error).into()),
         }
     }
 
@@ -224,7 +225,7 @@ impl Channel {
             return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
         }
         let mut frame = Request::default();
-        message.write(&mut *frame).map_err(LaunchError::system(SEND))?;
+        message.write(&mut *frame).map_err(OsError::system(SEND))?;
         let length = frame.len();
         if self.waiting.load(Ordering::Relaxed) + length > MAX_WAITING {
             return Err(unread());
@@ -274,7 +275,7 @@ async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
 
 fn unread() -> LaunchError {
     let error = io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
-    LaunchError::system(SEND)(error)
+    OsError::system(SEND)(error).into()
 }
 
 /// Writes the requests one by one, until the guest does not take one any more.

@@ -5,6 +5,7 @@ use box_contract::wire::{
     Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, ProgramId, Secret, Shutdown,
     Stream, Timing,
 };
+use host_fs::OsError;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -228,7 +229,7 @@ fn a_socket_is_this_users_from_the_first_and_no_other_file_goes_with_it() {
     std::os::unix::fs::symlink(directory.path().join("other"), &link).unwrap();
     for taken in [&path, &link] {
         let error = Listener::bind(taken.clone()).unwrap_err();
-        let LaunchError::File { source, .. } = error else { panic!("{error}") };
+        let OsError::File { source, .. } = error else { panic!("{error}") };
         assert_eq!(source.kind(), ErrorKind::AddrInUse);
     }
     fs::rename(&path, directory.path().join("moved")).unwrap();

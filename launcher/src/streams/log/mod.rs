@@ -18,8 +18,8 @@ use box_contract::logs::{MAX_TRAJECTORIES, MAX_TRAJECTORY_FILES};
 use box_contract::wire::{Frames, GuestMessage, MAX_OUTPUT, Output, ProgramId, Stream, Trajectory};
 use box_contract::{ComponentName, LogsPlan};
 use egress_proxy::Decision;
+use host_fs::OsError;
 
-use crate::LaunchError;
 use crate::streams::control::CHUNK;
 use rate::{Held, Rate};
 
@@ -73,9 +73,9 @@ impl NetworkLog {
 
 impl Logs {
     /// Makes the logs in a directory.
-    pub(crate) fn create(directory: &Path, declared: LogsPlan) -> Result<Self, LaunchError> {
+    pub(crate) fn create(directory: &Path, declared: LogsPlan) -> Result<Self, OsError> {
         let path = current(directory, ComponentName::Agent);
-        let file = new_file(&path).map_err(LaunchError::file("make", &path))?;
+        let file = new_file(&path).map_err(OsError::file("make", &path))?;
         let now = Instant::now();
         let later = |name: &str| Log::new(directory.join(name));
         Ok(Self {
