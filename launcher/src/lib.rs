@@ -30,10 +30,25 @@
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![forbid(unsafe_code)]
 
+/// Makes an error of one folder out of that of a folder below it. What both have stays what it is, so that an error has one form
+/// however far up it has come.
+#[macro_export]
+macro_rules! from_below {
+    ($below:ident => $above:ident::$variant:ident $(, $same:ident)*) => {
+        impl From<$below> for $above {
+            fn from(error: $below) -> Self {
+                match error {
+                    $($below::$same(error) => error.into(),)*
+                    error => Self::$variant(error),
+                }
+            }
+        }
+    };
+}
+
 pub mod agent;
 pub mod boxes;
 pub mod client;
-pub mod error;
 pub mod host;
 pub mod machine;
 pub mod mounts;
@@ -41,5 +56,3 @@ pub mod network;
 pub mod opened;
 pub mod streams;
 pub mod supervisor;
-
-pub use error::{LaunchError, RunFailure};

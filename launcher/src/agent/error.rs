@@ -2,10 +2,20 @@
 
 use std::io;
 
+use host_fs::OsError;
+
+use crate::streams::StreamError;
+
 /// Why a call of an agent failed. All texts from the agent in it are as it sent them, and bounded.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum AgentError {
+    /// The operating system refused something.
+    #[error(transparent)]
+    Os(#[from] OsError),
+    /// A piece of its answer could not be passed on.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     /// The socket that leads to the agent does not take a connection.
     #[error("cannot connect to the agent's socket: {0}")]
     Connect(#[source] io::Error),

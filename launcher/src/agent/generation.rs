@@ -13,7 +13,7 @@ use super::messages::{
     DestroySessionResponse, FinishReason, GenerateChunk, GenerateRequest, GenerateResponse,
     Message, Role, ToolCall,
 };
-use crate::LaunchError;
+use crate::streams::StreamError;
 
 /// How long an agent may take to forget a session that was made here.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub struct Generated {
 }
 
 /// Takes the pieces of a generation.
-pub(super) type Taker<'a> = dyn FnMut(Piece) -> Result<(), LaunchError> + 'a;
+pub(super) type Taker<'a> = dyn FnMut(Piece) -> Result<(), StreamError> + 'a;
 
 /// The time at which an agent has to have answered.
 #[derive(Debug, Clone, Copy)]
@@ -58,11 +58,11 @@ impl Deadline {
     pub(super) async fn hold<T>(
         self,
         method: &'static str,
-        part: impl Future<Output = Result<T, LaunchError>>,
-    ) -> Result<T, LaunchError> {
+        part: impl Future<Output = Result<T, AgentError>>,
+    ) -> Result<T, AgentError> {
         let seconds = self.limit.as_secs();
         let ended = timeout_at(self.at, part).await;
-        ended.unwrap_or_else(|_| Err(AgentError::Timeout { method, seconds }.into()))
+        ended.unwrap_or_else(|_| Err(AgentError::Timeout { method, seconds }))
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn generation(
     session: Option<&str>,
     deadline: Deadline,
     taker: &mut Taker<'_>,
-) -> Result<Generated, LaunchError> {
+) -> Result<Generated, AgentError> {
     let first = if session.is_some() { STREAM } else { CREATE };
     let (mut channel, id) = deadline.hold(first, begin(socket, first, session)).await?;
     let request = request(id.clone(), prompt);
@@ -91,7 +91,7 @@ async fn begin(
     socket: &Path,
     first: &'static str,
     session: Option<&str>,
-) -> Result<(Channel, String), LaunchError> {
+) -> Result<(Channel, String), AgentError> {
     let mut channel = Channel::connect(socket, first).await?;
     let id = match session {
         Some(id) => id.to_owned(),
@@ -122,14 +122,14 @@ async fn generate(
     channel: &mut Channel,
     request: &GenerateRequest,
     taker: &mut Taker<'_>,
-) -> Result<bool, LaunchError> {
+) -> Result<bool, AgentError> {
     let mut had_any = false;
     let mut noting = |piece| {
         had_any = true;
         taker(piece)
     };
     match stream(channel, request, &mut noting).await {
-        Err(LaunchError::Agent(error)) if error.is_unimplemented() && !had_any => {
+        Err(error) if error.is_unimplemented() && !had_any => {
             at_once(channel, request, taker).await
         }
         ended => ended.map(|()| false),
@@ -140,7 +140,7 @@ async fn stream(
     channel: &mut Channel,
     request: &GenerateRequest,
     taker: &mut Taker<'_>,
-) -> Result<(), LaunchError> {
+) -> Result<(), AgentError> {
     let mut answers = channel.stream(STREAM, framed(request)).await?;
     while let Some(message) = answers.next().await? {
         let chunk: GenerateChunk = decoded(STREAM, &message)?;
@@ -160,10 +160,11 @@ async fn at_once(
     channel: &mut Channel,
     request: &GenerateRequest,
     taker: &mut Taker<'_>,
-) -> Result<bool, LaunchError> {
+) -> Result<bool, AgentError> {
     let answer: GenerateResponse = channel.call("Generate", request).await?;
     let failed = answer.finish_reason() == FinishReason::Error;
     answer.tool_calls.into_iter().try_for_each(|call| taker(Piece::Tool(call)))?;
     let text = answer.message.unwrap_or_default().content;
-    taker(Piece::Text(text)).map(|()| failed)
+    taker(Piece::Text(text))?;
+    Ok(failed)
 }

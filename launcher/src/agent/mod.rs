@@ -22,7 +22,6 @@ use tokio::runtime::{Builder, Runtime};
 pub use error::AgentError;
 pub use generation::{Generated, Piece};
 
-use crate::LaunchError;
 use channel::{Channel, decoded};
 use frames::framed;
 use generation::{Deadline, Taker, generation};
@@ -47,7 +46,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// When the operating system gives no means to wait.
-    pub fn new(socket: &Path, limit: Duration) -> Result<Self, LaunchError> {
+    pub fn new(socket: &Path, limit: Duration) -> Result<Self, AgentError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(OsError::system("wait for the agent"))?;
         Ok(Self { socket: socket.to_owned(), limit, runtime })
@@ -56,24 +55,24 @@ impl AgentClient {
     /// Asks the agent whether it can work.
     ///
     /// # Errors
-    /// [`LaunchError::Agent`].
-    pub fn health(&self) -> Result<HealthCheckResponse, LaunchError> {
+    /// [`AgentError`].
+    pub fn health(&self) -> Result<HealthCheckResponse, AgentError> {
         self.ask("HealthCheck", &HealthCheckRequest {})
     }
 
     /// Asks the agent what it is and what it can do.
     ///
     /// # Errors
-    /// [`LaunchError::Agent`].
-    pub fn capabilities(&self) -> Result<GetCapabilitiesResponse, LaunchError> {
+    /// [`AgentError`].
+    pub fn capabilities(&self) -> Result<GetCapabilitiesResponse, AgentError> {
         self.ask("GetCapabilities", &GetCapabilitiesRequest {})
     }
 
     /// Asks the agent for its skills, or for those of one session.
     ///
     /// # Errors
-    /// [`LaunchError::Agent`].
-    pub fn skills(&self, session: Option<&str>) -> Result<ListSkillsResponse, LaunchError> {
+    /// [`AgentError`].
+    pub fn skills(&self, session: Option<&str>) -> Result<ListSkillsResponse, AgentError> {
         let request = ListSkillsRequest { session_id: session.map(str::to_owned) };
         self.ask("ListSkills", &request)
     }
@@ -82,13 +81,13 @@ impl AgentClient {
     /// and ended.
     ///
     /// # Errors
-    /// [`LaunchError::Agent`], and those of `taker`.
+    /// [`AgentError`], and those of `taker`.
     pub fn generate(
         &self,
         prompt: String,
         session: Option<&str>,
         taker: &mut Taker<'_>,
-    ) -> Result<Generated, LaunchError> {
+    ) -> Result<Generated, AgentError> {
         self.runtime.block_on(async {
             let deadline = Deadline::after(self.limit);
             generation(&self.socket, prompt, session, deadline, taker).await
@@ -100,14 +99,14 @@ impl AgentClient {
         &self,
         method: &'static str,
         request: &impl prost::Message,
-    ) -> Result<A, LaunchError> {
-        Ok(decoded(method, &self.ask_with(method, framed(request))?)?)
+    ) -> Result<A, AgentError> {
+        decoded(method, &self.ask_with(method, framed(request))?)
     }
 
-    fn ask_with(&self, method: &'static str, request: Vec<u8>) -> Result<Vec<u8>, LaunchError> {
+    fn ask_with(&self, method: &'static str, request: Vec<u8>) -> Result<Vec<u8>, AgentError> {
         let call = async {
             let mut channel = Channel::connect(&self.socket, method).await?;
-            Ok(channel.call_with(method, request).await?)
+            channel.call_with(method, request).await
         };
         self.runtime.block_on(async { Deadline::after(self.limit).hold(method, call).await })
     }

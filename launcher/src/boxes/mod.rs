@@ -15,6 +15,7 @@
 //! There is no daemon: a supervisor that was killed leaves a lock that nobody holds. The next command that looks finds
 //! it, notes the end, and removes what is left of the run.
 
+mod error;
 mod events;
 mod record;
 mod run_log;
@@ -33,13 +34,13 @@ use host_fs::OsError;
 use host_fs::publish::FileDraft;
 use host_fs::read::{Links, read_file};
 
-use crate::LaunchError;
 use crate::host::state_dir::{self, MAX_NAME, absent, names, private_file};
 use vmm::runtime_dir;
 
 pub use crate::host::state_dir::{NAME_FORM, check_owner, is_name};
 pub use crate::streams::log::since_epoch;
 pub use crate::streams::log::{LogReader, Logged, Logs};
+pub use error::RecordError;
 pub use events::{BoxEvent, EventKind, RecordWatch};
 pub use record::{Record, State};
 pub use run_log::{Happened, KeptTrajectory, RunEntry, RunLog};
@@ -74,10 +75,10 @@ impl Boxes {
     /// of the record. What dead boxes have left is swept, and the oldest records of more than [`MAX_ENDED`].
     ///
     /// # Errors
-    /// [`LaunchError::NameTaken`], [`LaunchError::BadName`], and when it cannot be written.
-    pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, LaunchError> {
+    /// [`RecordError::NameTaken`], [`RecordError::BadName`], and when it cannot be written.
+    pub fn create(&self, name: Option<&str>, record: Record) -> Result<Entry, RecordError> {
         if let Some(name) = name.filter(|it| !is_name(it)) {
-            return Err(LaunchError::BadName(name.to_owned()));
+            return Err(RecordError::BadName(name.to_owned()));
         }
         state_dir::make(&self.directory.join(LOCKS))?;
         let _guard = self.lock()?;
@@ -88,7 +89,7 @@ impl Boxes {
         };
         let directory = self.directory.join(&name);
         if directory.join(RECORD).exists() {
-            return Err(LaunchError::NameTaken(name));
+            return Err(RecordError::NameTaken(name));
         }
         // Somebody was killed while removing it.
         absent(&directory, |path| fs::remove_dir_all(path))?;
@@ -140,9 +141,9 @@ impl Boxes {
     /// Returns the record of the box with this name.
     ///
     /// # Errors
-    /// [`LaunchError::NoBox`], and when it cannot be read.
-    pub fn find(&self, name: &str) -> Result<Record, LaunchError> {
-        let none = || LaunchError::NoBox(name.to_owned());
+    /// [`RecordError::NoBox`], and when it cannot be read.
+    pub fn find(&self, name: &str) -> Result<Record, RecordError> {
+        let none = || RecordError::NoBox(name.to_owned());
         if !is_name(name) || self.is_absent()? {
             return Err(none());
         }
@@ -153,13 +154,13 @@ impl Boxes {
     /// Removes the record of a box that has ended, and its log.
     ///
     /// # Errors
-    /// [`LaunchError::StillRunning`], [`LaunchError::NoBox`], and when it cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<(), LaunchError> {
+    /// [`RecordError::StillRunning`], [`RecordError::NoBox`], and when it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), RecordError> {
         let record = self.find(name)?;
         let _guard = self.lock()?;
         let directory = self.directory.join(&record.name);
         if self.lock_of(&record.name).exists() {
-            return Err(LaunchError::StillRunning(record.name));
+            return Err(RecordError::StillRunning(record.name));
         }
         Ok(remove(&directory, None)?)
     }
@@ -263,7 +264,7 @@ impl Boxes {
         }
     }
 
-    fn free_name(&self, base: &str) -> Result<String, LaunchError> {
+    fn free_name(&self, base: &str) -> Result<String, RecordError> {
         let base = if is_name(base) { &base[..base.len().min(MAX_NAME - 5)] } else { "box" };
         for _ in 0..TRIES {
             let random = getrandom::u32().map_err(OsError::system("get random bytes"))?;
@@ -272,7 +273,7 @@ impl Boxes {
                 return Ok(name);
             }
         }
-        Err(LaunchError::NameTaken(base.to_owned()))
+        Err(RecordError::NameTaken(base.to_owned()))
     }
 }
 

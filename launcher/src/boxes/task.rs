@@ -9,7 +9,7 @@ use host_fs::publish::FileDraft;
 use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use serde::{Deserialize, Serialize};
 
-use crate::LaunchError;
+use super::RecordError;
 use crate::host::state_dir::absent;
 use crate::streams::log::since_epoch;
 
@@ -65,11 +65,11 @@ const RESULT_FILE_MODE: u32 = 0o666;
 /// `/dev`.
 ///
 /// # Errors
-/// [`LaunchError::ResultPlace`], and when the directory cannot be written to.
-pub fn check_result_place(place: &Place) -> Result<(), LaunchError> {
+/// [`RecordError::ResultPlace`], and when the directory cannot be written to.
+pub fn check_result_place(place: &Place) -> Result<(), RecordError> {
     let found = statat(place.directory(), place.name(), AtFlags::SYMLINK_NOFOLLOW);
     if found.is_ok_and(|it| FileType::from_raw_mode(it.st_mode) != FileType::RegularFile) {
-        return Err(LaunchError::ResultPlace(place.path().to_owned()));
+        return Err(RecordError::ResultPlace(place.path().to_owned()));
     }
     let draft = FileDraft::at(place, RESULT_FILE_MODE);
     Ok(draft.map(drop).map_err(OsError::file("write", place.path()))?)

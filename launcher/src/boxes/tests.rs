@@ -5,7 +5,7 @@ use egress_proxy::{Decision, Verdict};
 use testkit::test_box::{TestBox, config};
 
 use super::*;
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 use crate::network::decisions::kept;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -30,7 +30,7 @@ impl Fixture {
         Record::new(&opened, opened.plan().vm, &self.state.path().join("none"))
     }
 
-    fn create(&self, name: &str) -> Result<Entry, LaunchError> {
+    fn create(&self, name: &str) -> Result<Entry, RecordError> {
         self.boxes().create(Some(name), self.record())
     }
 }
@@ -43,15 +43,15 @@ fn output(text: &[u8]) -> Output {
 fn a_name_is_for_one_box_until_its_record_is_removed() {
     let made = Fixture::new();
     let entry = made.create("one").unwrap();
-    assert!(matches!(made.create("one"), Err(LaunchError::NameTaken(_))));
+    assert!(matches!(made.create("one"), Err(RecordError::NameTaken(_))));
     assert_eq!(made.boxes().find("one").unwrap().state, State::Starting);
-    assert!(matches!(made.boxes().remove("one"), Err(LaunchError::StillRunning(_))));
+    assert!(matches!(made.boxes().remove("one"), Err(RecordError::StillRunning(_))));
     entry.end(Some(3), None).unwrap();
     let ended = made.boxes().find("one").unwrap();
     assert_eq!((ended.state, ended.status, ended.error), (State::Ended, Some(3), None));
-    assert!(matches!(made.create("one"), Err(LaunchError::NameTaken(_))));
+    assert!(matches!(made.create("one"), Err(RecordError::NameTaken(_))));
     made.boxes().remove("one").unwrap();
-    assert!(matches!(made.boxes().find("one"), Err(LaunchError::NoBox(_))));
+    assert!(matches!(made.boxes().find("one"), Err(RecordError::NoBox(_))));
     made.create("one").unwrap();
 }
 
@@ -59,8 +59,8 @@ fn a_name_is_for_one_box_until_its_record_is_removed() {
 fn names_are_safe_in_paths() {
     let made = Fixture::new();
     for bad in ["", ".", "..", ".lock", "-a", "a/b", "a b", "ä", &"a".repeat(64)] {
-        assert!(matches!(made.create(bad), Err(LaunchError::BadName(_))), "{bad}");
-        assert!(matches!(made.boxes().find(bad), Err(LaunchError::NoBox(_))), "{bad}");
+        assert!(matches!(made.create(bad), Err(RecordError::BadName(_))), "{bad}");
+        assert!(matches!(made.boxes().find(bad), Err(RecordError::NoBox(_))), "{bad}");
     }
     for good in ["a", "7", "My_box-1.2", &"a".repeat(63)] {
         made.create(good).unwrap();
@@ -228,7 +228,7 @@ fn another_process_at_a_boxs_socket_is_not_its_supervisor() {
     let connect = |record: &Record| Client::connect(record, Follow::Nothing, &signals).map(drop);
     assert!(connect(&record).is_ok());
     let other = Record { supervisor: 1, ..record };
-    assert!(matches!(connect(&other), Err(LaunchError::NotRunning(_))));
+    assert!(matches!(connect(&other), Err(ClientError::NotRunning(_))));
 }
 
 #[test]

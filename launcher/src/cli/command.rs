@@ -6,13 +6,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use box_contract::rules::{check_directory, check_user};
 use box_contract::wire::Exec;
 use box_contract::{ComponentName, ErrorCode};
-use boxlaunch::LaunchError;
 use boxlaunch::streams::input::Input;
 use boxlaunch::streams::output::Route;
 use boxlaunch::streams::tty::Tty;
 use host_fs::OsError;
 
 use super::error::{CommandError, usage};
+use super::launch_error::LaunchError;
 use super::run::seconds;
 use super::variables::Assigned;
 

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
 use box_copy::Place;
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, is_name};
 use boxlaunch::client::Client;
+use boxlaunch::client::ClientError;
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
 use boxlaunch::streams::input::Input;
 use vmm::signals::StopSignals;
@@ -114,7 +114,7 @@ fn host_end(from: &str, to: &str) -> Result<HostEnd, CommandError> {
 
 /// Opens a directory of this host.
 fn directory(path: &Path) -> Result<OwnedFd, CommandError> {
-    let failed = |error| LaunchError::Copy(box_copy::at_path(path, error).to_string()).into();
+    let failed = |error| ClientError::Copy(box_copy::at_path(path, error).to_string()).into();
     given_file::directory(path, failed)
 }
 

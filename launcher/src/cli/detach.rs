@@ -7,7 +7,6 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use box_contract::exit;
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::Entry;
 use boxlaunch::supervisor::{Started, Terms};
 use host_fs::OsError;
@@ -17,6 +16,7 @@ use nix::unistd::{Pid, chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 use vmm::signals::StopSignals;
 
 use super::error::{CommandError, signal_code};
+use super::launch_error::LaunchError;
 use super::paths::SELF;
 use super::screen::Screen;
 use super::terminal::print;

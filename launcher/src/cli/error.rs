@@ -5,11 +5,12 @@ use std::io;
 
 use box_contract::ErrorCode::{self, *};
 use box_contract::exit;
-use boxlaunch::host::kvm_error::KvmError;
-use boxlaunch::{LaunchError, RunFailure};
+use boxlaunch::host::error::KvmError;
+use boxlaunch::machine::RunFailure;
+use boxlaunch::opened::OpenBoxError;
+use boxlaunch::streams::StreamError;
 use cli_common::{Explanation, Problem};
 use diagnostics::{Diagnostic, Sources};
-use host_fs::OsError;
 use safe_text::{shown, shown_json, shown_lines};
 use serde_json::json;
 use virtual_host::HostError;
@@ -17,6 +18,7 @@ use vmm::VmmError;
 use vmm::signals::Stopped;
 
 use super::explain::{explain, without_kvm};
+use super::launch_error::{FailedRun, LaunchError};
 use super::terminal::{self, painted};
 
 /// The signal that ends a program that writes to a closed pipe (signal(7)).
@@ -85,43 +87,40 @@ impl CommandError {
 impl From<HostError> for CommandError {
     fn from(error: HostError) -> Self {
         match error {
-            HostError::Output(source) => LaunchError::Output(source).into(),
+            HostError::Output(source) => StreamError::Output(source).into(),
             error => Self::new(Explanation::from(&error), shown_lines(&error.to_string())),
         }
     }
 }
 
-impl From<LaunchError> for CommandError {
-    fn from(error: LaunchError) -> Self {
+impl<E: Into<LaunchError>> From<E> for CommandError {
+    fn from(error: E) -> Self {
+        let error = error.into();
         match &error {
             // The reader has had enough, as `head` has. That ends the programs and is no error.
-            LaunchError::Output(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+            LaunchError::Stream(StreamError::Output(source))
+                if source.kind() == io::ErrorKind::BrokenPipe =>
+            {
                 Self { problems: Vec::new(), said: String::new(), exit: signal_code(SIGPIPE) }
             }
             LaunchError::Stopped(Stopped(signal)) => {
                 Self { exit: signal_code(*signal), ..Self::new(explain(&error), error) }
             }
             // A list of declarations has lines of its own, each of them safe for a terminal.
-            LaunchError::Unsupported(_) => Self::new(explain(&error), error),
+            LaunchError::Opened(OpenBoxError::Unsupported(_)) => Self::new(explain(&error), error),
             _ => Self::new(explain(&error), shown(&error.to_string())),
         }
     }
 }
 
-impl From<OsError> for CommandError {
-    fn from(error: OsError) -> Self {
-        LaunchError::from(error).into()
-    }
-}
-
-impl From<VmmError> for CommandError {
-    fn from(error: VmmError) -> Self {
-        LaunchError::from(error).into()
-    }
-}
-
 impl From<RunFailure> for CommandError {
     fn from(failure: RunFailure) -> Self {
+        Self::of_run(failure.into(), None)
+    }
+}
+
+impl From<FailedRun> for CommandError {
+    fn from(failure: FailedRun) -> Self {
         Self::of_run(failure, None)
     }
 }
@@ -133,7 +132,7 @@ impl CommandError {
     }
 
     /// Returns the failure of a run; `instead` is as of [`Self::of_kvm`].
-    pub(crate) fn of_run(RunFailure { error, said }: RunFailure, instead: Option<&str>) -> Self {
+    pub(crate) fn of_run(FailedRun { error, said }: FailedRun, instead: Option<&str>) -> Self {
         let failed = match error {
             LaunchError::Kvm(error) => Self::of_kvm(&error, instead),
             error => Self::from(error),
@@ -179,8 +178,8 @@ mod tests {
 
     use std::path::PathBuf;
 
-    use boxlaunch::error::Said;
-    use boxlaunch::host::kvm_error::Allowed;
+    use boxlaunch::host::error::Allowed;
+    use boxlaunch::machine::{MachineError, Said};
     use serde_json::Value;
 
     use super::*;
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!(exit(size.into()), exit::DIFFERENT);
         assert_eq!(exit(LaunchError::Stopped(Stopped(2))), 130);
         assert_eq!(exit(LaunchError::Stopped(Stopped(15))), 143);
-        assert_eq!(exit(LaunchError::Output(io::ErrorKind::BrokenPipe.into())), 141);
+        assert_eq!(exit(StreamError::Output(io::ErrorKind::BrokenPipe.into()).into()), 141);
         assert_eq!(exit(KvmError::Kernel.into()), exit::FAILED);
         let path = "a".into();
         assert_eq!(exit(VmmError::SocketPath { path, limit: 107 }.into()), exit::USAGE);
@@ -273,13 +272,13 @@ mod tests {
         let said = vec![Said { source: "console", words: "panic\nat once".to_owned() }];
         let failed = |error| CommandError::from(RunFailure { error, said: said.clone() });
         let why = Some("port 80: no answer".to_owned());
-        let timeout = failed(LaunchError::Timeout { seconds: 60, why });
+        let timeout = failed(MachineError::Timeout { seconds: 60, why });
         assert!(timeout.text().starts_with("console:\n  panic\n  at once\nerror: the agent was "));
         assert_eq!(object(&timeout)["code"], "startup-timeout");
         let message = "the agent was not ready after 60 s; its health check: port 80: no answer";
         assert_eq!(object(&timeout)["message"], message);
         assert_eq!(object(&timeout)["said"], json!(said));
-        let signal = failed(LaunchError::Stopped(Stopped(2)));
+        let signal = failed(MachineError::Stopped(Stopped(2)));
         assert_eq!(signal.text(), "error: stopped by SIGINT\n");
         assert_eq!(object(&signal)["said"], Value::Null);
     }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use box_contract::ComponentName;
 use box_contract::wire::{Exited, Follow};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
+use boxlaunch::client::ClientError;
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
@@ -160,12 +160,12 @@ fn run_in(
 /// Passes a first signal on, and waits for what the command makes of it.
 fn after_signal(
     client: &mut Client<'_>,
-    exit: Result<Exited, LaunchError>,
+    exit: Result<Exited, ClientError>,
     output: &mut Route,
     signals: &StopSignals,
-) -> Result<Exited, LaunchError> {
+) -> Result<Exited, ClientError> {
     match exit {
-        Err(LaunchError::Stopped(Stopped(signal))) => {
+        Err(ClientError::Stopped(Stopped(signal))) => {
             signals.forget();
             client.ask_to_signal(false, signal);
             client.wait_for_command(output, &mut Route::Nowhere)

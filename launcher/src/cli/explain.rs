@@ -7,13 +7,17 @@ use std::path::Path;
 
 use box_contract::ErrorCode::{self, *};
 use box_contract::SkillMode;
-use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentError;
-use boxlaunch::boxes::NAME_FORM;
-use boxlaunch::host::kvm_error::{Allowed, KvmError};
+use boxlaunch::boxes::{NAME_FORM, RecordError};
+use boxlaunch::client::ClientError;
+use boxlaunch::host::error::{Allowed, KvmError, PolicyError};
 use boxlaunch::host::{INSTALL_NETWORK, NETWORK_NEEDS};
+use boxlaunch::machine::MachineError;
 use boxlaunch::mounts::shares::SHARE;
 use boxlaunch::mounts::volumes::VolumeError;
+use boxlaunch::network::NetworkError;
+use boxlaunch::opened::OpenBoxError;
+use boxlaunch::streams::StreamError;
 use checkout::files::FilesError;
 use checkout::skill::SkillError;
 use cli_common::Explanation;
@@ -23,252 +27,211 @@ use nix::libc::SIGSYS;
 use vmm::VmmError;
 use vmm::jail::Unshared;
 
+use super::launch_error::LaunchError;
+
 /// The advice where this user may not look at a directory that is to be shared.
 const NOT_YOURS: &str = "share what you yourself may look at";
+/// The advice where the box has to be built again.
+const BUILD_AGAIN: &str = "build the box again, with `boxbuild build`, and start that one";
 
 /// Returns the row of an error in the table.
 pub(crate) fn explain(error: &LaunchError) -> Explanation {
-    if let LaunchError::Open(error) | LaunchError::Vmm(VmmError::Open(error)) = error {
-        return error.into();
-    }
-    match help(error) {
-        Some(help) => (code(error), help).into(),
-        None => code(error).into(),
-    }
-}
-
-fn code(error: &LaunchError) -> ErrorCode {
     match error {
-        LaunchError::Open(error) => Explanation::from(error).code,
-        LaunchError::Kvm(_) => KvmUnavailable,
-        LaunchError::TooMuch(_) | LaunchError::TooMuchScratch { .. } => HostPolicy,
-        LaunchError::Writable(_) => BoxWritable,
-        LaunchError::OtherProtocol(_) | LaunchError::OlderBox(_) | LaunchError::Unsupported(_) => {
-            BoxUnsupported
+        LaunchError::Os(error) => of_os(error),
+        LaunchError::Stopped(_) => Interrupted.into(),
+        LaunchError::Open(error) => error.into(),
+        LaunchError::Kvm(error) => (KvmUnavailable, without_kvm(error, None)).into(),
+        LaunchError::Policy(error) => of_policy(error),
+        LaunchError::Skill(error) => of_skill(error),
+        LaunchError::Vmm(error) => of_vmm(error),
+        LaunchError::Stream(error) => of_stream(error),
+        LaunchError::Opened(error) => of_opened(error),
+        LaunchError::Volume(error) => of_volume(error),
+        LaunchError::Network(error) => of_network(error),
+        LaunchError::Agent(error) => of_agent(error),
+        LaunchError::Machine(error) => of_machine(error),
+        LaunchError::Record(error) => of_record(error),
+        LaunchError::Client(error) => of_client(error),
+        LaunchError::NoComponent(_) => ComponentNotFound.into(),
+        LaunchError::NoSuchPort { .. } => {
+            (ComponentNotFound, "`boxlaunch inspect BOX` shows its components").into()
         }
-        LaunchError::NoComponent(_) | LaunchError::NoSuchPort { .. } => ComponentNotFound,
-        LaunchError::NoBox(_) => NameNotFound,
-        LaunchError::ResultPlace(_) => Usage,
-        LaunchError::NotRunning(_) | LaunchError::StillStarting(_) => NotRunning,
-        LaunchError::NoHealthCheck(_) | LaunchError::NoPort(_) => NotDeclared,
-        LaunchError::StillRunning(_) => StillRunning,
-        LaunchError::NameTaken(_) => NameTaken,
-        LaunchError::FixedSkill { .. } => SkillFixed,
-        LaunchError::NoSkill(_) => SkillNotFound,
-        LaunchError::Skill(error) => skill_code(error),
-        LaunchError::BoxEnded(_) => BoxEnded,
-        LaunchError::Volume(error) => volume_code(error),
-        LaunchError::Refused { .. } => Refused,
-        LaunchError::Os(error) => os_code(error),
-        LaunchError::Peer(_) => BoxMalformed,
-        LaunchError::Port { .. }
-        | LaunchError::Input(_)
-        | LaunchError::Output(_)
-        | LaunchError::Copy(_)
-        | LaunchError::TooManyMounts
-        | LaunchError::Skills { .. } => Io,
-        LaunchError::NoPasst | LaunchError::Passt(_) => NetworkUnavailable,
-        LaunchError::BadName(_) => Usage,
-        LaunchError::VmmEnded { .. } | LaunchError::HiddenVmm => VmmFailed,
-        LaunchError::Vmm(error) => vmm_code(error),
-        LaunchError::Guest { .. } | LaunchError::Protocol(_) | LaunchError::NoAnswer => GuestFailed,
-        LaunchError::AgentEnded { .. } => AgentFailed,
-        LaunchError::Agent(_) => AgentCallFailed,
-        LaunchError::Timeout { .. } => StartupTimeout,
-        LaunchError::Stopped(_) => Interrupted,
+        LaunchError::NoHealthCheck(_) => {
+            (NotDeclared, "declare `health` for it in the Boxfile, and build the box again").into()
+        }
+        LaunchError::NoPort(_) => NotDeclared.into(),
+        LaunchError::StillStarting(_) => {
+            (NotRunning, "wait until its agent is ready: `boxlaunch ps`").into()
+        }
+        LaunchError::NoSkill(_) => {
+            (SkillNotFound, "`boxlaunch skills NAME` lists those that were").into()
+        }
     }
 }
 
-fn vmm_code(error: &VmmError) -> ErrorCode {
+/// Returns a row whose advice depends on more than the code.
+fn row(code: ErrorCode, help: Option<&'static str>) -> Explanation {
+    Explanation { code, help: help.map(Cow::from) }
+}
+
+fn of_os(error: &OsError) -> Explanation {
     match error {
-        VmmError::Os(error) => os_code(error),
-        VmmError::Krun(_) => VmmFailed,
-        VmmError::Open(error) => Explanation::from(error).code,
-        VmmError::Jail(_) => JailIncomplete,
-        VmmError::NoJail => StartupTimeout,
-        VmmError::SocketPath { .. } | VmmError::SharedOwners => Usage,
-        VmmError::Unshared(_) => Io,
-        VmmError::Stopped(_) => Interrupted,
+        OsError::File { action, source, .. } => {
+            let help = if *action == SHARE { share_help(source) } else { file_help(source) };
+            let exists = source.kind() == ErrorKind::AlreadyExists;
+            row(if exists { OutputExists } else { Io }, help)
+        }
+        OsError::System { .. } => Internal.into(),
     }
 }
 
-fn os_code(error: &OsError) -> ErrorCode {
+fn of_policy(error: &PolicyError) -> Explanation {
     match error {
-        OsError::File { source, .. } if source.kind() == ErrorKind::AlreadyExists => OutputExists,
-        OsError::File { .. } => Io,
-        OsError::System { .. } => Internal,
+        PolicyError::TooMuch(_) => {
+            let help = "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`";
+            (HostPolicy, help).into()
+        }
+        PolicyError::TooMuchScratch { asked, .. } => {
+            let gib = asked.div_ceil(1 << 30);
+            let help =
+                format!("if it may write so much to this host's disk: `--max-scratch {gib}GiB`");
+            (HostPolicy, help).into()
+        }
     }
 }
 
-const fn volume_code(error: &VolumeError) -> ErrorCode {
+fn of_skill(error: &SkillError) -> Explanation {
     match error {
-        VolumeError::Missing(_) => VolumeNotFound,
-        VolumeError::Exists(_) => VolumeExists,
-        VolumeError::InUse { .. } => VolumeInUse,
-        VolumeError::Damaged { .. } => VolumeDamaged,
-        VolumeError::BadName(_) | VolumeError::BadSize(_) => Usage,
+        SkillError::Files(FilesError::TooLarge(_) | FilesError::TooLargeTogether(_)) => {
+            TooLarge.into()
+        }
+        SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io.into(),
+        _ => {
+            let help = "a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md";
+            (SkillInvalid, help).into()
+        }
     }
 }
 
-fn skill_code(error: &SkillError) -> ErrorCode {
+/// Returns the row of a VMM process that could not be started or confined.
+fn of_vmm(error: &VmmError) -> Explanation {
     match error {
-        SkillError::Files(FilesError::TooLarge(_) | FilesError::TooLargeTogether(_)) => TooLarge,
-        SkillError::File(_) | SkillError::Files(FilesError::File(_)) => Io,
-        _ => SkillInvalid,
-    }
-}
-
-fn help(error: &LaunchError) -> Option<Cow<'static, str>> {
-    if let LaunchError::Kvm(error) = error {
-        return Some(without_kvm(error, None).into());
-    }
-    if let LaunchError::TooMuchScratch { asked, .. } = error {
-        let gib = asked.div_ceil(1 << 30);
-        return Some(
-            format!("if it may write so much to this host's disk: `--max-scratch {gib}GiB`").into(),
-        );
-    }
-    constant_help(error).map(Cow::from)
-}
-
-fn constant_help(error: &LaunchError) -> Option<&'static str> {
-    Some(match error {
-        LaunchError::Writable(_) => {
-            "what boots must belong to you or to root, and only its owner may write to it: build the \
-             box again, or `chmod go-w` and `chown` its blobs"
-        }
-        LaunchError::OtherProtocol(_) => {
-            "build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that built it"
-        }
-        LaunchError::TooMuch(_) => {
-            "start it with less: `--cpus N`, `--memory MIB`; or allow more: `--max-cpus N`, `--max-memory MIB`"
-        }
-        LaunchError::Port { source, .. } if source.kind() == ErrorKind::AddrInUse => {
-            "another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows"
-        }
-        LaunchError::Port { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
-            "ports below 1024 are root's on this host: publish at one above"
-        }
-        LaunchError::Port { .. } => "publish at an address of this host, such as 127.0.0.1",
-        LaunchError::NoSuchPort { .. } => "`boxlaunch inspect BOX` shows its components",
-        LaunchError::TooManyMounts => "share another directory, or one above it",
-        LaunchError::Vmm(error) => return vmm_help(error),
-        LaunchError::VmmEnded { status, .. } if status.signal() == Some(SIGSYS) => {
-            "the jail forbids a system call that the machine made: `boxlaunch run --jail trace` names it. Please \
-             report it"
-        }
-        LaunchError::OlderBox(_) => {
-            "build the box again, with `boxbuild build`, and start that one"
-        }
-        LaunchError::Unsupported(_) => {
-            "remove these declarations from the Boxfile and build the box again, or use a newer \
-             boxlaunch"
-        }
-        LaunchError::Os(error) => return os_help(error),
-        LaunchError::AgentEnded { lacked_memory: true, .. } => {
-            "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile"
-        }
-        LaunchError::AgentEnded { status, was_silent, .. } => ended_help(*status, *was_silent),
-        LaunchError::Volume(error) => return volume_help(error),
-        LaunchError::Agent(error) => agent_help(error),
-        LaunchError::NoPasst => INSTALL_NETWORK,
-        LaunchError::Passt(_) => NETWORK_NEEDS,
-        LaunchError::Timeout { .. } => {
-            "look at the agent's output and its health check; --console FILE keeps all that the \
-             machine said, and --startup-timeout gives it more time"
-        }
-        error => return named_help(error).or_else(|| skill_help(error)),
-    })
-}
-
-/// Returns what to do about a VMM process that could not be started or confined.
-fn vmm_help(error: &VmmError) -> Option<&'static str> {
-    Some(match error {
-        VmmError::Os(error) => return os_help(error),
-        VmmError::Unshared(Unshared::Directory { is_forbidden: true, .. }) => NOT_YOURS,
-        VmmError::Unshared(Unshared::Directory { .. }) => {
-            "share another directory, or one above it"
-        }
-        VmmError::Unshared(Unshared::Box(_)) => {
-            "it was removed, or built again, while it started: start it again"
-        }
-        VmmError::Unshared(Unshared::Host(_)) => {
-            "`boxlaunch doctor` says what this host gives, and what to do"
-        }
-        VmmError::SharedOwners => {
-            "what a box writes belongs to one user: share only that user's directories to be written to"
-        }
+        VmmError::Os(error) => of_os(error),
+        VmmError::Stopped(_) => Interrupted.into(),
+        VmmError::Open(error) => error.into(),
+        VmmError::Krun(_) => VmmFailed.into(),
+        VmmError::NoJail => StartupTimeout.into(),
         VmmError::Jail(_) => {
-            "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them"
+            let help = "`boxlaunch doctor` says what gives them; `--jail best-effort` starts the box without them";
+            (JailIncomplete, help).into()
         }
         VmmError::SocketPath { .. } => {
-            "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket"
+            let help =
+                "set XDG_RUNTIME_DIR to a directory with a shorter path, or shorten --agent-socket";
+            (Usage, help).into()
         }
-        VmmError::Open(_) | VmmError::Krun(_) | VmmError::NoJail | VmmError::Stopped(_) => {
-            return None;
+        VmmError::SharedOwners => {
+            let help = "what a box writes belongs to one user: share only that user's directories to be written to";
+            (Usage, help).into()
         }
-    })
+        VmmError::Unshared(error) => (Io, unshared_help(error)).into(),
+    }
 }
 
-/// Returns what to do about an agent that has ended before it was ready.
-const fn ended_help(status: u8, was_silent: bool) -> &'static str {
-    match (status, was_silent) {
-        (0, _) => {
-            "give it a program that keeps running; one that ends when it is done, as with a task, needs \
-             `health \"none\"` in the Boxfile"
+const fn unshared_help(error: &Unshared) -> &'static str {
+    match error {
+        Unshared::Directory { is_forbidden: true, .. } => NOT_YOURS,
+        Unshared::Directory { .. } => "share another directory, or one above it",
+        Unshared::Box(_) => "it was removed, or built again, while it started: start it again",
+        Unshared::Host(_) => "`boxlaunch doctor` says what this host gives, and what to do",
+    }
+}
+
+fn of_stream(error: &StreamError) -> Explanation {
+    match error {
+        StreamError::Os(error) => of_os(error),
+        StreamError::Stopped(_) => Interrupted.into(),
+        StreamError::OtherProtocol(_) => {
+            let help = "build the box again, with `boxbuild build`, or use the boxlaunch of the boxbuild that built it";
+            (BoxUnsupported, help).into()
         }
-        (_, false) => "look at the agent's output above, and at its program in the Boxfile",
-        (_, true) => {
-            "it has written nothing: look at its program and arguments in the Boxfile, and give it \
-             one that keeps running"
+        StreamError::OlderBox(_) => (BoxUnsupported, BUILD_AGAIN).into(),
+        StreamError::Protocol(_) => GuestFailed.into(),
+        StreamError::Input(_) | StreamError::Output(_) => Io.into(),
+    }
+}
+
+fn of_opened(error: &OpenBoxError) -> Explanation {
+    match error {
+        OpenBoxError::Os(error) => of_os(error),
+        OpenBoxError::Stopped(_) => Interrupted.into(),
+        OpenBoxError::Stream(error) => of_stream(error),
+        OpenBoxError::Open(error) => error.into(),
+        OpenBoxError::Writable(_) => {
+            let help = "what boots must belong to you or to root, and only its owner may write to it: build the \
+                        box again, or `chmod go-w` and `chown` its blobs";
+            (BoxWritable, help).into()
+        }
+        OpenBoxError::Unsupported(_) => {
+            let help = "remove these declarations from the Boxfile and build the box again, or use a newer \
+                        boxlaunch";
+            (BoxUnsupported, help).into()
         }
     }
 }
 
-/// Returns what to do about an error of a command that names a box.
-const fn named_help(error: &LaunchError) -> Option<&'static str> {
-    Some(match error {
-        LaunchError::ResultPlace(_) => "name a file, whose directory has to exist",
-        LaunchError::NoBox(_) => {
-            "`boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`"
-        }
-        LaunchError::NotRunning(_) => {
-            "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended"
-        }
-        LaunchError::StillStarting(_) => "wait until its agent is ready: `boxlaunch ps`",
-        LaunchError::NoHealthCheck(_) => {
-            "declare `health` for it in the Boxfile, and build the box again"
-        }
-        LaunchError::NoAnswer => "it may be busy, or stopped; `boxlaunch rm --force` ends it",
-        LaunchError::StillRunning(_) => "stop it first, with `boxlaunch stop`, or use `rm --force`",
-        LaunchError::NameTaken(_) => {
-            "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs"
-        }
-        LaunchError::BadName(_) => NAME_FORM,
-        LaunchError::BoxEnded(_) => "`boxlaunch inspect` and `boxlaunch logs` say why",
-        _ => return None,
-    })
-}
-
-fn skill_help(error: &LaunchError) -> Option<&'static str> {
-    Some(match error {
-        LaunchError::FixedSkill { mode: SkillMode::Baked, .. } => {
-            "baked skills cannot be changed: build the box again, or give the skill another name"
-        }
-        LaunchError::FixedSkill { mode: SkillMode::Mounted, .. } => {
-            "change the files in its directory, or give the skill another name"
-        }
-        LaunchError::NoSkill(_) => "`boxlaunch skills NAME` lists those that were",
-        LaunchError::Skill(error) if skill_code(error) == SkillInvalid => {
-            "a skill is a directory with a file SKILL.md in it, which has its name: docs/skills.md"
-        }
-        _ => return None,
-    })
-}
-
-/// Returns what to do about an agent that could not be asked.
-const fn agent_help(error: &AgentError) -> &'static str {
+fn of_volume(error: &VolumeError) -> Explanation {
     match error {
+        VolumeError::Os(error) => of_os(error),
+        VolumeError::Missing(_) => {
+            (VolumeNotFound, "`boxlaunch volume ls` lists those that there are").into()
+        }
+        VolumeError::Exists(_) => {
+            let help = "use it, or remove it with all that is on it: `boxlaunch volume rm`";
+            (VolumeExists, help).into()
+        }
+        VolumeError::InUse { .. } => {
+            let help = "stop that box first, with `boxlaunch stop`, or use another volume";
+            (VolumeInUse, help).into()
+        }
+        VolumeError::Damaged { .. } => {
+            let help = "copy what you need of its directory, $BOXLAUNCH_STATE/volumes/NAME, and remove it: `boxlaunch volume rm`";
+            (VolumeDamaged, help).into()
+        }
+        VolumeError::BadName(_) => (Usage, NAME_FORM).into(),
+        VolumeError::BadSize(_) => Usage.into(),
+    }
+}
+
+fn of_network(error: &NetworkError) -> Explanation {
+    match error {
+        NetworkError::Os(error) => of_os(error),
+        NetworkError::Vmm(error) => of_vmm(error),
+        NetworkError::Port { source, .. } => (Io, port_help(source)).into(),
+        NetworkError::Peer(_) => BoxMalformed.into(),
+        NetworkError::NoPasst => (NetworkUnavailable, INSTALL_NETWORK).into(),
+        NetworkError::Passt(_) => (NetworkUnavailable, NETWORK_NEEDS).into(),
+    }
+}
+
+/// Returns what to do about a port of the host that cannot be published at.
+fn port_help(source: &io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::AddrInUse => {
+            "another program has it: publish at another port, or at 0, for a free one that `boxlaunch port` shows"
+        }
+        ErrorKind::PermissionDenied => {
+            "ports below 1024 are root's on this host: publish at one above"
+        }
+        _ => "publish at an address of this host, such as 127.0.0.1",
+    }
+}
+
+/// Returns the row of an agent that could not be asked.
+fn of_agent(error: &AgentError) -> Explanation {
+    let help = match error {
+        AgentError::Os(error) => return of_os(error),
+        AgentError::Stream(error) => return of_stream(error),
         AgentError::Connect(_) => {
             "`boxlaunch ps` lists the boxes that run, and `boxlaunch port` shows where their agents are"
         }
@@ -289,24 +252,105 @@ const fn agent_help(error: &AgentError) -> &'static str {
         AgentError::Compressed(_) | AgentError::TooLarge { .. } | AgentError::Malformed { .. } => {
             "the agent does not keep to the interface: docs/agents.md"
         }
+    };
+    (AgentCallFailed, help).into()
+}
+
+fn of_machine(error: &MachineError) -> Explanation {
+    match error {
+        MachineError::Os(error) => of_os(error),
+        MachineError::Stopped(_) => Interrupted.into(),
+        MachineError::Open(error) => error.into(),
+        MachineError::Opened(error) => of_opened(error),
+        MachineError::Vmm(error) => of_vmm(error),
+        MachineError::Network(error) => of_network(error),
+        MachineError::Stream(error) => of_stream(error),
+        MachineError::Kvm(error) => (KvmUnavailable, without_kvm(error, None)).into(),
+        MachineError::TooManyMounts => (Io, "share another directory, or one above it").into(),
+        MachineError::Guest { .. } => GuestFailed.into(),
+        MachineError::VmmEnded { status, .. } if status.signal() == Some(SIGSYS) => {
+            let help = "the jail forbids a system call that the machine made: `boxlaunch run --jail trace` names it. Please \
+                        report it";
+            (VmmFailed, help).into()
+        }
+        MachineError::VmmEnded { .. } | MachineError::HiddenVmm => VmmFailed.into(),
+        MachineError::AgentEnded { lacked_memory: true, .. } => {
+            let help = "the kernel has ended a process of it for lack of memory: give `agent` a larger `limits memory` in the Boxfile";
+            (AgentFailed, help).into()
+        }
+        MachineError::AgentEnded { status, was_silent, .. } => {
+            (AgentFailed, ended_help(*status, *was_silent)).into()
+        }
+        MachineError::Timeout { .. } => {
+            let help = "look at the agent's output and its health check; --console FILE keeps all that the \
+                        machine said, and --startup-timeout gives it more time";
+            (StartupTimeout, help).into()
+        }
     }
 }
 
-const fn volume_help(error: &VolumeError) -> Option<&'static str> {
-    Some(match error {
-        VolumeError::Missing(_) => "`boxlaunch volume ls` lists those that there are",
-        VolumeError::Exists(_) => {
-            "use it, or remove it with all that is on it: `boxlaunch volume rm`"
+/// Returns what to do about an agent that has ended before it was ready.
+const fn ended_help(status: u8, was_silent: bool) -> &'static str {
+    match (status, was_silent) {
+        (0, _) => {
+            "give it a program that keeps running; one that ends when it is done, as with a task, needs \
+             `health \"none\"` in the Boxfile"
         }
-        VolumeError::InUse { .. } => {
-            "stop that box first, with `boxlaunch stop`, or use another volume"
+        (_, false) => "look at the agent's output above, and at its program in the Boxfile",
+        (_, true) => {
+            "it has written nothing: look at its program and arguments in the Boxfile, and give it \
+             one that keeps running"
         }
-        VolumeError::Damaged { .. } => {
-            "copy what you need of its directory, $BOXLAUNCH_STATE/volumes/NAME, and remove it: `boxlaunch volume rm`"
+    }
+}
+
+fn of_record(error: &RecordError) -> Explanation {
+    match error {
+        RecordError::Os(error) => of_os(error),
+        RecordError::NoBox(_) => {
+            let help = "`boxlaunch ps -a` lists the boxes that were started; `boxlaunch run NAME` starts one of `boxlaunch images`";
+            (NameNotFound, help).into()
         }
-        VolumeError::BadName(_) => NAME_FORM,
-        VolumeError::BadSize(_) => return None,
-    })
+        RecordError::StillRunning(_) => {
+            (StillRunning, "stop it first, with `boxlaunch stop`, or use `rm --force`").into()
+        }
+        RecordError::NameTaken(_) => {
+            let help = "use another name, or remove the box that has it: `boxlaunch rm`, with --force if it runs";
+            (NameTaken, help).into()
+        }
+        RecordError::BadName(_) => (Usage, NAME_FORM).into(),
+        RecordError::ResultPlace(_) => (Usage, "name a file, whose directory has to exist").into(),
+    }
+}
+
+fn of_client(error: &ClientError) -> Explanation {
+    match error {
+        ClientError::Os(error) => of_os(error),
+        ClientError::Stopped(_) => Interrupted.into(),
+        ClientError::Stream(error) => of_stream(error),
+        ClientError::NotRunning(_) => {
+            let help = "`boxlaunch ps` lists the boxes that run; `boxlaunch inspect` says how this one ended";
+            (NotRunning, help).into()
+        }
+        ClientError::Refused { .. } => Refused.into(),
+        ClientError::BoxEnded(_) => {
+            (BoxEnded, "`boxlaunch inspect` and `boxlaunch logs` say why").into()
+        }
+        ClientError::NoAnswer => {
+            (GuestFailed, "it may be busy, or stopped; `boxlaunch rm --force` ends it").into()
+        }
+        ClientError::Copy(_) | ClientError::Skills { .. } => Io.into(),
+        ClientError::FixedSkill { mode, .. } => (SkillFixed, fixed_help(*mode)).into(),
+    }
+}
+
+const fn fixed_help(mode: SkillMode) -> &'static str {
+    match mode {
+        SkillMode::Baked => {
+            "baked skills cannot be changed: build the box again, or give the skill another name"
+        }
+        SkillMode::Mounted => "change the files in its directory, or give the skill another name",
+    }
 }
 
 /// Returns what to do about a KVM that cannot be used, for somebody who wants to start a box; `instead` is the command that
@@ -355,14 +399,6 @@ fn permission_help(allowed: &Allowed, path: &Path) -> Cow<'static, str> {
         ),
     }
     .into()
-}
-
-fn os_help(error: &OsError) -> Option<&'static str> {
-    match error {
-        OsError::File { action: SHARE, source, .. } => share_help(source),
-        OsError::File { source, .. } => file_help(source),
-        OsError::System { .. } => None,
-    }
 }
 
 /// Returns what to do about a directory that cannot be shared.

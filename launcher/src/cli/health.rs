@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
+use boxlaunch::client::ClientError;
 use boxlaunch::client::{Client, CommandSetup};
 use boxlaunch::machine::health as check;
 use boxlaunch::streams::output::Route;
@@ -14,6 +14,7 @@ use vmm::signals::StopSignals;
 
 use super::command::component;
 use super::error::{CommandError, usage};
+use super::launch_error::LaunchError;
 use super::paths;
 use super::run::{component_name, seconds};
 use super::terminal::{is_quiet, json_line, print};
@@ -72,7 +73,7 @@ fn unchecked(record: &Record, args: &HealthArgs) -> Result<u8, CommandError> {
         (_, State::Running) if args.timeout.is_some() => Err(unlimited(&record.name)),
         (_, State::Running) => report(args, None, 0.0),
         (_, State::Starting) => Err(LaunchError::StillStarting(record.name.clone()).into()),
-        (_, State::Ended) => Err(LaunchError::NotRunning(record.name.clone()).into()),
+        (_, State::Ended) => Err(ClientError::NotRunning(record.name.clone()).into()),
     }
 }
 

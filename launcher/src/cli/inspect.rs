@@ -6,7 +6,7 @@ use std::path::Path;
 use box_contract::permissions::Permission;
 use box_contract::{NetworkMode, NetworkPlan};
 use box_find::{BoxReference, FindError};
-use boxlaunch::LaunchError;
+use boxlaunch::boxes::RecordError;
 use boxlaunch::boxes::{Boxes, Record, is_name};
 use cli_common::Explanation;
 use egress_proxy::is_own;
@@ -54,7 +54,7 @@ fn started(word: &OsStr) -> Result<Option<Record>, CommandError> {
         return Ok(None);
     };
     match Boxes::new(&paths::state()?).find(name) {
-        Err(LaunchError::NoBox(_)) => Ok(None),
+        Err(RecordError::NoBox(_)) => Ok(None),
         record => Ok(Some(record?)),
     }
 }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, exit, signals};
-use boxlaunch::LaunchError;
+use boxlaunch::boxes::RecordError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
+use boxlaunch::client::ClientError;
 use boxlaunch::streams::output::Route;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
@@ -16,6 +17,7 @@ use vmm::signals::StopSignals;
 use vmm::signals::Stopped;
 
 use super::error::{CommandError, signal_code};
+use super::launch_error::LaunchError;
 use super::memory::out_of_memory;
 use super::paths;
 use super::run::seconds;
@@ -160,7 +162,7 @@ pub(crate) fn wait(args: &WaitArgs) -> Result<u8, CommandError> {
 }
 
 /// Waits until a box is gone whose agent has ended. One that runs for a command does not end with its agent.
-fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), LaunchError> {
+fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), RecordError> {
     let deadline = Instant::now() + MOMENT;
     while !has_ended(boxes, record)? && Instant::now() < deadline {
         sleep(LOOK);
@@ -169,14 +171,14 @@ fn wait_a_moment(boxes: &Boxes, record: &Record) -> Result<(), LaunchError> {
 }
 
 /// Waits until a box has ended; returns its agent's status, as far as the supervisor has said it.
-fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, LaunchError> {
+fn wait_for(record: &Record, signals: &StopSignals) -> Result<Option<u8>, ClientError> {
     let mut client = match Client::connect(record, Follow::End, signals) {
         // It has just ended.
-        Err(LaunchError::NotRunning(_)) => return Ok(None),
+        Err(ClientError::NotRunning(_)) => return Ok(None),
         client => client?,
     };
     match client.wait_for_end(&mut Route::Nowhere) {
-        Ok(()) | Err(LaunchError::BoxEnded(_)) => Ok(client.agent_status),
+        Ok(()) | Err(ClientError::BoxEnded(_)) => Ok(client.agent_status),
         Err(error) => Err(error),
     }
 }
@@ -190,7 +192,7 @@ pub(crate) fn rm(args: &RmArgs) -> Result<u8, CommandError> {
         }
         match boxes.remove(name) {
             // Its supervisor has removed it: it was started with --rm.
-            Err(LaunchError::NoBox(_)) if args.force && record.remove => {}
+            Err(RecordError::NoBox(_)) if args.force && record.remove => {}
             removed => removed?,
         }
         print(&format!("{name}\n"))
@@ -214,7 +216,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
     });
     let code = match attached {
         Ok(status) => status,
-        Err(LaunchError::Stopped(Stopped(signal))) => {
+        Err(ClientError::Stopped(Stopped(signal))) => {
             if !is_quiet() {
                 screen.notice(&format!("boxlaunch: {} keeps running\n", record.name));
             }
@@ -228,10 +230,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, CommandError> {
 /// Stops a box, and waits until everything of it is gone.
 fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchError> {
     if record.state == State::Ended {
-        return Err(LaunchError::NotRunning(record.name.clone()));
+        return Err(ClientError::NotRunning(record.name.clone()).into());
     }
     match ask_to_end(record, grace) {
-        Err(error @ LaunchError::Stopped(_)) => return Err(error),
+        Err(error @ ClientError::Stopped(_)) => return Err(error.into()),
         Ok(()) if record.state == State::Running => {}
         // It is still starting, its sockets are gone, or its supervisor speaks another protocol.
         _ => signal_supervisor(record, grace),
@@ -239,7 +241,7 @@ fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchErro
     let deadline = Instant::now() + grace + PATIENCE;
     while !has_ended(boxes, record)? {
         if Instant::now() > deadline {
-            return Err(LaunchError::StillRunning(record.name.clone()));
+            return Err(RecordError::StillRunning(record.name.clone()).into());
         }
         sleep(LOOK);
     }
@@ -247,7 +249,7 @@ fn end(boxes: &Boxes, record: &Record, grace: Duration) -> Result<(), LaunchErro
 }
 
 /// Asks a supervisor to end its box, and waits until it has hung up.
-fn ask_to_end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
+fn ask_to_end(record: &Record, grace: Duration) -> Result<(), ClientError> {
     if record.state == State::Starting {
         return Ok(());
     }
@@ -260,7 +262,7 @@ fn ask_to_end(record: &Record, grace: Duration) -> Result<(), LaunchError> {
     }
     match client.wait_for_end(&mut Route::Nowhere) {
         // It was to end, and its record says how.
-        Err(LaunchError::BoxEnded(_)) => Ok(()),
+        Err(ClientError::BoxEnded(_)) => Ok(()),
         ended => ended,
     }
 }
@@ -273,9 +275,9 @@ fn signal_supervisor(record: &Record, grace: Duration) {
         .map(|pid| nix::sys::signal::kill(Pid::from_raw(pid), signal));
 }
 
-fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, LaunchError> {
+fn has_ended(boxes: &Boxes, record: &Record) -> Result<bool, RecordError> {
     match boxes.find(&record.name) {
-        Err(LaunchError::NoBox(_)) => Ok(true),
+        Err(RecordError::NoBox(_)) => Ok(true),
         // Another one may have its name by now.
         found => found.map(|it| it.state == State::Ended || it.created_ms != record.created_ms),
     }

@@ -1,13 +1,14 @@
 //! `boxlaunch ps`, and `boxlaunch inspect` of a box that was started.
 
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State, since_epoch};
+use boxlaunch::client::ClientError;
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::Published;
 use safe_text::shown;
 
 use super::error::CommandError;
+use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, is_quiet, json_line, print};
 
@@ -45,7 +46,7 @@ pub(crate) struct PortArgs {
 pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
     let record = Boxes::new(&paths::state()?).find(&args.name)?;
     if record.state == State::Ended {
-        return Err(LaunchError::NotRunning(record.name).into());
+        return Err(ClientError::NotRunning(record.name).into());
     }
     let published: String = record.published.iter().map(published).collect();
     if !is_quiet() {
@@ -56,7 +57,7 @@ pub(crate) fn port(args: &PortArgs) -> Result<u8, CommandError> {
             State::Running if !published.is_empty() => return Ok(0),
             State::Starting => LaunchError::StillStarting(record.name),
             State::Running => LaunchError::NoPort(record.name),
-            State::Ended => LaunchError::NotRunning(record.name),
+            State::Ended => ClientError::NotRunning(record.name).into(),
         }
         .into());
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use box_contract::ComponentName;
 use box_contract::wire::Stream;
-use boxlaunch::LaunchError;
+use boxlaunch::boxes::RecordError;
 use boxlaunch::boxes::{
     Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
 };
@@ -104,7 +104,7 @@ fn follow(
         pause(LOOK)?;
         record = match boxes.find(&args.name) {
             // It was started with --rm, and has ended: what is left is in the open file.
-            Err(LaunchError::NoBox(_)) => Record { state: State::Ended, ..record },
+            Err(RecordError::NoBox(_)) => Record { state: State::Ended, ..record },
             found => found?,
         };
     }

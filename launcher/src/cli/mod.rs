@@ -20,6 +20,7 @@ mod images;
 mod inspect;
 mod kept;
 mod lacks;
+mod launch_error;
 mod lifecycle;
 mod list;
 mod logs;
@@ -53,15 +54,17 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use box_contract::exit;
-use boxlaunch::LaunchError;
 use boxlaunch::host::floor_probe::{self, Floor};
 use boxlaunch::host::{guest, jail};
 use boxlaunch::machine::clock::process_start;
+use boxlaunch::streams::StreamError;
 use clap::{Parser, Subcommand};
 use cli_common::Problem;
 use cli_common::manual::{CompletionsArgs, ManArgs};
 use cli_common::store::{LoadArgs, SaveArgs};
 use host_fs::OsError;
+
+use launch_error::LaunchError;
 
 use error::CommandError;
 use terminal::{notice, painted};
@@ -223,7 +226,7 @@ fn helper(subcommand: &OsStr) -> Option<Result<(), LaunchError>> {
             let supervisor = env::args().nth(2).and_then(|pid| pid.parse().ok());
             Some(Err(guest::enter(supervisor).into()))
         }
-        jail::SUBCOMMAND => Some(jail::enter(io::stdin().lock())),
+        jail::SUBCOMMAND => Some(jail::enter(io::stdin().lock()).map_err(Into::into)),
         floor_probe::SUBCOMMAND => Some(measure_floor()),
         virtual_host::FOLLOW => {
             let arguments: Vec<_> = env::args_os().skip(2).collect();
@@ -241,12 +244,12 @@ fn measure_floor() -> Result<(), LaunchError> {
         let source = io::Error::other("usage: boxlaunch floor KERNEL CPUS MEMORY_MIB");
         return Err(OsError::System { action: "measure the floor", source }.into());
     };
-    Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)))
+    Err(floor.enter(&paths::runtime_base(), move |arrived| end_floor(started, arrived)).into())
 }
 
 /// Ends the process, which the main thread has made a machine that nobody ends.
 #[expect(clippy::exit, reason = "no other thread can return from main")]
-fn end_floor(started: Instant, arrived: Result<(), LaunchError>) {
+fn end_floor(started: Instant, arrived: Result<(), StreamError>) {
     let ready_ms = started.elapsed().as_secs_f64() * 1e3;
     let printed = arrived.map(|()| {
         // A result that nobody reads is no failure of the measurement.

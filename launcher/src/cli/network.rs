@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use box_contract::wire::{Follow, RuleChange};
 use box_contract::{ErrorCode, NetworkLimits, NetworkMode, PeerPlan, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
+use boxlaunch::client::ClientError;
 use boxlaunch::network::given::Choice;
 use clap::Subcommand;
 use egress_proxy::Verdict;
@@ -18,6 +18,7 @@ use vmm::signals::StopSignals;
 
 use super::error::CommandError;
 use super::found;
+use super::launch_error::LaunchError;
 use super::logs::read_error;
 use super::paths;
 use super::terminal::{json_line, notice, print};
@@ -91,7 +92,7 @@ pub(crate) fn network(args: &NetworkArgs) -> Result<u8, CommandError> {
         }
     };
     if record.state == State::Ended {
-        return Err(LaunchError::NotRunning(record.name).into());
+        return Err(ClientError::NotRunning(record.name).into());
     }
     check_given(&record)?;
     check_filtered(&record.name, record.network.mode)?;

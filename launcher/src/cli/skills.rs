@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use box_contract::wire::Follow;
 use box_contract::{ErrorCode, SkillPlan, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::client::Client;
+use boxlaunch::client::ClientError;
 use boxlaunch::client::skills::{self as tasks, Listed};
 use checkout::files::Together;
 use checkout::skill::{Findings, Skill, SkillError, is_skill};
@@ -18,6 +18,7 @@ use serde_json::json;
 use vmm::signals::StopSignals;
 
 use super::error::CommandError;
+use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, painted, print};
 
@@ -99,7 +100,7 @@ pub(crate) fn skills(args: &SkillsArgs) -> Result<u8, CommandError> {
 /// Takes note of a skill that was loaded or unloaded.
 type Done<'a> = &'a mut dyn FnMut(Listed) -> Result<(), CommandError>;
 
-fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, LaunchError> {
+fn connect<'s>(record: &Record, signals: &'s StopSignals) -> Result<Client<'s>, ClientError> {
     Client::connect(record, Follow::Nothing, signals)
 }
 

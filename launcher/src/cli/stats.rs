@@ -2,15 +2,17 @@
 
 use box_contract::exit;
 use box_contract::wire::{ComponentUsage, Follow};
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::{Boxes, Record, State};
 use boxlaunch::client::Client;
+use boxlaunch::client::ClientError;
 use boxlaunch::host::resources::{MachineUsage, of_machine};
+use boxlaunch::streams::StreamError;
 use safe_text::{readable, shown};
 use serde_json::{Value, json};
 use vmm::signals::StopSignals;
 
 use super::error::CommandError;
+use super::launch_error::LaunchError;
 use super::paths;
 use super::terminal::{aligned, json_line, notice, print};
 
@@ -51,7 +53,8 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
         figures = all_running(&boxes, &signals)?;
     }
     for name in &args.names {
-        match boxes.find(name).and_then(|record| measure(record, &signals)) {
+        match boxes.find(name).map_err(LaunchError::from).and_then(|it| Ok(measure(it, &signals)?))
+        {
             Ok(measured) => figures.push(measured),
             // One object is printed, either the figures or the error.
             Err(error) if args.json => return Err(error.into()),
@@ -81,20 +84,21 @@ pub(crate) fn stats(args: &StatsArgs) -> Result<u8, CommandError> {
 fn all_running(boxes: &Boxes, signals: &StopSignals) -> Result<Vec<Figures>, LaunchError> {
     let running = boxes.all()?.into_iter().filter(|it| it.state == State::Running);
     let measured = running.map(|record| match measure(record, signals) {
-        Err(LaunchError::NotRunning(_) | LaunchError::BoxEnded(_)) => Ok(None),
-        measured => measured.map(Some),
+        Err(ClientError::NotRunning(_) | ClientError::BoxEnded(_)) => Ok(None),
+        measured => Ok(Some(measured?)),
     });
     measured.filter_map(Result::transpose).collect()
 }
 
-fn measure(record: Record, signals: &StopSignals) -> Result<Figures, LaunchError> {
+fn measure(record: Record, signals: &StopSignals) -> Result<Figures, ClientError> {
     let machine = record.vmm.and_then(of_machine);
     let mut components = match Client::connect(&record, Follow::Nothing, signals)?.measure() {
         Ok(usage) => usage.components,
         // The other boxes are none the worse for that.
         Err(
-            error
-            @ (LaunchError::NoAnswer | LaunchError::OlderBox(_) | LaunchError::Refused { .. }),
+            error @ (ClientError::NoAnswer
+            | ClientError::Stream(StreamError::OlderBox(_))
+            | ClientError::Refused { .. }),
         ) => {
             notice(&unmeasured(&record.name, &error));
             return Ok(Figures { record, machine, components: None });
@@ -109,7 +113,7 @@ fn measure(record: Record, signals: &StopSignals) -> Result<Figures, LaunchError
 }
 
 /// Says that a box has not answered; the reason may be its guest's.
-fn unmeasured(name: &str, error: &LaunchError) -> String {
+fn unmeasured(name: &str, error: &ClientError) -> String {
     shown(&format!("boxlaunch: {name}: {error}")) + "\n"
 }
 
@@ -170,7 +174,7 @@ mod tests {
     fn the_reason_of_a_guest_moves_no_terminal() {
         let (step, reason) =
             ("measure\u{1b}[2J".to_owned(), "no\r\nboxlaunch: all is well".to_owned());
-        let text = unmeasured("hello", &LaunchError::Refused { step, reason });
+        let text = unmeasured("hello", &ClientError::Refused { step, reason });
         assert!(text.starts_with("boxlaunch: hello: ") && text.ends_with('\n'), "{text}");
         assert_eq!(text.chars().filter(|it| it.is_control()).count(), 1, "{text}");
     }

@@ -6,7 +6,7 @@ use std::io;
 use box_archive::{Archive, ArchiveError, Names, Plan};
 use box_digest::Digest;
 use box_find::{BoxReference, Found};
-use boxlaunch::LaunchError;
+use boxlaunch::streams::StreamError;
 use cli_common::store::{
     BoxArgument, CommandFault, LoadArgs, Program, SaveArgs, after_adding_alone, cap,
 };
@@ -82,7 +82,7 @@ impl From<ArchiveError> for CommandError {
     fn from(error: ArchiveError) -> Self {
         match error {
             ArchiveError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
-                LaunchError::Output(source).into()
+                StreamError::Output(source).into()
             }
             error => Self::new(&error, shown(&with_causes(&error))),
         }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use box_contract::task::TaskError;
 use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
 use boxlaunch::boxes::Boxes;
+use boxlaunch::boxes::RecordError;
+use boxlaunch::boxes::task::check_result_place;
 use boxlaunch::boxes::task::{EndedTask, Task};
 use host_fs::named::Place;
 use host_fs::read::{ReadError, read_open};
@@ -13,6 +15,7 @@ use safe_text::shown;
 use serde_json::json;
 
 use super::error::CommandError;
+use super::explain::explain;
 use super::given_file;
 use super::paths;
 use super::run::RunArgs;
@@ -124,7 +127,13 @@ pub(super) fn result_place(
         return Err(CommandError::new((ErrorCode::Usage, help), "--result: the box has no task"));
     }
     let place = given_file::place(path, "write")?;
-    boxlaunch::boxes::task::check_result_place(&place)?;
+    check_result_place(&place).map_err(|error| match error {
+        RecordError::ResultPlace(_) => {
+            let message = shown(&format!("--result {error}"));
+            CommandError::new(explain(&error.into()), message)
+        }
+        error => error.into(),
+    })?;
     Ok(Some(Arc::new(place)))
 }
 

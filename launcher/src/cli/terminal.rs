@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use box_contract::ErrorCode;
-use boxlaunch::LaunchError;
+use boxlaunch::streams::StreamError;
 use cli_common::color::ColorOption;
 use cli_common::paint::paint;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -90,7 +90,7 @@ pub(crate) fn foreign<W: Write + IsTerminal>(to: W, is_raw: bool) -> ForeignWrit
 pub(crate) fn pass_on(to: &mut impl Write, data: &[u8]) -> Result<(), CommandError> {
     match to.write_all(data).and_then(|()| to.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            Err(LaunchError::Output(error).into())
+            Err(StreamError::Output(error).into())
         }
         result => printed(result),
     }
@@ -106,7 +106,7 @@ pub(crate) fn pause(duration: Duration) -> Result<(), CommandError> {
     let timeout = PollTimeout::try_from(duration.as_millis()).unwrap_or(PollTimeout::MAX);
     let is_gone = matches!(poll(&mut fds, timeout), Ok(1..));
     if is_gone && fds[0].revents().is_some_and(|it| it.contains(PollFlags::POLLERR)) {
-        return Err(LaunchError::Output(io::ErrorKind::BrokenPipe.into()).into());
+        return Err(StreamError::Output(io::ErrorKind::BrokenPipe.into()).into());
     }
     // A terminal that was closed, for instance, is not waited on.
     if is_gone {

@@ -4,10 +4,9 @@ use box_contract::Descriptor;
 use box_contract::manifest::SEGMENTED_EPOCH;
 use box_digest::Digest;
 use box_layout::{Documents, OpenError};
-use boxlaunch::LaunchError;
-use boxlaunch::opened::check_owner;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::{self, Trust};
+use boxlaunch::opened::{OpenBoxError, check_owner};
 use cli_common::Problem;
 use safe_text::shown;
 use serde::Serialize;
@@ -105,7 +104,7 @@ fn check(
     descriptor: &Descriptor,
     receipts: Option<&Receipts>,
 ) -> Result<Option<OpenError>, CommandError> {
-    let opened = documents.open_blob(descriptor).map_err(LaunchError::from);
+    let opened = documents.open_blob(descriptor).map_err(OpenBoxError::from);
     let boots = documents.boots(descriptor);
     let verified = opened.and_then(|blob| {
         if boots {
@@ -129,14 +128,14 @@ fn check_rootfs(documents: &Documents) -> Result<Option<OpenError>, CommandError
             rootfs.check_superblock()
         }
     });
-    found(checked.map_err(LaunchError::from))
+    found(checked.map_err(OpenBoxError::from))
 }
 
 /// Returns what is wrong with the box. That it cannot be examined is another error.
-fn found(verified: Result<(), LaunchError>) -> Result<Option<OpenError>, CommandError> {
+fn found(verified: Result<(), OpenBoxError>) -> Result<Option<OpenError>, CommandError> {
     match verified {
         Ok(()) => Ok(None),
-        Err(LaunchError::Open(error)) => Ok(Some(error)),
+        Err(OpenBoxError::Open(error)) => Ok(Some(error)),
         Err(error) => Err(error.into()),
     }
 }

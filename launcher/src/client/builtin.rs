@@ -7,8 +7,7 @@ use std::rc::Rc;
 use box_contract::wire::Exec;
 use safe_text::shown;
 
-use crate::LaunchError;
-use crate::client::{Client, CommandSetup};
+use crate::client::{Client, ClientError, CommandSetup};
 use crate::streams::input::Input;
 use crate::streams::output::{Route, Sink};
 
@@ -24,7 +23,7 @@ pub(crate) fn run(
     exec: Exec,
     input: Option<Input>,
     stdout: Box<dyn Sink>,
-) -> Result<Result<String, String>, LaunchError> {
+) -> Result<Result<String, String>, ClientError> {
     let said = Kept::new(MAX_SAID);
     let mut output = Route::Pass { stdout, stderr: Box::new(said.clone()) };
     let setup = CommandSetup { exec, input, tty: None, output: &mut output };

@@ -10,9 +10,9 @@ use box_copy::{Author, LeftOut, Place, pack, unpack};
 use host_fs::OsError;
 use safe_text::shown;
 
-use crate::LaunchError;
-use crate::client::Client;
 use crate::client::builtin;
+use crate::client::{Client, ClientError};
+use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;
 
@@ -35,7 +35,7 @@ pub fn from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
     to: Place,
-) -> Result<String, LaunchError> {
+) -> Result<String, ClientError> {
     let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let source = inside.path.to_owned();
     let unpack = move || unpack(reader, to, Author::Box(source.as_ref()));
@@ -45,8 +45,10 @@ pub fn from_box(
     match (read, joined(unpacking)) {
         // The other one is why nobody reads any more.
         (Err(error), Ok(_)) => Err(error),
-        (Err(error), Err(_)) if !matches!(error, LaunchError::Output(_)) => Err(error),
-        (_, Err(error)) => Err(LaunchError::Copy(shown(&error.to_string()))),
+        (Err(error), Err(_)) if !matches!(error, ClientError::Stream(StreamError::Output(_))) => {
+            Err(error)
+        }
+        (_, Err(error)) => Err(ClientError::Copy(shown(&error.to_string()))),
         (Ok(said), Ok(LeftOut { links: 0, .. })) => Ok(said),
         (Ok(said), Ok(left_out)) => Ok(format!("{left_out}\n{said}").trim_end().to_owned()),
     }
@@ -60,7 +62,7 @@ pub fn archive_from_box(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
     archive: Box<dyn Sink>,
-) -> Result<String, LaunchError> {
+) -> Result<String, ClientError> {
     run(client, inside, Own::Pack, None, archive)
 }
 
@@ -72,9 +74,9 @@ pub fn to_box(
     client: &mut Client<'_>,
     from: Place,
     inside: &Inside<'_>,
-) -> Result<String, LaunchError> {
+) -> Result<String, ClientError> {
     // A path that is not there makes nothing in the box.
-    from.check().map_err(|error| LaunchError::Copy(error.to_string()))?;
+    from.check().map_err(|error| ClientError::Copy(error.to_string()))?;
     let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
     let packing = thread::Builder::new().spawn(move || pack(&from, writer));
     let packing = packing.map_err(OsError::system("start a thread that packs"))?;
@@ -82,7 +84,7 @@ pub fn to_box(
     match joined(packing) {
         // The box has what it wants of it, or says itself why it wants no more.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => written,
-        Err(error) => Err(LaunchError::Copy(error.to_string())),
+        Err(error) => Err(ClientError::Copy(error.to_string())),
         Ok(left_out) if left_out == LeftOut::default() => written,
         Ok(left_out) => written.map(|_| left_out.to_string()),
     }
@@ -96,7 +98,7 @@ pub fn archive_to_box(
     client: &mut Client<'_>,
     archive: Input,
     inside: &Inside<'_>,
-) -> Result<String, LaunchError> {
+) -> Result<String, ClientError> {
     run(client, inside, Own::Unpack, Some(archive), Box::new(io::sink()))
 }
 
@@ -107,11 +109,11 @@ fn run(
     own: Own,
     input: Option<Input>,
     stdout: Box<dyn Sink>,
-) -> Result<String, LaunchError> {
+) -> Result<String, ClientError> {
     let argv = vec!["cp".to_owned(), inside.path.to_owned()];
     let exec = Exec::new(inside.component, argv);
     let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
-    builtin::run(client, exec, input, stdout)?.map_err(LaunchError::Copy)
+    builtin::run(client, exec, input, stdout)?.map_err(ClientError::Copy)
 }
 
 /// Waits for a thread; its panic is this one's.

@@ -5,6 +5,7 @@
 
 mod builtin;
 pub mod copy;
+mod error;
 pub mod skills;
 
 use std::fmt;
@@ -24,13 +25,13 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use vmm::signals::Stopped;
 
 use crate::boxes::Record;
-use crate::error::LaunchError;
-use crate::machine::not_written;
+use crate::streams::StreamError;
 use crate::streams::control::{CHUNK, peer};
 use crate::streams::input::Input;
 use crate::streams::output::Route;
 use crate::streams::tty::Tty;
 use crate::supervisor::{RUN, SOCKET};
+pub use error::ClientError;
 use vmm::runtime_dir;
 use vmm::signals::StopSignals;
 
@@ -113,7 +114,7 @@ impl<'a> Client<'a> {
         (name, protocol): (&str, u32),
         agent: Follow,
         signals: &'a StopSignals,
-    ) -> Result<Self, LaunchError> {
+    ) -> Result<Self, ClientError> {
         let (frames, name) = (Frames::default(), name.to_owned());
         let mut client = Self {
             stream,
@@ -151,13 +152,13 @@ impl<'a> Client<'a> {
     /// Connects to the supervisor of a box that runs, or starts: it answers once the agent is ready.
     ///
     /// # Errors
-    /// [`LaunchError::NotRunning`].
+    /// [`ClientError::NotRunning`].
     pub fn connect(
         record: &Record,
         agent: Follow,
         signals: &'a StopSignals,
-    ) -> Result<Self, LaunchError> {
-        let gone = || LaunchError::NotRunning(record.name.clone());
+    ) -> Result<Self, ClientError> {
+        let gone = || ClientError::NotRunning(record.name.clone());
         if !runtime_dir::is_ours(&record.runtime) {
             return Err(gone());
         }
@@ -173,7 +174,7 @@ impl<'a> Client<'a> {
         Self::new(stream, (&record.name, protocol), agent, signals)
     }
 
-    /// Waits no longer than so much in all from now on: [`LaunchError::NoAnswer`] then.
+    /// Waits no longer than so much in all from now on: [`ClientError::NoAnswer`] then.
     pub fn give_up_after(&mut self, patience: Duration) {
         self.deadline = Some(Instant::now() + patience);
     }
@@ -181,8 +182,8 @@ impl<'a> Client<'a> {
     /// Replaces the rules of the box's filter, as the last thing of this client.
     ///
     /// # Errors
-    /// [`LaunchError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
-    pub fn set_rules(mut self, change: RuleChange) -> Result<(), LaunchError> {
+    /// [`ClientError::Refused`] with the supervisor's reason, and those of [`Self::finish`].
+    pub fn set_rules(mut self, change: RuleChange) -> Result<(), ClientError> {
         let mut frame = Vec::new();
         let written = ClientMessage::Rules(change).write(&mut frame);
         written.map_err(OsError::system("send rules to the supervisor"))?;
@@ -194,8 +195,8 @@ impl<'a> Client<'a> {
     /// Asks for the resources that the box uses, as the last thing of this client.
     ///
     /// # Errors
-    /// [`Stopped`], [`LaunchError::BoxEnded`], and [`LaunchError::NoAnswer`].
-    pub fn measure(&mut self) -> Result<Usage, LaunchError> {
+    /// [`Stopped`], [`ClientError::BoxEnded`], and [`ClientError::NoAnswer`].
+    pub fn measure(&mut self) -> Result<Usage, ClientError> {
         self.send(&HostMessage::Measure(Measure {}))?;
         self.give_up_after(PATIENCE);
         loop {
@@ -212,8 +213,8 @@ impl<'a> Client<'a> {
     /// Waits until the agent ends, and returns its status.
     ///
     /// # Errors
-    /// [`Stopped`], and [`LaunchError::BoxEnded`] when the box ends first.
-    pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, LaunchError> {
+    /// [`Stopped`], and [`ClientError::BoxEnded`] when the box ends first.
+    pub fn wait_for_agent(&mut self, agent: &mut Route) -> Result<u8, ClientError> {
         loop {
             if let Some(status) = self.agent_status {
                 return Ok(status);
@@ -236,7 +237,7 @@ impl<'a> Client<'a> {
         &mut self,
         setup: CommandSetup<'_>,
         agent: &mut Route,
-    ) -> Result<Exited, LaunchError> {
+    ) -> Result<Exited, ClientError> {
         let CommandSetup { exec, input, tty, output } = setup;
         let (stdin, terminal) = (input.is_some(), tty.as_ref().map(Tty::size));
         self.send(&HostMessage::Exec(Exec { stdin, terminal, ..exec }))?;
@@ -252,9 +253,9 @@ impl<'a> Client<'a> {
         &mut self,
         output: &mut Route,
         agent: &mut Route,
-    ) -> Result<Exited, LaunchError> {
+    ) -> Result<Exited, ClientError> {
         let ended = self.follow_command(output, agent);
-        if !matches!(ended, Err(LaunchError::Stopped(_))) {
+        if !matches!(ended, Err(ClientError::Stopped(_))) {
             (self.input, self.tty) = (None, None);
         }
         ended
@@ -264,14 +265,14 @@ impl<'a> Client<'a> {
         &mut self,
         output: &mut Route,
         agent: &mut Route,
-    ) -> Result<Exited, LaunchError> {
+    ) -> Result<Exited, ClientError> {
         loop {
             match self.next()? {
                 Event::Message(GuestMessage::Output(wrote)) if wrote.id.is_command() => {
                     self.pass_on(&wrote, output)?;
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id.is_command() => {
-                    output.finish().map_err(|error| not_written(error, self.signals))?;
+                    output.finish().map_err(|error| self.not_written(error))?;
                     return Ok(exit);
                 }
                 Event::Message(GuestMessage::Credit(credit)) => {
@@ -318,13 +319,13 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// [`Stopped`]; when the agent's last output cannot be passed on, or the box failed.
-    pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), LaunchError> {
+    pub fn wait_for_end(&mut self, agent: &mut Route) -> Result<(), ClientError> {
         loop {
             match self.next()? {
                 Event::Message(message) => self.agent_message(message, agent)?,
                 Event::Signal(signal) => return Err(Stopped(signal).into()),
                 Event::HungUp => {
-                    return agent.finish().map_err(|error| not_written(error, self.signals));
+                    return agent.finish().map_err(|error| self.not_written(error));
                 }
                 Event::Input(_) | Event::Resized(_) => {}
             }
@@ -335,7 +336,7 @@ impl<'a> Client<'a> {
     ///
     /// # Errors
     /// The supervisor's reason not to do it.
-    pub fn finish(mut self) -> Result<(), LaunchError> {
+    pub fn finish(mut self) -> Result<(), ClientError> {
         drop(self.stream.shutdown(std::net::Shutdown::Write));
         self.wait_for_end(&mut Route::Nowhere)
     }
@@ -345,7 +346,7 @@ impl<'a> Client<'a> {
         &mut self,
         message: GuestMessage,
         agent: &mut Route,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), ClientError> {
         match message {
             GuestMessage::Output(wrote) if wrote.id == ProgramId::AGENT => {
                 self.pass_on(&wrote, agent)
@@ -365,33 +366,37 @@ impl<'a> Client<'a> {
             }
             GuestMessage::Failed(Failed { step, .. }) if step == RUN => Err(self.ended()),
             GuestMessage::Failed(Failed { step, message }) => {
-                Err(LaunchError::Refused { step, reason: message })
+                Err(ClientError::Refused { step, reason: message })
             }
             // What the command still writes after its end was not waited for.
             _ => Ok(()),
         }
     }
 
-    fn pass_on(&self, wrote: &Output, output: &mut Route) -> Result<(), LaunchError> {
+    fn pass_on(&self, wrote: &Output, output: &mut Route) -> Result<(), ClientError> {
         let written = output.write(wrote.stream, &wrote.data);
-        written.map_err(|error| not_written(error, self.signals))
+        written.map_err(|error| self.not_written(error))
     }
 
-    fn ended(&self) -> LaunchError {
-        LaunchError::BoxEnded(self.name.clone())
+    fn not_written(&self, error: io::Error) -> ClientError {
+        StreamError::not_written(error, self.signals).into()
+    }
+
+    fn ended(&self) -> ClientError {
+        ClientError::BoxEnded(self.name.clone())
     }
 
     /// Sends a message to the supervisor.
-    fn send(&mut self, message: &HostMessage) -> Result<(), LaunchError> {
+    fn send(&mut self, message: &HostMessage) -> Result<(), ClientError> {
         if message.since() > self.protocol {
-            return Err(LaunchError::OlderBox(self.protocol));
+            return Err(StreamError::OlderBox(self.protocol).into());
         }
         let mut frame = Vec::new();
         message.write(&mut frame).map_err(OsError::system("send a request to the supervisor"))?;
         self.write(&frame)
     }
 
-    fn write(&mut self, frame: &[u8]) -> Result<(), LaunchError> {
+    fn write(&mut self, frame: &[u8]) -> Result<(), ClientError> {
         let written = self.stream.write_all(frame);
         written.map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.ended(),
@@ -405,10 +410,10 @@ impl<'a> Client<'a> {
     }
 
     /// Waits for the next event.
-    fn next(&mut self) -> Result<Event, LaunchError> {
+    fn next(&mut self) -> Result<Event, ClientError> {
         loop {
             let message = self.frames.next(|rest| GuestMessage::read(rest));
-            let misused = |error: io::Error| LaunchError::Protocol(error.to_string());
+            let misused = |error: io::Error| StreamError::Protocol(error.to_string());
             if let Some(message) = message.map_err(misused)? {
                 return Ok(Event::Message(message));
             }
@@ -420,7 +425,7 @@ impl<'a> Client<'a> {
     }
 
     /// Reads from the sources that have something.
-    fn take(&mut self, ready: &Sources) -> Result<Option<Event>, LaunchError> {
+    fn take(&mut self, ready: &Sources) -> Result<Option<Event>, ClientError> {
         if ready.signals
             && let Some(signal) = self.signals.next()?
         {
@@ -433,12 +438,12 @@ impl<'a> Client<'a> {
         // Keys come before a flood of output; how much may be sent is bounded.
         if ready.input {
             let read = self.input.as_mut().map_or(Ok(None), Input::read);
-            return Ok(read.map_err(LaunchError::Input)?.map(Event::Input));
+            return Ok(read.map_err(StreamError::Input)?.map(Event::Input));
         }
         if ready.supervisor { self.receive() } else { Ok(None) }
     }
 
-    fn wait(&self) -> Result<Sources, LaunchError> {
+    fn wait(&self) -> Result<Sources, ClientError> {
         let fallback = self.signals.as_fd();
         let input = self.input.as_ref().and_then(Input::wanted);
         let tty = self.tty.as_ref().map(Tty::as_fd);
@@ -449,7 +454,7 @@ impl<'a> Client<'a> {
         let left = left.map(|it| PollTimeout::try_from(it.as_millis()));
         match poll(&mut fds, left.transpose().ok().flatten().unwrap_or(PollTimeout::NONE)) {
             Err(nix::Error::EINTR) => return Ok(Sources::default()),
-            Ok(0) => return Err(LaunchError::NoAnswer),
+            Ok(0) => return Err(ClientError::NoAnswer),
             polled => polled.map_err(OsError::system("wait for the supervisor"))?,
         };
         let [supervisor, signals, on_input, on_tty] = fds.map(|fd| fd.any().unwrap_or(true));
@@ -457,7 +462,7 @@ impl<'a> Client<'a> {
         Ok(Sources { supervisor, signals, input, tty })
     }
 
-    fn receive(&mut self) -> Result<Option<Event>, LaunchError> {
+    fn receive(&mut self) -> Result<Option<Event>, ClientError> {
         let mut chunk = [0; CHUNK];
         match self.stream.read(&mut chunk) {
             Ok(0) => Ok(Some(Event::HungUp)),

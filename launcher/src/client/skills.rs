@@ -11,11 +11,11 @@ use checkout::skill::Skill;
 use host_fs::OsError;
 use serde::{Serialize, Serializer};
 
-use crate::LaunchError;
 use crate::boxes::Record;
 use crate::client::builtin::{self, Kept};
 use crate::client::copy::joined;
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, ClientError, PATIENCE};
+use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;
 
@@ -73,10 +73,10 @@ impl Listed {
 ///
 /// # Errors
 /// When the box does not answer, or not with skills.
-pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, LaunchError> {
+pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, ClientError> {
     let own = record.skills.iter().map(|it| Listed::new(it.clone(), false));
     let loaded = match loaded(client) {
-        Err(LaunchError::OlderBox(_)) => Vec::new(),
+        Err(ClientError::Stream(StreamError::OlderBox(_))) => Vec::new(),
         loaded => loaded?,
     };
     let mut all: Vec<_> = own.chain(loaded.into_iter().map(|it| Listed::new(it, true))).collect();
@@ -88,7 +88,7 @@ pub fn list(client: &mut Client<'_>, record: &Record) -> Result<Vec<Listed>, Lau
 }
 
 /// Asks a box which skills were loaded.
-fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, LaunchError> {
+fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, ClientError> {
     let listed = Kept::new(MAX_LISTED);
     client.give_up_after(PATIENCE);
     run(client, "list the skills", SkillTask::List, None, None, Box::new(listed.clone()))?;
@@ -96,7 +96,7 @@ fn loaded(client: &mut Client<'_>) -> Result<Vec<SkillPlan>, LaunchError> {
 }
 
 /// Reads what a box says of its skills.
-fn read(text: &str) -> Result<Vec<SkillPlan>, LaunchError> {
+fn read(text: &str) -> Result<Vec<SkillPlan>, ClientError> {
     if text.lines().count() > MAX_LOADED_SKILLS {
         return Err(misused("it lists more skills than it can have"));
     }
@@ -106,18 +106,18 @@ fn read(text: &str) -> Result<Vec<SkillPlan>, LaunchError> {
     plans.collect()
 }
 
-fn misused(what: &str) -> LaunchError {
-    LaunchError::Protocol(what.to_owned())
+fn misused(what: &str) -> ClientError {
+    StreamError::Protocol(what.to_owned()).into()
 }
 
 /// Checks that a skill is not part of a box, which does not change while that runs.
 ///
 /// # Errors
-/// [`LaunchError::FixedSkill`].
-pub fn check_free(record: &Record, name: &str) -> Result<(), LaunchError> {
+/// [`ClientError::FixedSkill`].
+pub fn check_free(record: &Record, name: &str) -> Result<(), ClientError> {
     match record.skills.iter().find(|it| it.name == name) {
         Some(SkillPlan { mode, .. }) => {
-            Err(LaunchError::FixedSkill { name: name.to_owned(), mode: *mode })
+            Err(ClientError::FixedSkill { name: name.to_owned(), mode: *mode })
         }
         None => Ok(()),
     }
@@ -127,7 +127,7 @@ pub fn check_free(record: &Record, name: &str) -> Result<(), LaunchError> {
 ///
 /// # Errors
 /// The box's reason. There is no half of a skill then.
-pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), LaunchError> {
+pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(), ClientError> {
     let argument = serde_json::to_string(plan)
         .map_err(|error| OsError::system("describe a skill")(io::Error::from(error)))?;
     let (reader, writer) = io::pipe().map_err(OsError::system("make a pipe"))?;
@@ -141,17 +141,17 @@ pub fn load(client: &mut Client<'_>, plan: &SkillPlan, skill: Skill) -> Result<(
 }
 
 /// Returns the error of a load whose archive could not be written.
-fn why_not_packed(packed: io::Result<()>, action: String) -> Option<LaunchError> {
+fn why_not_packed(packed: io::Result<()>, action: String) -> Option<ClientError> {
     // Where the box wants no more, it says itself why.
     let error = packed.err().filter(|it| it.kind() != ErrorKind::BrokenPipe)?;
-    Some(LaunchError::Skills { action, reason: error.to_string() })
+    Some(ClientError::Skills { action, reason: error.to_string() })
 }
 
 /// Unloads a skill.
 ///
 /// # Errors
 /// The box's reason, also where the skill is not one of those that were loaded.
-pub fn unload(client: &mut Client<'_>, name: &str) -> Result<(), LaunchError> {
+pub fn unload(client: &mut Client<'_>, name: &str) -> Result<(), ClientError> {
     let action = format!("unload the skill {name}");
     run(client, &action, SkillTask::Unload, Some(name.to_owned()), None, Box::new(io::sink()))
 }
@@ -163,11 +163,11 @@ fn run(
     argument: Option<String>,
     input: Option<Input>,
     stdout: Box<dyn Sink>,
-) -> Result<(), LaunchError> {
+) -> Result<(), ClientError> {
     let argv = ["skills".to_owned()].into_iter().chain(argument).collect();
     let exec = Exec::new(ComponentName::Agent, argv);
     let done = builtin::run(client, Exec { own: Some(Own::Skills(task)), ..exec }, input, stdout)?;
-    let failed = |reason| LaunchError::Skills { action: action.to_owned(), reason };
+    let failed = |reason| ClientError::Skills { action: action.to_owned(), reason };
     done.map(drop).map_err(failed)
 }
 
@@ -200,7 +200,10 @@ mod tests {
             &long,
             &many,
         ] {
-            assert!(matches!(read(wrong), Err(LaunchError::Protocol(_))), "{wrong}");
+            assert!(
+                matches!(read(wrong), Err(ClientError::Stream(StreamError::Protocol(_)))),
+                "{wrong}"
+            );
         }
     }
 }

@@ -9,13 +9,13 @@ use std::thread;
 use box_contract::plan::CONTROL_PORT;
 use host_fs::OsError;
 
-use crate::LaunchError;
 use crate::host::elf::{self, Access};
+use crate::streams::StreamError;
 use crate::streams::control::Listener;
 use vmm::Nonce;
 use vmm::krun::{self, PortMode, Vm};
 use vmm::runtime_dir::RuntimeDir;
-use vmm::{CONTROL_SOCKET, add_first_root};
+use vmm::{CONTROL_SOCKET, VmmError, add_first_root};
 
 /// The hidden subcommand that measures the floor: `boxlaunch floor KERNEL CPUS MEMORY_MIB`.
 pub const SUBCOMMAND: &str = "floor";
@@ -69,8 +69,8 @@ impl Floor {
     pub fn enter(
         &self,
         base: &Path,
-        arrived: impl FnOnce(Result<(), LaunchError>) + Send + 'static,
-    ) -> LaunchError {
+        arrived: impl FnOnce(Result<(), StreamError>) + Send + 'static,
+    ) -> VmmError {
         let started = self.configure(base).and_then(|(vm, listener, directory)| {
             let wait = move || {
                 let connection = listener.accept(std::process::id());
@@ -82,10 +82,10 @@ impl Floor {
             waiting.map_err(OsError::system("start a thread"))?;
             Ok(vm.start())
         });
-        started.map_or_else(|error| error, LaunchError::from)
+        started.map_or_else(|error| error, VmmError::from)
     }
 
-    fn configure(&self, base: &Path) -> Result<(Vm, Listener, RuntimeDir), LaunchError> {
+    fn configure(&self, base: &Path) -> Result<(Vm, Listener, RuntimeDir), VmmError> {
         krun::log_to_stderr()?;
         let directory = RuntimeDir::create(base)?;
         let listener = Listener::bind(directory.socket(CONTROL_SOCKET)?)?;

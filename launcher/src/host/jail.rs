@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use box_contract::Vm as Size;
 
 use super::kvm;
-use crate::LaunchError;
 use crate::streams::control::Listener;
 use vmm::confine;
 use vmm::jail::{Files, Jail, Policy, Report, Terms};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
-use vmm::{CONTROL_SOCKET, Vmm};
+use vmm::{CONTROL_SOCKET, Vmm, VmmError};
 
 /// The hidden subcommand as which that process is started.
 pub const SUBCOMMAND: &str = "jail-trial";
@@ -33,7 +32,7 @@ pub fn try_jail(program: &Path, device: &Path, base: &Path) -> Result<Report, St
     report.ok_or_else(|| "the process that tried it ended early".to_owned())
 }
 
-fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, LaunchError> {
+fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, VmmError> {
     let signals = StopSignals::block()?;
     let runtime = RuntimeDir::create(base)?;
     let _socket = Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?;
@@ -44,14 +43,14 @@ fn report(program: &Path, device: &Path, base: &Path) -> Result<Option<Report>, 
     process.configure(&terms)?;
     let deadline = Instant::now() + LIMIT;
     let until = (deadline, &signals);
-    Ok(confine::finish(SIZE, &runtime, policy, &mut process, None, until)?)
+    confine::finish(SIZE, &runtime, policy, &mut process, None, until)
 }
 
 /// Reads the terms of a jail, puts it up around this process, and reports it.
 ///
 /// # Errors
 /// When the process is left in a state in which no machine could start.
-pub fn enter(terms: impl Read) -> Result<(), LaunchError> {
+pub fn enter(terms: impl Read) -> Result<(), VmmError> {
     let mut input = terms;
     let terms: Terms = vmm::configuration(&mut input)?;
     vmm::close_all_but(&[])?;

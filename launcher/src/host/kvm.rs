@@ -15,8 +15,8 @@ use std::time::Duration;
 use nix::unistd::{Gid, Group, Uid, User, getegid, getgroups, getpid};
 use safe_text::shown;
 
+use super::error::{Allowed, KvmError};
 use super::guest::{self, END, TRIALS};
-use super::kvm_error::{Allowed, KvmError};
 use super::programs::output_within;
 use crate::streams::console::INTERNAL_ERROR;
 use vmm::jail::Users;

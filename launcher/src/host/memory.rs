@@ -15,7 +15,7 @@ use host_fs::stamp::boot_id;
 use host_fs::trust::is_private;
 use serde::{Deserialize, Serialize};
 
-use super::kvm_error::KvmError;
+use super::error::KvmError;
 
 /// The file in the state directory.
 const NAME: &str = "kvm.json";

@@ -3,11 +3,11 @@
 //! Nothing is looked up that can be tried: a guest is booted, and a jail is put up.
 
 mod elf;
+pub mod error;
 pub mod floor_probe;
 pub mod guest;
 pub mod jail;
 pub mod kvm;
-pub mod kvm_error;
 pub mod memory;
 pub mod policy;
 pub mod programs;
@@ -18,7 +18,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kvm_error::KvmError;
+use error::KvmError;
 use memory::Memory;
 use nix::unistd::geteuid;
 pub use programs::NETWORK;

@@ -8,7 +8,8 @@ use std::thread;
 use box_contract::Vm;
 use nix::sys::statvfs::statvfs;
 
-use crate::LaunchError;
+use super::error::PolicyError;
+
 use vmm::jail::isolation::{own_group, with_above};
 
 /// The CPUs that every box may have: Boxfiles that say nothing get as many.
@@ -40,15 +41,15 @@ impl Most {
     /// Checks the size of a machine.
     ///
     /// # Errors
-    /// [`LaunchError::TooMuch`].
-    pub fn check(self, size: Vm) -> Result<(), LaunchError> {
+    /// [`PolicyError::TooMuch`].
+    pub fn check(self, size: Vm) -> Result<(), PolicyError> {
         let (cpus, memory) = (size.cpus, size.memory_mib);
         if cpus > self.cpus {
-            return Err(LaunchError::TooMuch(format!("{cpus} CPUs, and may have {}", self.cpus)));
+            return Err(PolicyError::TooMuch(format!("{cpus} CPUs, and may have {}", self.cpus)));
         }
         if memory > self.memory_mib {
             let most = self.memory_mib;
-            return Err(LaunchError::TooMuch(format!(
+            return Err(PolicyError::TooMuch(format!(
                 "{memory} MiB of memory, and may have {most}"
             )));
         }
@@ -66,10 +67,10 @@ pub fn most_scratch(directory: &Path) -> Option<u64> {
 /// Checks the sizes in bytes of a box's scratch disks.
 ///
 /// # Errors
-/// [`LaunchError::TooMuchScratch`].
-pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), LaunchError> {
+/// [`PolicyError::TooMuchScratch`].
+pub fn check_scratch(sizes: impl Iterator<Item = u64>, most: u64) -> Result<(), PolicyError> {
     let asked = sizes.fold(0_u64, u64::saturating_add);
-    if asked <= most { Ok(()) } else { Err(LaunchError::TooMuchScratch { asked, most }) }
+    if asked <= most { Ok(()) } else { Err(PolicyError::TooMuchScratch { asked, most }) }
 }
 
 /// Returns the half of a memory, or what every box may have.

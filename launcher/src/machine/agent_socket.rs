@@ -27,7 +27,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::LaunchError;
+use super::MachineError;
 use crate::streams::control::{CHUNK, Listener};
 use vmm::AGENT_SOCKET;
 use vmm::runtime_dir::{RuntimeDir, checked_socket_path};
@@ -61,7 +61,7 @@ pub(crate) fn places(
     port: u16,
     wanted: Option<PathBuf>,
     runtime: &RuntimeDir,
-) -> Result<Places, LaunchError> {
+) -> Result<Places, MachineError> {
     let inner = runtime.vmm_socket(AGENT_SOCKET)?;
     let Some(wanted) = wanted else {
         return Ok(Places { port, outer: runtime.socket("agent.sock")?, inner });
@@ -103,7 +103,7 @@ impl AgentSocket {
     ///
     /// # Errors
     /// When there is something at its place, or it cannot be made.
-    pub(crate) fn serve(places: Places) -> Result<Self, LaunchError> {
+    pub(crate) fn serve(places: Places) -> Result<Self, MachineError> {
         let Places { port, outer, inner } = places;
         let listener = Listener::bind(outer).map_err(|error| match error {
             OsError::File { path, source, .. } if source.kind() == ErrorKind::AddrInUse => {

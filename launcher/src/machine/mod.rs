@@ -5,6 +5,7 @@
 
 mod agent_socket;
 pub mod clock;
+mod error;
 pub(crate) mod events;
 pub mod health;
 mod mounts;
@@ -30,8 +31,7 @@ use safe_text::secrets::mask_words;
 use safe_text::shown;
 use vmm::signals::Stopped;
 
-use crate::error::{LaunchError, RunFailure, Said};
-use crate::host::kvm_error::KvmError;
+use crate::host::error::KvmError;
 use crate::machine::agent_socket::{AgentSocket, places};
 use crate::machine::report::RunFacts;
 use crate::mounts::shares::{self, Share};
@@ -41,10 +41,12 @@ use crate::network::{self, Given, Network, Published};
 use crate::opened::check_enforced;
 use crate::opened::receipt::Receipts;
 use crate::opened::verify::{self, Trust, Verification, Verified};
+use crate::streams::StreamError;
 use crate::streams::console::Console;
 use crate::streams::control::Listener;
 use crate::streams::log::Logs;
 use crate::streams::output::Route;
+pub use error::{MachineError, RunFailure, Said, because};
 use events::{Event, Events, WatchedSignals};
 use variables::GivenVariable;
 use vmm::Nonce;
@@ -212,7 +214,7 @@ impl Machine {
         watch: &dyn Watch,
         output: &mut Route,
         signals: &WatchedSignals<'_>,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), MachineError> {
         let started = limits.started;
         loop {
             watch.see(Progress::Starting(started.elapsed()));
@@ -250,11 +252,11 @@ impl Machine {
         message: GuestMessage,
         output: &mut Route,
         signals: &StopSignals,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), MachineError> {
         match message {
-            GuestMessage::Output(wrote) => {
-                self.agent_wrote(&wrote, output).map_err(|error| not_written(error, signals))
-            }
+            GuestMessage::Output(wrote) => self
+                .agent_wrote(&wrote, output)
+                .map_err(|error| StreamError::not_written(error, signals).into()),
             GuestMessage::Exited(exit) if exit.id == ProgramId::AGENT => {
                 Err(self.agent_ended(exit))
             }
@@ -267,12 +269,12 @@ impl Machine {
         }
     }
 
-    fn agent_ended(&self, exit: Exited) -> LaunchError {
+    fn agent_ended(&self, exit: Exited) -> MachineError {
         let (mut argv, status) = (self.agent_argv.clone(), exit.status);
         mask_words(&mut argv);
         let lacked_memory = exit.lacked_memory();
         let (argv, was_silent) = (argv.join(" "), !self.agent_spoke);
-        LaunchError::AgentEnded { status, argv, was_silent, lacked_memory }
+        MachineError::AgentEnded { status, argv, was_silent, lacked_memory }
     }
 
     /// Returns the socket that leads to the agent's port.
@@ -316,7 +318,12 @@ impl Machine {
     }
 
     /// Explains an event that ends a start early.
-    async fn ended(&mut self, event: Event, when: &'static str, output: &mut Route) -> LaunchError {
+    async fn ended(
+        &mut self,
+        event: Event,
+        when: &'static str,
+        output: &mut Route,
+    ) -> MachineError {
         let mut said = Vec::new();
         let error = explain_end(&mut self.events, event, when, &mut |it| said.push(it)).await;
         self.take_rest(said, output);
@@ -335,7 +342,7 @@ impl Machine {
     }
 
     /// Puts to an error what helps to understand it: the console's end and the agent's output.
-    async fn failure(&mut self, error: LaunchError, output: &mut Route) -> RunFailure {
+    async fn failure(&mut self, error: MachineError, output: &mut Route) -> RunFailure {
         if !error.is_an_end() {
             let mut said = Vec::new();
             self.events.settle(&mut |it| said.push(it)).await;
@@ -360,20 +367,20 @@ pub(crate) async fn explain_end(
     event: Event,
     when: &'static str,
     each: &mut dyn FnMut(GuestMessage),
-) -> LaunchError {
+) -> MachineError {
     let event = match event {
         Event::HungUp => match events.settle(each).await {
             Some(ended @ Event::VmmEnded(_)) => ended,
-            _ => return LaunchError::Protocol(format!("init closed it {when}")),
+            _ => return StreamError::Protocol(format!("init closed it {when}")).into(),
         },
         event => event,
     };
     match event {
-        Event::Signal(signal) => LaunchError::Stopped(Stopped(signal)),
+        Event::Signal(signal) => MachineError::Stopped(Stopped(signal)),
         Event::VmmEnded(_) if events.console.kvm_gave_up() => KvmError::Kernel.into(),
-        Event::VmmEnded(status) => LaunchError::VmmEnded { status, when },
+        Event::VmmEnded(status) => MachineError::VmmEnded { status, when },
         Event::Message(_) | Event::Deadline | Event::HungUp => {
-            LaunchError::Protocol("an event is lost".to_owned())
+            StreamError::Protocol("an event is lost".to_owned()).into()
         }
     }
 }
@@ -400,24 +407,12 @@ impl Limits {
     /// Judges a start without a ready agent that has used up one of its limits: the budget's total is no error here.
     ///
     /// # Errors
-    /// [`LaunchError::Timeout`], with why the agent is not ready.
-    fn judge(self, taken: Duration, why: Option<String>) -> Result<(), LaunchError> {
+    /// [`MachineError::Timeout`], with why the agent is not ready.
+    fn judge(self, taken: Duration, why: Option<String>) -> Result<(), MachineError> {
         if self.total.is_some_and(|total| taken >= total) {
             return Ok(());
         }
-        Err(LaunchError::Timeout { seconds: self.timeout.as_secs(), why })
-    }
-}
-
-/// Explains why output was not passed on: a signal ends the wait for the reader.
-pub(crate) fn not_written(error: io::Error, signals: &StopSignals) -> LaunchError {
-    if error.kind() != io::ErrorKind::WouldBlock {
-        return LaunchError::Output(error);
-    }
-    match signals.next() {
-        Ok(Some(signal)) => LaunchError::Stopped(Stopped(signal)),
-        Ok(None) => LaunchError::Output(error),
-        Err(error) => error.into(),
+        Err(MachineError::Timeout { seconds: self.timeout.as_secs(), why })
     }
 }
 
@@ -434,7 +429,7 @@ struct Prepared {
 }
 
 /// Verifies the box and starts the VMM process, with the same open files.
-fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
+fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, MachineError> {
     let (runtime, wanted) = (&setup.runtime, setup.agent_socket.clone());
     let port = setup.opened.plan().agent.port;
     let agent = port.map(|it| places(it, wanted, runtime)).transpose()?;
@@ -502,7 +497,7 @@ fn prepare(setup: &mut Setup<'_>) -> Result<Prepared, LaunchError> {
 }
 
 /// Verifies the blobs of a box before it is started.
-fn verified(setup: &Setup<'_>) -> Result<Verification, LaunchError> {
+fn verified(setup: &Setup<'_>) -> Result<Verification, MachineError> {
     setup.watch.see(Progress::Verifying);
     let Setup { opened, receipts, trust, signals, .. } = *setup;
     let done = verify::boot_blobs(opened, receipts, trust, signals)?;
@@ -513,9 +508,9 @@ fn verified(setup: &Setup<'_>) -> Result<Verification, LaunchError> {
 }
 
 /// Returns the error of something that init could not do.
-pub(crate) fn guest_error(failed: &Failed) -> LaunchError {
+pub(crate) fn guest_error(failed: &Failed) -> MachineError {
     let start = |text: &str| shown(&text.chars().take(MAX_SHOWN).collect::<String>());
-    LaunchError::Guest { step: start(&failed.step), message: start(&failed.message) }
+    MachineError::Guest { step: start(&failed.step), message: start(&failed.message) }
 }
 
 #[cfg(test)]

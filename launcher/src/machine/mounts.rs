@@ -4,20 +4,19 @@ use std::io;
 
 use box_contract::wire::HostMessage;
 
-use super::Setup;
-use crate::error::LaunchError;
+use super::{MachineError, Setup};
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
 /// Returns the message to init about them, where there are some. The machine is as such a user and group to itself.
 ///
 /// # Errors
-/// [`LaunchError::TooManyMounts`] where that is too much for one message.
+/// [`MachineError::TooManyMounts`] where that is too much for one message.
 pub(super) fn message(
     setup: &Setup<'_>,
     ids: (u32, u32),
-) -> Result<Option<HostMessage>, LaunchError> {
-    let mut mounts = shares::mounts(&setup.shares, ids).ok_or(LaunchError::TooManyMounts)?;
+) -> Result<Option<HostMessage>, MachineError> {
+    let mut mounts = shares::mounts(&setup.shares, ids).ok_or(MachineError::TooManyMounts)?;
     mounts.mounts.extend(volumes::mounts(&setup.volumes));
     mounts.task.clone_from(&setup.task);
     if mounts.mounts.is_empty() && mounts.task.is_none() {
@@ -26,7 +25,7 @@ pub(super) fn message(
     // What is inside something else comes after it.
     mounts.mounts.sort_by(|one, other| one.guest.cmp(&other.guest));
     let message = HostMessage::Mounts(mounts);
-    message.write(&mut io::sink()).map_err(|_| LaunchError::TooManyMounts)?;
+    message.write(&mut io::sink()).map_err(|_| MachineError::TooManyMounts)?;
     Ok(Some(message))
 }
 

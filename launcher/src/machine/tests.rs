@@ -7,6 +7,8 @@ use nix::sys::signal::Signal;
 use vmm::signals::Stopped;
 
 use super::*;
+use crate::opened::OpenBoxError;
+use crate::streams::StreamError;
 use crate::streams::output::Outlet;
 use testkit::test_box::{TestBox, config};
 use vmm::jail::Policy;
@@ -68,7 +70,7 @@ fn signals_end_a_start_whose_output_is_not_read() {
     interrupt();
     let wrote = GuestMessage::Output(output(TOO_MUCH));
     let error = machine.starting(wrote, &mut route, &signals).unwrap_err();
-    assert!(matches!(error, LaunchError::Stopped(Stopped(15))), "{error}");
+    assert!(matches!(error, MachineError::Stopped(Stopped(15))), "{error}");
 }
 
 #[test]
@@ -80,7 +82,7 @@ fn output_that_cannot_be_written_ends_a_start() {
     drop(reader);
     let wrote = GuestMessage::Output(output(TOO_MUCH));
     let error = machine.starting(wrote, &mut route, &signals).unwrap_err();
-    assert!(matches!(error, LaunchError::Output(_)), "{error}");
+    assert!(matches!(error, MachineError::Stream(StreamError::Output(_))), "{error}");
 }
 
 #[test]
@@ -93,13 +95,13 @@ fn an_agent_that_ended_early_is_named_with_its_arguments() {
     let silent = machine.agent_ended(exit);
     let message = "the agent (/agent --fast) ended with status 0 before it was ready";
     assert_eq!(silent.to_string(), message);
-    assert!(matches!(silent, LaunchError::AgentEnded { was_silent: true, .. }));
+    assert!(matches!(silent, MachineError::AgentEnded { was_silent: true, .. }));
     machine.agent_argv.push("--password=hunter2".to_owned());
     assert!(machine.agent_ended(exit).to_string().contains("(/agent --fast --password=****)"));
     machine.agent_wrote(&output(1), &mut Route::Nowhere).unwrap();
     let killed = Exited { status: 137, oom_killed: true, ..exit };
     let ended = machine.agent_ended(killed);
-    let LaunchError::AgentEnded { was_silent, lacked_memory, .. } = ended else { panic!() };
+    let MachineError::AgentEnded { was_silent, lacked_memory, .. } = ended else { panic!() };
     assert!(!was_silent && lacked_memory);
 }
 
@@ -119,7 +121,7 @@ fn a_start_is_stopped_by_the_limit_that_comes_first() {
             let limits = Limits { started, timeout: seconds(5), total };
             let ready = machine.await_ready(limits, &(), &mut route, &signals).await;
             let error = ready.unwrap_err();
-            assert!(matches!(error, LaunchError::Timeout { seconds: 5, why: None }), "{error}");
+            assert!(matches!(error, MachineError::Timeout { seconds: 5, why: None }), "{error}");
         }
     });
 }
@@ -162,5 +164,8 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         watch: &(),
     }));
     let error = refused.unwrap_err().error;
-    assert!(matches!(&error, LaunchError::Unsupported(declared) if declared.len() == 1), "{error}");
+    assert!(
+        matches!(&error, MachineError::Opened(OpenBoxError::Unsupported(declared)) if declared.len() == 1),
+        "{error}"
+    );
 }

@@ -6,9 +6,9 @@ use box_contract::ComponentName;
 use box_contract::wire::{Exec, GuestMessage, HostMessage, ProgramId};
 
 use super::events::{Event, WatchedSignals};
-use super::{Machine, STARTING};
-use crate::error::LaunchError;
+use super::{Machine, MachineError, STARTING};
 use crate::machine::health;
+use crate::streams::StreamError;
 use crate::streams::output::Route;
 
 /// The number of the command that makes the check. A supervisor, which comes later, gives the small ones first.
@@ -27,7 +27,7 @@ impl Machine {
         &mut self,
         output: &mut Route,
         signals: &WatchedSignals<'_>,
-    ) -> Result<Option<String>, LaunchError> {
+    ) -> Result<Option<String>, MachineError> {
         let check = Exec { id: CHECK, ..health::check(ComponentName::Agent, LIMIT) };
         let can_be_asked = self.has_check && self.events.protocol().is_some();
         // An init of the protocol before knows no such command.
@@ -38,7 +38,7 @@ impl Machine {
         loop {
             match self.events.next(Some(deadline), Some(signals)).await? {
                 Event::Message(GuestMessage::Output(said)) if said.id == CHECK => {
-                    answer.write(said.stream, &said.data).map_err(LaunchError::Output)?;
+                    answer.write(said.stream, &said.data).map_err(StreamError::Output)?;
                     self.grant(CHECK, said.cost());
                 }
                 Event::Message(GuestMessage::Exited(exit)) if exit.id == CHECK => {

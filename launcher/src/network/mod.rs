@@ -10,6 +10,7 @@
 //! and an init of ours ends its box then.
 
 pub(crate) mod decisions;
+mod error;
 pub mod given;
 mod link;
 pub(crate) mod passt;
@@ -34,13 +35,13 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::LaunchError;
 use crate::streams::control::{Listener, check_peer};
 use crate::streams::log::NetworkLog;
 use link::Visitor;
 use vmm::NETWORK_SOCKET;
 use vmm::runtime_dir::RuntimeDir;
 
+pub use error::NetworkError;
 pub use given::Given;
 pub use publish::Published;
 
@@ -79,7 +80,7 @@ impl Sockets {
         runtime: &RuntimeDir,
         plan: &NetworkPlan,
         published: &[Published],
-    ) -> Result<Option<Self>, LaunchError> {
+    ) -> Result<Option<Self>, NetworkError> {
         if plan.mode != NetworkMode::Filtered && published.is_empty() {
             return Ok(None);
         }
@@ -89,8 +90,8 @@ impl Sockets {
 }
 
 /// Listens at a port of the host.
-fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), LaunchError> {
-    let refused = |source| LaunchError::Port { at: wanted.host, source };
+fn bind(wanted: &Published) -> Result<(std::net::TcpListener, Published), NetworkError> {
+    let refused = |source| NetworkError::Port { at: wanted.host, source };
     let listener = std::net::TcpListener::bind(wanted.host).map_err(refused)?;
     let host: SocketAddr = listener.local_addr().map_err(refused)?;
     listener.set_nonblocking(true).map_err(refused)?;
@@ -108,12 +109,12 @@ impl Network {
         (plan, given): (&RunPlan, &Given),
         vmm: u32,
         log: NetworkLog,
-    ) -> Result<Self, LaunchError> {
+    ) -> Result<Self, NetworkError> {
         raise_limit_of_files();
         let (take, denied) = decisions::kept(log);
         let filter = match plan.network.mode {
             NetworkMode::Filtered => {
-                let rules = given.rules(&plan.network).map_err(LaunchError::Peer)?;
+                let rules = given.rules(&plan.network).map_err(NetworkError::Peer)?;
                 Some(Filter::new(rules, plan.network.limits, Resolver::host(), take))
             }
             _ => None,

@@ -6,14 +6,15 @@ use box_layout::{Blob, OpenBox, Places};
 use host_fs::OsError;
 use host_fs::trust::is_private;
 
-use crate::LaunchError;
+use super::OpenBoxError;
+use crate::streams::StreamError;
 
 /// Opens the box in a directory; what is not there is looked for in the store, if `places` name one.
 ///
 /// # Errors
-/// Those of [`OpenBox::open`], and [`LaunchError::Writable`] for a blob that boots and that another
+/// Those of [`OpenBox::open`], and [`OpenBoxError::Writable`] for a blob that boots and that another
 /// user could change.
-pub fn open(places: impl Into<Places>) -> Result<OpenBox, LaunchError> {
+pub fn open(places: impl Into<Places>) -> Result<OpenBox, OpenBoxError> {
     let opened = OpenBox::open(places)?;
     check_owners(&opened).map(|()| opened)
 }
@@ -22,13 +23,13 @@ pub fn open(places: impl Into<Places>) -> Result<OpenBox, LaunchError> {
 /// the index that says which blobs of the store they are.
 ///
 /// # Errors
-/// [`LaunchError::Writable`], and [`OsError::File`] if a file cannot be examined.
-pub fn check_owners(opened: &OpenBox) -> Result<(), LaunchError> {
+/// [`OpenBoxError::Writable`], and [`OsError::File`] if a file cannot be examined.
+pub fn check_owners(opened: &OpenBox) -> Result<(), OpenBoxError> {
     opened.boot_blobs().try_for_each(check_owner)?;
     if opened.has_private_index || opened.boot_blobs().all(|blob| !blob.is_stored) {
         return Ok(());
     }
-    Err(LaunchError::Writable(opened.places.directory.join(INDEX_FILE)))
+    Err(OpenBoxError::Writable(opened.places.directory.join(INDEX_FILE)))
 }
 
 /// Refuses a box that relies on what this version does not do; see
@@ -36,14 +37,14 @@ pub fn check_owners(opened: &OpenBox) -> Result<(), LaunchError> {
 /// config says so; what counts in the end is the greeting of that init.
 ///
 /// # Errors
-/// [`LaunchError::OtherProtocol`], or [`LaunchError::Unsupported`] with all that it declares.
-pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
+/// [`StreamError::OtherProtocol`], or [`OpenBoxError::Unsupported`] with all that it declares.
+pub fn check_enforced(opened: &OpenBox) -> Result<(), OpenBoxError> {
     if let Some(protocol) = opened.config.protocol.filter(|it| !is_spoken(*it)) {
-        return Err(LaunchError::OtherProtocol(protocol));
+        return Err(StreamError::OtherProtocol(protocol).into());
     }
     match opened.plan().unsupported() {
         nothing if nothing.is_empty() => Ok(()),
-        unsupported => Err(LaunchError::Unsupported(unsupported)),
+        unsupported => Err(OpenBoxError::Unsupported(unsupported)),
     }
 }
 
@@ -51,10 +52,10 @@ pub fn check_enforced(opened: &OpenBox) -> Result<(), LaunchError> {
 /// the box runs, long after it was hashed.
 ///
 /// # Errors
-/// [`LaunchError::Writable`].
-pub fn check_owner(blob: &Blob) -> Result<(), LaunchError> {
+/// [`OpenBoxError::Writable`].
+pub fn check_owner(blob: &Blob) -> Result<(), OpenBoxError> {
     let private = is_private(&blob.file).map_err(OsError::file("examine", &blob.path))?;
-    if private { Ok(()) } else { Err(LaunchError::Writable(blob.path.clone())) }
+    if private { Ok(()) } else { Err(OpenBoxError::Writable(blob.path.clone())) }
 }
 
 #[cfg(test)]
@@ -82,7 +83,7 @@ mod tests {
         let path = made.blob(KERNEL_TYPE);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
         let error = open(made.path()).unwrap_err();
-        assert!(matches!(error, LaunchError::Writable(named) if named == path));
+        assert!(matches!(error, OpenBoxError::Writable(named) if named == path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         open(made.path()).unwrap();
     }
@@ -97,7 +98,7 @@ mod tests {
         let index = made.path().join(INDEX_FILE);
         fs::set_permissions(&index, fs::Permissions::from_mode(0o666)).unwrap();
         let error = open(places()).unwrap_err();
-        assert!(matches!(error, LaunchError::Writable(named) if named == index));
+        assert!(matches!(error, OpenBoxError::Writable(named) if named == index));
     }
 
     #[test]
@@ -118,7 +119,7 @@ mod tests {
         for other in [0, OLDEST_PROTOCOL - 1, PROTOCOL + 1, u32::MAX] {
             let error = checked(Some(other)).unwrap_err();
             assert!(
-                matches!(error, LaunchError::OtherProtocol(found) if found == other),
+                matches!(error, OpenBoxError::Stream(StreamError::OtherProtocol(found)) if found == other),
                 "{error}"
             );
         }

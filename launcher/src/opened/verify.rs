@@ -12,7 +12,7 @@ use host_fs::stamp::Stamp;
 use serde::Serialize;
 use vmm::signals::Stopped;
 
-use crate::LaunchError;
+use super::OpenBoxError;
 use crate::opened::receipt::Receipts;
 use vmm::signals::StopSignals;
 
@@ -61,7 +61,7 @@ pub fn boot_blobs(
     receipts: &Receipts,
     trust: Trust,
     signals: &StopSignals,
-) -> Result<Verification, LaunchError> {
+) -> Result<Verification, OpenBoxError> {
     let found = if trust == Trust::Receipts && has_receipt(opened, receipts)? {
         Verification::RECEIPT
     } else {
@@ -74,7 +74,7 @@ pub fn boot_blobs(
 }
 
 /// Returns whether one receipt holds for all blobs of a box that boot.
-fn has_receipt(opened: &OpenBox, receipts: &Receipts) -> Result<bool, LaunchError> {
+fn has_receipt(opened: &OpenBox, receipts: &Receipts) -> Result<bool, OpenBoxError> {
     opened.boot_blobs().try_for_each(Blob::check_size)?;
     let stamps = opened.boot_blobs().map(stamp).collect::<Result<Vec<_>, _>>()?;
     Ok(receipts.holds_box(&opened.digest, &stamps))
@@ -86,7 +86,7 @@ fn each(
     receipts: &Receipts,
     trust: Trust,
     signals: &StopSignals,
-) -> Result<Verification, LaunchError> {
+) -> Result<Verification, OpenBoxError> {
     let (mut sum, mut records) = (Verification::RECEIPT, Some(Vec::new()));
     for blob in opened.boot_blobs() {
         let began = Instant::now();
@@ -116,7 +116,7 @@ pub fn blob(
     receipts: &Receipts,
     trust: Trust,
     signals: Option<&StopSignals>,
-) -> Result<Verified, LaunchError> {
+) -> Result<Verified, OpenBoxError> {
     recorded(blob, receipts, trust, signals).map(|(verified, _)| verified)
 }
 
@@ -126,7 +126,7 @@ fn recorded(
     receipts: &Receipts,
     trust: Trust,
     signals: Option<&StopSignals>,
-) -> Result<(Verified, Option<String>), LaunchError> {
+) -> Result<(Verified, Option<String>), OpenBoxError> {
     let digest = &blob.descriptor.digest;
     if trust == Trust::Receipts {
         blob.check_size()?;
@@ -147,7 +147,7 @@ fn recorded(
 ///
 /// # Errors
 /// As [`blob`].
-pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<String>, LaunchError> {
+pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<String>, OpenBoxError> {
     blob.check_size()?;
     let stamp = self::stamp(blob)?;
     let began = SystemTime::now();
@@ -164,7 +164,7 @@ pub fn hashed(blob: &Blob, signals: Option<&StopSignals>) -> Result<Option<Strin
 }
 
 /// Computes the digest of a blob, which takes seconds for a large one.
-fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, LaunchError> {
+fn digest(blob: &Blob, signals: Option<&StopSignals>) -> Result<Digest, OpenBoxError> {
     // Other holders of the descriptor share its position.
     let section = Section::new(&blob.file, 0, u64::MAX);
     let mut content = Interruptible { section, signals, signal: None };
@@ -226,7 +226,7 @@ mod tests {
             Self { made, receipts }
         }
 
-        fn verify(&self, trust: Trust) -> Result<Verified, LaunchError> {
+        fn verify(&self, trust: Trust) -> Result<Verified, OpenBoxError> {
             let opened = crate::opened::open(self.made.path()).unwrap();
             let signals = StopSignals::block().unwrap();
             let found = boot_blobs(&opened, &self.receipts, trust, &signals)?;
@@ -251,7 +251,7 @@ mod tests {
         let path = fixture.made.blobs(SEGMENT_TYPE)[1].clone();
         testkit::damage::flip(&fixture.made, &path);
         match fixture.verify(Trust::Receipts).unwrap_err() {
-            LaunchError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
+            OpenBoxError::Open(OpenError::Different { path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
         }
     }
@@ -307,7 +307,7 @@ mod tests {
             let error = fixture.verify(Trust::Receipts).unwrap_err();
             let is_named = matches!(
                 error,
-                LaunchError::Open(OpenError::Superblock { found: 260, expected: 259, .. })
+                OpenBoxError::Open(OpenError::Superblock { found: 260, expected: 259, .. })
             );
             assert!(is_named, "{error}");
         }
@@ -341,7 +341,7 @@ mod tests {
         let opened = crate::opened::open(fixture.made.path()).unwrap();
         pthread_kill(pthread_self(), Signal::SIGTERM).unwrap();
         let verified = boot_blobs(&opened, &fixture.receipts, Trust::Receipts, &signals);
-        assert!(matches!(verified, Err(LaunchError::Stopped(Stopped(15)))), "{verified:?}");
+        assert!(matches!(verified, Err(OpenBoxError::Stopped(Stopped(15)))), "{verified:?}");
         assert_eq!(
             fixture.verify(Trust::Receipts).unwrap(),
             Verified::Hashed,

@@ -2,7 +2,10 @@
 
 pub mod console;
 pub mod control;
+mod error;
 pub mod input;
 pub(crate) mod log;
 pub mod output;
 pub mod tty;
+
+pub use error::StreamError;

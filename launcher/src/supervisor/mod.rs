@@ -35,9 +35,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
-use crate::error::{LaunchError, RunFailure};
 use crate::machine::events::{Event, WatchedSignals};
-use crate::machine::{Machine, Setup, explain_end, guest_error};
+use crate::machine::{Machine, MachineError, RunFailure, Setup, explain_end, guest_error};
+use crate::streams::StreamError;
 use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
 use clients::{Clients, FromClient, MAX_CLIENTS};
@@ -96,7 +96,7 @@ impl Started {
         self,
         entry: Entry,
         terms: Terms,
-    ) -> Result<(UnixStream, JoinHandle<Served>), LaunchError> {
+    ) -> Result<(UnixStream, JoinHandle<Served>), MachineError> {
         let action = "start the supervisor";
         let (ours, theirs) = UnixStream::pair().map_err(OsError::system(action))?;
         let serve = move || self.serve(entry, terms, None, Some(theirs));
@@ -153,7 +153,7 @@ impl Started {
 }
 
 /// Makes the socket of a supervisor, for this user alone: its directory is.
-fn listen(directory: &RuntimeDir) -> Result<UnixListener, LaunchError> {
+fn listen(directory: &RuntimeDir) -> Result<UnixListener, MachineError> {
     let path = directory.socket(SOCKET)?;
     Ok(UnixListener::bind(&path).map_err(OsError::file("make", &path))?)
 }
@@ -212,7 +212,7 @@ impl Supervisor {
         }
         let killed = self.machine.events.kill().await;
         let (task, written) = self.ended_task();
-        let ended = served.and(killed.and(written).map_err(LaunchError::from));
+        let ended = served.and(killed.and(written).map_err(MachineError::from));
         let error = ended.as_ref().err().map(ToString::to_string);
         let status = self.status;
         // Where that fails, the next command finds that nobody holds the lock, and notes the end.
@@ -251,7 +251,7 @@ impl Supervisor {
         self.machine.logs.failed().map(|error| format!("its log is not complete: {error}"))
     }
 
-    async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), LaunchError> {
+    async fn serve(&mut self, signals: Option<&WatchedSignals<'_>>) -> Result<(), MachineError> {
         loop {
             let flow = tokio::select! {
                 event = self.machine.events.next(self.stop, signals) => self.take(event?).await?,
@@ -280,7 +280,7 @@ impl Supervisor {
     }
 
     /// Handles an event of the machine.
-    async fn take(&mut self, event: Event) -> Result<Flow, LaunchError> {
+    async fn take(&mut self, event: Event) -> Result<Flow, MachineError> {
         match event {
             Event::Message(message) => self.serve_guest(message),
             Event::Signal(_) if self.stop.is_some() => Ok(BREAK),
@@ -300,7 +300,7 @@ impl Supervisor {
     }
 
     /// Handles a message of init.
-    fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, LaunchError> {
+    fn serve_guest(&mut self, message: GuestMessage) -> Result<Flow, MachineError> {
         match message {
             GuestMessage::Output(output) => self.pass_on(output),
             GuestMessage::Exited(exit) if exit.id == ProgramId::AGENT => {
@@ -333,7 +333,7 @@ impl Supervisor {
             GuestMessage::Failed(_) | GuestMessage::Ready(_) if self.stop.is_some() => {}
             GuestMessage::Failed(failed) => return Err(guest_error(&failed)),
             GuestMessage::Ready(_) if self.machine.facts.is_ready => {
-                return Err(LaunchError::Protocol("the agent was ready twice".to_owned()));
+                return Err(StreamError::Protocol("the agent was ready twice".to_owned()).into());
             }
             // The channel lets no second greeting through.
             GuestMessage::Ready(_) | GuestMessage::Hello(_) => {}
@@ -343,9 +343,9 @@ impl Supervisor {
         Ok(CONTINUE)
     }
 
-    fn agent_ended(&mut self, exit: Exited) -> Result<Flow, LaunchError> {
+    fn agent_ended(&mut self, exit: Exited) -> Result<Flow, MachineError> {
         if self.agent.replace(exit).is_some() {
-            return Err(LaunchError::Protocol("the agent ended twice".to_owned()));
+            return Err(StreamError::Protocol("the agent ended twice".to_owned()).into());
         }
         self.end_task(exit);
         if self.terms.ends_with_agent || self.stop.is_none() {

@@ -6,17 +6,17 @@ use box_contract::wire::{Exited, TaskResult};
 use host_fs::OsError;
 
 use super::Supervisor;
-use crate::LaunchError;
 use crate::boxes::task::{EndedTask, now, write_result};
+use crate::streams::StreamError;
 
 impl Supervisor {
     /// Takes a part of the result. Without a task, or after the agent's end, there is nobody whose it could be.
-    pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), LaunchError> {
+    pub(super) fn take_result(&mut self, part: &TaskResult) -> Result<(), StreamError> {
         if self.entry.record.task.is_none() || self.agent.is_some() {
             return Ok(());
         }
         if self.result.len() + part.data.len() > MAX_SENT_RESULT {
-            return Err(LaunchError::Protocol("the result of the task is too long".to_owned()));
+            return Err(StreamError::Protocol("the result of the task is too long".to_owned()));
         }
         self.result.extend_from_slice(&part.data);
         Ok(())

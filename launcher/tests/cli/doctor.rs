@@ -7,8 +7,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use boxlaunch::host::ensure_kvm;
+use boxlaunch::host::error::KvmError;
 use boxlaunch::host::kvm::{DEVICE, try_guest};
-use boxlaunch::host::kvm_error::KvmError;
 use boxlaunch::host::memory::Memory;
 use serde_json::Value;
 use testkit::test_box::config;

@@ -10,14 +10,13 @@ use std::time::{Duration, Instant};
 use box_contract::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
-use boxlaunch::machine::Setup;
+use boxlaunch::machine::{MachineError, RunFailure, Setup};
 use boxlaunch::mounts::shares::Share;
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::Started;
-use boxlaunch::{LaunchError, RunFailure};
 use vmm::jail::Policy;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -83,7 +82,7 @@ fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
     symlink("/proc/self/exe", &program).expect("the link is made");
     match start(&program, machine) {
         Ok(_) => "a machine has started".to_owned(),
-        Err(RunFailure { error: LaunchError::VmmEnded { status, .. }, said }) => {
+        Err(RunFailure { error: MachineError::VmmEnded { status, .. }, said }) => {
             let mut words = said.iter().flat_map(|it| it.words.lines());
             let line = words.rfind(|line| line.contains("attempt: "));
             line.map_or_else(|| status.to_string(), |it| it.trim().replace("attempt: ", ""))
@@ -95,9 +94,10 @@ fn jailed(attempt: Attempt, target: &str, machine: &Machine<'_>) -> String {
 fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
     let Machine { bundle, state, signals, ref share } = *machine;
     let opened = boxlaunch::opened::open(Path::new(bundle))?;
-    let runtime = RuntimeDir::create(Path::new("/tmp")).map_err(LaunchError::from)?;
+    let runtime = RuntimeDir::create(Path::new("/tmp"))?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
-    let entry = Boxes::new(state).create(None, Record { remove: true, ..record })?;
+    let entry = Boxes::new(state).create(None, Record { remove: true, ..record });
+    let entry = entry.expect("it is recorded");
     Started::new(Setup {
         opened: &opened,
         size: opened.plan().vm,

@@ -12,7 +12,7 @@ use server::{Answer, client, served};
 fn generated(
     client: &AgentClient,
     session: Option<&str>,
-) -> (String, Vec<String>, Result<Generated, LaunchError>) {
+) -> (String, Vec<String>, Result<Generated, AgentError>) {
     let (mut text, mut tools) = (String::new(), Vec::new());
     let ended = client.generate("hello".to_owned(), session, &mut |piece| {
         match piece {

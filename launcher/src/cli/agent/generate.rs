@@ -3,9 +3,9 @@
 use std::io::{self, Read as _};
 
 use box_contract::{ErrorCode, exit};
-use boxlaunch::LaunchError;
 use boxlaunch::agent::messages::ToolCall;
 use boxlaunch::agent::{AgentClient, Generated, MAX_PROMPT, Piece};
+use boxlaunch::streams::StreamError;
 use safe_text::{clipped, shown, shown_lines};
 
 use super::{GENERATION, GenerateArgs};
@@ -82,8 +82,8 @@ fn generate_text(
 }
 
 /// Writes text as it comes.
-fn write(to: &mut impl io::Write, text: &str) -> Result<(), LaunchError> {
-    to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(LaunchError::Output)
+fn write(to: &mut impl io::Write, text: &str) -> Result<(), StreamError> {
+    to.write_all(text.as_bytes()).and_then(|()| to.flush()).map_err(StreamError::Output)
 }
 
 /// Returns the prompt of the command line, or that of standard input.
@@ -92,7 +92,7 @@ fn prompt(word: &str) -> Result<String, CommandError> {
     if word == "-" {
         bytes.clear();
         let mut stdin = io::stdin().lock().take(MAX_PROMPT as u64 + 1);
-        stdin.read_to_end(&mut bytes).map_err(LaunchError::Input)?;
+        stdin.read_to_end(&mut bytes).map_err(StreamError::Input)?;
     }
     if bytes.len() > MAX_PROMPT {
         let help = "give the agent a file of its box: `boxlaunch cp`";

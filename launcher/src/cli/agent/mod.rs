@@ -6,10 +6,10 @@ mod generate;
 use std::time::Duration;
 
 use box_contract::exit;
-use boxlaunch::LaunchError;
 use boxlaunch::agent::AgentClient;
 use boxlaunch::agent::messages::Status;
 use boxlaunch::boxes::{Boxes, State};
+use boxlaunch::client::ClientError;
 use clap::Subcommand;
 use serde_json::json;
 
@@ -17,6 +17,7 @@ use super::error::CommandError;
 use super::paths;
 use super::run::seconds;
 use super::terminal::{is_quiet, json_line, print};
+use crate::cli::launch_error::LaunchError;
 
 /// Asks the agent of a box that runs, through the interface `a3s.code.agent.v1`.
 ///
@@ -123,7 +124,7 @@ impl CommonArgs {
     fn client(&self, seconds: u32) -> Result<AgentClient, CommandError> {
         let record = Boxes::new(&paths::state()?).find(&self.name)?;
         let socket = match (record.state, &record.agent_socket) {
-            (State::Ended, _) => Err(LaunchError::NotRunning(record.name)),
+            (State::Ended, _) => Err(ClientError::NotRunning(record.name).into()),
             // Until then, something else may be at the place of its socket.
             (State::Starting, _) => Err(LaunchError::StillStarting(record.name)),
             (State::Running, Some(socket)) => Ok(socket),

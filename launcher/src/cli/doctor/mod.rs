@@ -129,7 +129,7 @@ mod tests {
     use std::path::PathBuf;
 
     use boxlaunch::host::EmulatedKernel;
-    use boxlaunch::host::kvm_error::KvmError;
+    use boxlaunch::host::error::KvmError;
     use boxlaunch::host::programs::Tool;
     use vmm::jail::isolation::{Cgroups, Switch};
     use vmm::jail::{Layer, Missing};

@@ -3,7 +3,7 @@
 use super::jail;
 use super::row::{Finding, Row};
 use crate::cli::explain::kvm_help;
-use boxlaunch::host::kvm_error::KvmError;
+use boxlaunch::host::error::KvmError;
 use boxlaunch::host::programs::Tool;
 use boxlaunch::host::{
     EMULATOR, EmulatedKernel, Facts, INSTALL_NETWORK, NETWORK, NETWORK_NEEDS, OLDEST_EMULATOR,

@@ -16,6 +16,7 @@ use box_layout::OpenBox;
 use boxlaunch::boxes::task::Task;
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
+use boxlaunch::machine::MachineError;
 use boxlaunch::machine::Setup;
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::mounts::scratch;
@@ -25,7 +26,6 @@ use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::{Prefixed, Route};
 use boxlaunch::supervisor::Started;
-use boxlaunch::{LaunchError, RunFailure};
 use egress_rules::Local;
 use host_fs::OsError;
 use host_fs::named::Place;
@@ -37,6 +37,7 @@ use vmm::signals::StopSignals;
 use super::command::component;
 use super::error::CommandError;
 use super::lacks::Lack;
+use super::launch_error::{FailedRun, LaunchError};
 use super::paths::{self, SELF};
 use super::progress::Shown;
 use super::screen::Screen;
@@ -135,7 +136,7 @@ fn boot(
     let mut agent_output = agent_route(args, screen);
     let receipts = Receipts::new(&state);
     let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
-    let start = || -> Result<Started, RunFailure> {
+    let start = || -> Result<Started, FailedRun> {
         let started = Started::new(Setup {
             opened: &opened,
             size: entry.record.vm,
@@ -194,13 +195,13 @@ fn record(
 }
 
 /// Notes the end of a box that has not started.
-fn note_failure(entry: Entry, failure: &RunFailure) {
+fn note_failure(entry: Entry, failure: &FailedRun) {
     let status = match failure.error {
-        LaunchError::AgentEnded { status, .. } => Some(status),
+        LaunchError::Machine(MachineError::AgentEnded { status, .. }) => Some(status),
         _ => None,
     };
     // Where that fails, the next command finds that nobody holds the lock, and notes the end.
-    drop(entry.end(status, Some(failure.to_string())));
+    drop(entry.end(status, Some(failure.error.to_string())));
 }
 
 /// The options of a command line about an opened box.

@@ -1,8 +1,8 @@
 //! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
-use boxlaunch::LaunchError;
 use boxlaunch::network::Given;
+use boxlaunch::network::NetworkError;
 use boxlaunch::network::given::NotGiven;
 use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
@@ -24,7 +24,7 @@ pub(super) fn given(args: &RunArgs, plan: &RunPlan) -> Result<Given, CommandErro
 fn refused(why: NotGiven) -> CommandError {
     let help = match &why {
         NotGiven::Wanted { wanted, unused } => return not_given(wanted, unused),
-        NotGiven::Peer(error) => return LaunchError::Peer(error.clone()).into(),
+        NotGiven::Peer(error) => return NetworkError::Peer(error.clone()).into(),
         NotGiven::Shared => SHARED,
         NotGiven::Without(_) => "leave one of both out",
         NotGiven::Undeclared(_) => {

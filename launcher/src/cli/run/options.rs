@@ -8,7 +8,7 @@ use box_contract::rules::{LEAST_VM_MIB, MAX_CPUS, MAX_TIMEOUT, MOST_VM_MIB};
 use box_contract::{ComponentName, Phase, RunPlan, Vm, size};
 use box_digest::Digest;
 use box_layout::OpenBox;
-use boxlaunch::LaunchError;
+use boxlaunch::host::error::PolicyError;
 use boxlaunch::host::policy::{Most, check_scratch, most_scratch};
 use boxlaunch::mounts::volumes::VolumePlace;
 use boxlaunch::network::given::{Choice, NotGiven};
@@ -327,12 +327,12 @@ impl RunArgs {
     /// Checks that the scratch disks of a box may hold what they are for, in the directory in which they grow.
     ///
     /// # Errors
-    /// [`LaunchError::TooMuchScratch`].
+    /// [`PolicyError::TooMuchScratch`].
     pub(in crate::cli) fn check_scratch(
         &self,
         plan: &RunPlan,
         directory: &Path,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<(), PolicyError> {
         let most = self.max_scratch.or_else(|| most_scratch(directory)).unwrap_or(u64::MAX);
         // Of those in the emulated machine, nothing is left on the host.
         let most = if self.nested { u64::MAX } else { most };

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use box_contract::wire::{Exited, Follow};
 use box_contract::{ComponentName, ErrorCode, exit};
 use box_layout::OpenBox;
-use boxlaunch::LaunchError;
 use boxlaunch::boxes::task::EndedTask;
 use boxlaunch::boxes::{Entry, Record};
+use boxlaunch::client::ClientError;
 use boxlaunch::client::{Client, CommandSetup};
-use boxlaunch::error::because;
+use boxlaunch::machine::because;
 use boxlaunch::machine::report::{CommandReport, RunFacts, budget_table, run_report};
+use boxlaunch::streams::StreamError;
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Served, Started, Terms};
 use cli_common::Problem;
@@ -25,6 +26,7 @@ use vmm::signals::Stopped;
 
 use super::options::{BudgetPolicy, RunArgs};
 use crate::cli::error::{CommandError, signal_code};
+use crate::cli::launch_error::{FailedRun, LaunchError};
 use crate::cli::memory::out_of_memory;
 use crate::cli::screen::Screen;
 use crate::cli::terminal::{is_quiet, json_line, painted};
@@ -105,7 +107,7 @@ impl Run<'_> {
             None => self.work(&mut client, &record, &facts, &mut agent_output),
         };
         let ending = match ending {
-            Err(LaunchError::Stopped(Stopped(signal))) => {
+            Err(ClientError::Stopped(Stopped(signal))) => {
                 client.let_go();
                 Ok(Ending::Signal(signal))
             }
@@ -119,7 +121,7 @@ impl Run<'_> {
         facts.agent_status = client.agent_status;
         let ending = match ending {
             // The supervisor knows why.
-            Err(LaunchError::BoxEnded(_) | LaunchError::Refused { .. }) if stopped.is_err() => {
+            Err(ClientError::BoxEnded(_) | ClientError::Refused { .. }) if stopped.is_err() => {
                 return stopped.map(|_| exit::FAILED).map_err(CommandError::from);
             }
             ending => ending?,
@@ -165,7 +167,7 @@ impl Run<'_> {
         record: &Record,
         facts: &RunFacts,
         agent_output: &mut Route,
-    ) -> Result<Ending, LaunchError> {
+    ) -> Result<Ending, ClientError> {
         let args = self.args;
         if args.command.is_empty() {
             self.announce(record, facts);
@@ -286,21 +288,24 @@ impl Run<'_> {
 }
 
 /// Waits until the supervisor has hung up; with a signal the box ends at once.
-fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), LaunchError> {
+fn wait_for_end(client: &mut Client<'_>, agent_output: &mut Route) -> Result<(), ClientError> {
     loop {
         match client.wait_for_end(agent_output) {
-            Err(LaunchError::Stopped(_)) => client.ask_to_stop(Duration::ZERO),
+            Err(ClientError::Stopped(_)) => client.ask_to_stop(Duration::ZERO),
             waited => return waited,
         }
     }
 }
+
+/// The end of a box, with its task, if it had one.
+type Ended = Result<Option<EndedTask>, FailedRun>;
 
 /// Waits until the box has ended, and passes on what its agent still writes.
 fn ended(
     client: &mut Client<'_>,
     supervisor: JoinHandle<Served>,
     agent_output: &mut Route,
-) -> Served {
+) -> Ended {
     let mut waited = wait_for_end(client, agent_output);
     if waited.is_err() {
         // Nobody reads any more, or the supervisor has said that it failed: it still has to end.
@@ -316,11 +321,14 @@ fn ended(
 /// not hide the status of a program that failed, as it does not in [`Screen::close`].
 fn after_stop(
     code: u8,
-    stopped: Served,
+    stopped: Ended,
     screen: &Screen,
 ) -> Result<(u8, Option<EndedTask>), CommandError> {
     match stopped {
-        Err(failure) if code != 0 && matches!(failure.error, LaunchError::Output(_)) => {
+        Err(failure)
+            if code != 0
+                && matches!(failure.error, LaunchError::Stream(StreamError::Output(_))) =>
+        {
             screen.report(&failure.into(), false);
             Ok((code, None))
         }
@@ -352,7 +360,6 @@ mod tests {
     use std::io;
     use std::rc::Rc;
 
-    use boxlaunch::RunFailure;
     use boxlaunch::opened::verify::{Verification, Verified};
     use vmm::jail::Report;
 
@@ -374,13 +381,13 @@ mod tests {
     fn code(code: u8, error: LaunchError) -> u8 {
         let signals = Rc::new(StopSignals::block().unwrap());
         let screen = Screen::new(&signals, false).unwrap();
-        let failure = RunFailure { error, said: Vec::new() };
-        after_stop(code, Err(failure), &screen).map_or_else(|error| error.exit, |(code, _)| code)
+        after_stop(code, Err(error.into()), &screen)
+            .map_or_else(|error| error.exit, |(code, _)| code)
     }
 
     #[test]
     fn lost_output_does_not_hide_the_status_of_a_program_that_failed() {
-        let lost = || LaunchError::Output(io::ErrorKind::BrokenPipe.into());
+        let lost = || StreamError::Output(io::ErrorKind::BrokenPipe.into()).into();
         assert_eq!(code(7, lost()), 7);
         assert_eq!(code(0, lost()), 141);
         assert_eq!(code(7, LaunchError::Stopped(Stopped(2))), 130);

@@ -3,9 +3,8 @@
 use std::path::Path;
 
 use box_contract::RunPlan;
-use boxlaunch::LaunchError;
 use boxlaunch::mounts::guest_paths::{Taken, check_free};
-use boxlaunch::mounts::volumes::{Volume, VolumePlace, Volumes, check_once};
+use boxlaunch::mounts::volumes::{Volume, VolumeError, VolumePlace, Volumes, check_once};
 use safe_text::readable;
 
 use super::options::RunArgs;
@@ -36,7 +35,7 @@ pub(super) fn take(
     state: &Path,
     name: &str,
     watch: &Shown<'_>,
-) -> Result<Vec<Volume>, LaunchError> {
+) -> Result<Vec<Volume>, VolumeError> {
     let volumes = Volumes::new(state);
     let take = |place: &VolumePlace| {
         let volume = volumes.take(place, name)?;

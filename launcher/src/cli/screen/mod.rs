@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use boxlaunch::LaunchError;
+use boxlaunch::streams::StreamError;
 use boxlaunch::streams::output::{Outlet, Route, Sink};
 use cli_common::color::{CLEAR_LINE, is_dumb};
 use host_fs::OsError;
@@ -231,7 +231,7 @@ impl Stream {
     /// ends that program, however much of it was on its way.
     fn judged(&self, finished: io::Result<()>) -> Result<(), CommandError> {
         if self.passed.get() {
-            return finished.map_err(|error| LaunchError::Output(error).into());
+            return finished.map_err(|error| StreamError::Output(error).into());
         }
         printed(finished)
     }

@@ -2,6 +2,7 @@ use std::fs::File;
 use std::io::{PipeReader, Read, pipe};
 use std::thread;
 
+use boxlaunch::streams::StreamError;
 use nix::sys::pthread::{pthread_kill, pthread_self};
 use nix::sys::signal::Signal;
 
@@ -45,7 +46,7 @@ fn a_programs_lost_output_is_a_failure_however_short() {
 
     let long = screen(gone(), &signals());
     let error = long.0.program_stdout().write_all(&vec![b'x'; TOO_MUCH]).unwrap_err();
-    let code = long.0.report(&LaunchError::Output(error).into(), false);
+    let code = long.0.report(&StreamError::Output(error).into(), false);
     assert_eq!(closed(long, code), (141, String::new()));
 }
 

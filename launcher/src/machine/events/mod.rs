@@ -16,7 +16,8 @@ use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 use tokio::time::{sleep_until, timeout};
 
-use crate::LaunchError;
+use super::MachineError;
+use crate::streams::StreamError;
 use crate::streams::console::Console;
 use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, check_peer};
 use vmm::Nonce;
@@ -115,7 +116,7 @@ impl Events {
         listener: Listener,
         (nonce, first): (Nonce, Vec<HostMessage>),
         console: Console,
-    ) -> Result<Self, LaunchError> {
+    ) -> Result<Self, MachineError> {
         let log = vmm.take_log().map(Receiver::from_owned_fd).transpose();
         let log = log.map_err(OsError::system("read the machine's console"))?;
         // Not a pipe, but as readable as one.
@@ -141,7 +142,7 @@ impl Events {
     }
 
     /// Sends a request to init.
-    pub(crate) fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
+    pub(crate) fn send(&self, message: &HostMessage) -> Result<(), StreamError> {
         match &self.control {
             Control::Open(channel) => channel.send(message),
             Control::Awaited { .. } | Control::Closed => {
@@ -172,7 +173,7 @@ impl Events {
         &mut self,
         deadline: Option<Instant>,
         signals: Option<&WatchedSignals<'_>>,
-    ) -> Result<Event, LaunchError> {
+    ) -> Result<Event, MachineError> {
         loop {
             let mut chunk = [0; CHUNK];
             // Messages that have arrived already must not keep the runtime from seeing a signal.
@@ -214,10 +215,10 @@ impl Events {
 
     /// Waits no longer for the half of the machine that has not ended: a log that another process has open, or a process
     /// that hides.
-    fn cut_off(&mut self) -> Result<(), LaunchError> {
+    fn cut_off(&mut self) -> Result<(), MachineError> {
         if self.running.is_some() {
             self.vmm.kill();
-            return Err(LaunchError::HiddenVmm);
+            return Err(MachineError::HiddenVmm);
         }
         Ok(self.end_log()?)
     }
@@ -254,7 +255,7 @@ impl Events {
     }
 
     /// Takes a step of the control connection's life; returns what has happened by it.
-    fn follow(&mut self, progress: Progress) -> Result<Option<Event>, LaunchError> {
+    fn follow(&mut self, progress: Progress) -> Result<Option<Event>, MachineError> {
         let stream = match progress {
             Progress::Said(message) => return Ok(Some(Event::Message(message))),
             Progress::Received => return Ok(None),
@@ -297,7 +298,7 @@ enum Progress {
 
 impl Control {
     /// Waits until something has happened; may be dropped at any time.
-    async fn progress(&mut self) -> Result<Progress, LaunchError> {
+    async fn progress(&mut self) -> Result<Progress, StreamError> {
         match self {
             Self::Awaited { socket, .. } => {
                 let accepted = socket.accept().await;
@@ -319,7 +320,7 @@ impl Control {
 /// Something that a machine has said.
 enum Said {
     InLog(io::Result<usize>),
-    InControl(Result<Progress, LaunchError>),
+    InControl(Result<Progress, StreamError>),
 }
 
 /// Waits for what a machine says in its log or on its control channel: in any order, since a flood on one of them must not

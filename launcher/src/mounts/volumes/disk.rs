@@ -11,7 +11,6 @@ use nix::fcntl::OFlag;
 use nix::unistd::{getegid, geteuid};
 
 use super::VolumeError;
-use crate::LaunchError;
 use crate::host::state_dir::private_file;
 use crate::mounts::scratch::{EVERYBODYS, random};
 
@@ -50,9 +49,9 @@ pub(super) fn is_there(directory: &Path) -> Result<bool, OsError> {
 ///
 /// # Errors
 /// [`VolumeError::Missing`], and the operating system's.
-pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
+pub(super) fn open(directory: &Path, name: &str) -> Result<File, VolumeError> {
     if !is_there(directory)? {
-        return Err(VolumeError::Missing(name.to_owned()).into());
+        return Err(VolumeError::Missing(name.to_owned()));
     }
     let path = directory.join(DISK);
     let mut options = OpenOptions::new();
@@ -64,13 +63,13 @@ pub(super) fn open(directory: &Path, name: &str) -> Result<File, LaunchError> {
 ///
 /// # Errors
 /// [`VolumeError::Damaged`].
-pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
+pub(super) fn check_size(disk: &File, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
     let found = disk.metadata().map_err(OsError::system("look at a volume's disk"))?.len();
     if found == size_bytes {
         return Ok(());
     }
     let reason = format!("its disk has {found} bytes, and was made with {size_bytes}");
-    Err(VolumeError::Damaged { name: name.to_owned(), reason }.into())
+    Err(VolumeError::Damaged { name: name.to_owned(), reason })
 }
 
 /// Makes a disk this user's again. Root has given it to the machine that had it before, whose user is nobody now.

@@ -2,6 +2,7 @@
 
 use box_contract::rules::MOST_SCRATCH;
 use ext4_image::MIN_SIZE_WITH_JOURNAL;
+use host_fs::OsError;
 use safe_text::readable;
 
 /// The least size of a volume, in bytes.
@@ -13,6 +14,9 @@ pub const MOST_SIZE: u64 = MOST_SCRATCH;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum VolumeError {
+    /// The operating system refused something.
+    #[error(transparent)]
+    Os(#[from] OsError),
     /// There is no volume with this name.
     #[error("there is no volume {0:?}")]
     Missing(String),

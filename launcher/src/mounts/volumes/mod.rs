@@ -28,7 +28,6 @@ use box_contract::wire::{Mount, MountSource};
 use host_fs::OsError;
 use host_fs::publish::{DirectoryDraft, PublishError};
 
-use crate::LaunchError;
 use crate::host::state_dir::{self, absent, is_name, names};
 use crate::streams::log::since_epoch;
 
@@ -98,7 +97,7 @@ impl Volumes {
     ///
     /// # Errors
     /// [`VolumeError::Exists`], [`VolumeError::BadName`], [`VolumeError::BadSize`], and when it cannot be written.
-    pub fn create(&self, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
+    pub fn create(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         check_name(name)?;
         state_dir::make(&self.directory)?;
         let _guard = state_dir::lock(&self.directory)?;
@@ -110,15 +109,13 @@ impl Volumes {
     /// # Errors
     /// [`VolumeError::InUse`] where another machine has it, [`VolumeError::Damaged`], [`VolumeError::BadName`], and when
     /// it cannot be opened.
-    pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, LaunchError> {
+    pub fn take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         check_name(&place.volume)?;
         state_dir::make(&self.directory)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match self.try_take(place, name) {
-                Err(LaunchError::Volume(VolumeError::InUse { .. }))
-                    if Instant::now() < deadline =>
-                {
+                Err(VolumeError::InUse { .. }) if Instant::now() < deadline => {
                     sleep(LOOK);
                 }
                 taken => return taken,
@@ -130,7 +127,7 @@ impl Volumes {
     ///
     /// # Errors
     /// When nobody can tell which volumes there are.
-    pub fn all(&self) -> Result<(Vec<VolumeState>, Vec<LaunchError>), LaunchError> {
+    pub fn all(&self) -> Result<(Vec<VolumeState>, Vec<VolumeError>), VolumeError> {
         let (mut found, mut unreadable) = (Vec::new(), Vec::new());
         if self.is_absent()? {
             return Ok((found, unreadable));
@@ -142,7 +139,7 @@ impl Volumes {
             match self.look(&name) {
                 Ok(volume) => found.push(volume),
                 // Somebody was killed while removing it.
-                Err(LaunchError::Volume(VolumeError::Missing(_))) => {}
+                Err(VolumeError::Missing(_)) => {}
                 Err(error) => unreadable.push(error),
             }
         }
@@ -153,7 +150,7 @@ impl Volumes {
     ///
     /// # Errors
     /// [`VolumeError::Missing`], [`VolumeError::Damaged`], and when it cannot be read.
-    pub fn find(&self, name: &str) -> Result<VolumeState, LaunchError> {
+    pub fn find(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let _guard = self.guard_of(name)?;
         self.look(name)
     }
@@ -162,7 +159,7 @@ impl Volumes {
     ///
     /// # Errors
     /// [`VolumeError::InUse`], [`VolumeError::Missing`], and when it cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<(), LaunchError> {
+    pub fn remove(&self, name: &str) -> Result<(), VolumeError> {
         let _guard = self.guard_of(name)?;
         let locked = disk::open(&self.directory.join(name), name)
             .and_then(|disk| self.lock_disk(name, &disk).map(|()| disk));
@@ -174,9 +171,9 @@ impl Volumes {
     }
 
     /// Keeps other commands from the volumes, of which there is one with this name.
-    fn guard_of(&self, name: &str) -> Result<File, LaunchError> {
+    fn guard_of(&self, name: &str) -> Result<File, VolumeError> {
         if !is_name(name) || self.is_absent()? {
-            return Err(VolumeError::Missing(name.to_owned()).into());
+            return Err(VolumeError::Missing(name.to_owned()));
         }
         Ok(state_dir::lock(&self.directory)?)
     }
@@ -188,13 +185,13 @@ impl Volumes {
     }
 
     /// Makes a volume at once or not at all. The directory is locked.
-    fn make(&self, name: &str, size_bytes: u64) -> Result<(), LaunchError> {
+    fn make(&self, name: &str, size_bytes: u64) -> Result<(), VolumeError> {
         if !(LEAST_SIZE..=MOST_SIZE).contains(&size_bytes) {
-            return Err(VolumeError::BadSize(size_bytes).into());
+            return Err(VolumeError::BadSize(size_bytes));
         }
         let directory = self.directory.join(name);
         if disk::is_there(&directory)? {
-            return Err(VolumeError::Exists(name.to_owned()).into());
+            return Err(VolumeError::Exists(name.to_owned()));
         }
         // Somebody was killed while removing it.
         absent(&directory, |path| fs::remove_dir_all(path))?;
@@ -207,7 +204,7 @@ impl Volumes {
         Ok(draft.finish_new().map_err(publish)?)
     }
 
-    fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, LaunchError> {
+    fn try_take(&self, place: &VolumePlace, name: &str) -> Result<Volume, VolumeError> {
         let VolumePlace { volume, guest } = place;
         let _guard = state_dir::lock(&self.directory)?;
         let directory = self.directory.join(volume);
@@ -226,13 +223,13 @@ impl Volumes {
     }
 
     /// Locks a disk, as long as it is open in a process. The directory is locked.
-    fn lock_disk(&self, name: &str, disk: &File) -> Result<(), LaunchError> {
+    fn lock_disk(&self, name: &str, disk: &File) -> Result<(), VolumeError> {
         match disk.try_lock() {
             Ok(()) => Ok(()),
             Err(TryLockError::WouldBlock) => {
                 let record = VolumeRecord::read(&self.directory.join(name), name);
                 let by = record.ok().and_then(VolumeRecord::holder);
-                Err(VolumeError::InUse { name: name.to_owned(), by }.into())
+                Err(VolumeError::InUse { name: name.to_owned(), by })
             }
             Err(TryLockError::Error(error)) => {
                 Err(OsError::file("lock", self.directory.join(name).join(DISK))(error).into())
@@ -241,7 +238,7 @@ impl Volumes {
     }
 
     /// Describes a volume. The directory is locked, so that nobody wants to take a disk whose lock is tried here.
-    fn look(&self, name: &str) -> Result<VolumeState, LaunchError> {
+    fn look(&self, name: &str) -> Result<VolumeState, VolumeError> {
         let directory = self.directory.join(name);
         let disk = disk::open(&directory, name)?;
         let record = VolumeRecord::read(&directory, name)?;

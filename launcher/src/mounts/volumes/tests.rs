@@ -24,7 +24,7 @@ impl Fixture {
         self.state.path().join(NAME).join(name)
     }
 
-    fn all(&self) -> (Vec<VolumeState>, Vec<LaunchError>) {
+    fn all(&self) -> (Vec<VolumeState>, Vec<VolumeError>) {
         self.volumes.all().unwrap()
     }
 
@@ -43,10 +43,10 @@ fn place(text: &str) -> VolumePlace {
 }
 
 /// Returns the error of a call that must fail with one about volumes.
-fn fails<T: std::fmt::Debug>(result: Result<T, LaunchError>) -> VolumeError {
+fn fails<T: std::fmt::Debug>(result: Result<T, VolumeError>) -> VolumeError {
     match result.unwrap_err() {
-        LaunchError::Volume(error) => error,
-        other => panic!("{other}"),
+        VolumeError::Os(error) => panic!("{error}"),
+        error => error,
     }
 }
 
@@ -189,7 +189,7 @@ fn a_volume_that_cannot_be_looked_at_stays() {
     ];
     for error in refused {
         assert!(
-            matches!(error, LaunchError::Os(OsError::File { action: "look at", .. })),
+            matches!(error, VolumeError::Os(OsError::File { action: "look at", .. })),
             "{error}"
         );
     }
@@ -254,7 +254,7 @@ fn a_directory_that_others_can_change_is_not_used() {
     made.volumes.create("work", 8 << 20).unwrap();
     fs::set_permissions(made.path(""), fs::Permissions::from_mode(0o777)).unwrap();
     let refused = made.volumes.take(&place("work:/w"), "one").unwrap_err();
-    assert!(matches!(refused, LaunchError::Os(OsError::File { action: "use", .. })), "{refused}");
+    assert!(matches!(refused, VolumeError::Os(OsError::File { action: "use", .. })), "{refused}");
 }
 
 /// Only root can give a disk away, as to a machine's user.

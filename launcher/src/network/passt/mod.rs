@@ -32,9 +32,8 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
 use safe_text::shown;
 
-use crate::LaunchError;
 use crate::host::programs::{self, NETWORK};
-use crate::network::Given;
+use crate::network::{Given, NetworkError};
 use relay::{Flows, MAX_FRAME};
 use vmm::GUEST_MAC;
 use vmm::jail::process::close_on_exec;
@@ -64,12 +63,12 @@ pub(crate) struct Passt {
 /// Finds passt in the directories of a `PATH`, where a box gets the network of its host.
 ///
 /// # Errors
-/// [`LaunchError::NoPasst`] where it is not installed.
-pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, LaunchError> {
+/// [`NetworkError::NoPasst`] where it is not installed.
+pub(crate) fn find(given: &Given, path: &OsStr) -> Result<Option<PathBuf>, NetworkError> {
     if given.mode != NetworkMode::Shared {
         return Ok(None);
     }
-    programs::locate(NETWORK, path).map(Some).ok_or(LaunchError::NoPasst)
+    programs::locate(NETWORK, path).map(Some).ok_or(NetworkError::NoPasst)
 }
 
 /// The other end of a box's network device.
@@ -108,7 +107,7 @@ impl Device {
     ///
     /// # Errors
     /// Those of [`Passt::serve`].
-    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+    pub(crate) fn serve(&mut self) -> Result<(), NetworkError> {
         match self {
             Self::Host(passt) => passt.serve(),
             Self::Nothing { .. } => Ok(()),
@@ -120,7 +119,7 @@ impl Device {
 ///
 /// # Errors
 /// Those of [`Passt::start`] and [`Passt::serve`].
-pub(crate) fn try_passt(program: &Path) -> Result<(), LaunchError> {
+pub(crate) fn try_passt(program: &Path) -> Result<(), NetworkError> {
     let (mut passt, _device) = Passt::start(program)?;
     passt.check()
 }
@@ -157,8 +156,8 @@ impl Passt {
     /// Waits until it carries a network, and lets the guest reach that.
     ///
     /// # Errors
-    /// [`LaunchError::Passt`] with what it says where it has ended instead, or takes too long.
-    pub(crate) fn serve(&mut self) -> Result<(), LaunchError> {
+    /// [`NetworkError::Passt`] with what it says where it has ended instead, or takes too long.
+    pub(crate) fn serve(&mut self) -> Result<(), NetworkError> {
         self.check()?;
         self.relay = self.start_relay().map_err(OsError::system("carry the network"))?;
         Ok(())
@@ -183,9 +182,9 @@ impl Passt {
     }
 
     /// Waits until it carries a network.
-    fn check(&mut self) -> Result<(), LaunchError> {
+    fn check(&mut self) -> Result<(), NetworkError> {
         self.answer()
-            .map_err(|error| LaunchError::Passt(self.why().unwrap_or_else(|| error.to_string())))
+            .map_err(|error| NetworkError::Passt(self.why().unwrap_or_else(|| error.to_string())))
     }
 
     /// Waits for the answer to the question that it was asked.

@@ -29,9 +29,9 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
 use zeroize::Zeroizing;
 
-use vmm::Nonce;
+use crate::streams::StreamError;
 
-use crate::LaunchError;
+use vmm::Nonce;
 
 /// How long a guest that does not read its requests is waited for.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ impl Listener {
     ///
     /// # Errors
     /// When another process connected.
-    pub fn accept(self, vmm: u32) -> Result<UnixStream, LaunchError> {
+    pub fn accept(self, vmm: u32) -> Result<UnixStream, StreamError> {
         let (stream, _) = self.socket.accept().map_err(OsError::system(ACCEPT))?;
         check_peer(&stream, vmm)?;
         Ok(stream)
@@ -100,13 +100,13 @@ impl Listener {
 /// Refuses a connection that does not come from the process `vmm`.
 ///
 /// # Errors
-/// [`LaunchError::Protocol`].
-pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), LaunchError> {
+/// [`StreamError::Protocol`].
+pub(crate) fn check_peer(stream: &impl AsFd, vmm: u32) -> Result<(), StreamError> {
     let peer = peer(stream).map_err(OsError::system(ACCEPT))?;
     if peer == vmm {
         return Ok(());
     }
-    Err(LaunchError::Protocol(format!("process {peer}, not the VMM, connected first")))
+    Err(StreamError::Protocol(format!("process {peer}, not the VMM, connected first")))
 }
 
 /// Returns the process at the other end of a connection, zero where it is in another PID namespace.
@@ -174,7 +174,7 @@ impl Channel {
     ///
     /// # Errors
     /// When the connection cannot be read, or ends inside a frame, or init reads its requests no more.
-    pub async fn receive(&mut self) -> Result<bool, LaunchError> {
+    pub async fn receive(&mut self) -> Result<bool, StreamError> {
         let mut chunk = [0; CHUNK];
         if self.requests.is_closed() {
             self.unread_since.get_or_insert_with(Instant::now);
@@ -186,7 +186,7 @@ impl Channel {
         };
         match received {
             Ok(0) if self.frames.is_inside_frame() => {
-                Err(LaunchError::Protocol("it ended inside a frame".to_owned()))
+                Err(StreamError::Protocol("it ended inside a frame".to_owned()))
             }
             Ok(length) => {
                 self.frames.push(&chunk[..length]);
@@ -202,7 +202,7 @@ impl Channel {
     ///
     /// # Errors
     /// When a frame is malformed, or a greeting is missing, wrong or repeated.
-    pub fn message(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
+    pub fn message(&mut self) -> Result<Option<GuestMessage>, StreamError> {
         while let Some(message) = self.next_frame()? {
             match (message, self.protocol.is_some()) {
                 (GuestMessage::Hello(hello), false) => self.check(&hello)?,
@@ -218,11 +218,11 @@ impl Channel {
     ///
     /// # Errors
     /// When the guest does not take it, or its init is too old to understand it.
-    pub fn send(&self, message: &HostMessage) -> Result<(), LaunchError> {
+    pub fn send(&self, message: &HostMessage) -> Result<(), StreamError> {
         if let Some(protocol) = self.protocol.filter(|it| message.since() > *it) {
             // An older init keeps the time that it had at its start.
             let is_needless = matches!(message, HostMessage::Clock(_));
-            return if is_needless { Ok(()) } else { Err(LaunchError::OlderBox(protocol)) };
+            return if is_needless { Ok(()) } else { Err(StreamError::OlderBox(protocol)) };
         }
         let mut frame = Request::default();
         message.write(&mut *frame).map_err(OsError::system(SEND))?;
@@ -240,21 +240,21 @@ impl Channel {
         self.protocol
     }
 
-    fn check(&mut self, hello: &Hello) -> Result<(), LaunchError> {
+    fn check(&mut self, hello: &Hello) -> Result<(), StreamError> {
         if !self.nonce.matches(&hello.nonce) {
             return Err(misuse("a greeting without this boot's nonce"));
         }
         if !is_spoken(hello.protocol) {
-            return Err(LaunchError::OtherProtocol(hello.protocol));
+            return Err(StreamError::OtherProtocol(hello.protocol));
         }
         self.protocol = Some(hello.protocol);
         let first = std::mem::take(&mut self.first);
         first.iter().try_for_each(|it| self.send(it))
     }
 
-    fn next_frame(&mut self) -> Result<Option<GuestMessage>, LaunchError> {
+    fn next_frame(&mut self) -> Result<Option<GuestMessage>, StreamError> {
         let frame = self.frames.next(|rest| GuestMessage::read(rest));
-        frame.map_err(|error| LaunchError::Protocol(error.to_string()))
+        frame.map_err(|error| StreamError::Protocol(error.to_string()))
     }
 }
 
@@ -273,7 +273,7 @@ async fn is_not_read(requests: &mpsc::Sender<Request>, since: Option<Instant>) {
     sleep_until((since.unwrap_or_else(Instant::now) + SETTLE).into()).await;
 }
 
-fn unread() -> LaunchError {
+fn unread() -> StreamError {
     let error = io::Error::new(ErrorKind::TimedOut, "it does not read its requests");
     OsError::system(SEND)(error).into()
 }
@@ -290,8 +290,8 @@ async fn write_requests(
     }
 }
 
-fn misuse(what: &str) -> LaunchError {
-    LaunchError::Protocol(format!("it got {what}"))
+fn misuse(what: &str) -> StreamError {
+    StreamError::Protocol(format!("it got {what}"))
 }
 
 #[cfg(test)]

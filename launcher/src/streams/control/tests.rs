@@ -9,6 +9,7 @@ use host_fs::OsError;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
+use crate::streams::StreamError;
 
 const TIMING: Timing = Timing { kernel_ns: 1, init_ns: 2, ready_ns: 3, sent_ns: 4 };
 
@@ -32,7 +33,7 @@ impl Pair {
         Self { runtime, channel, guest }
     }
 
-    fn receive(&mut self) -> Result<bool, LaunchError> {
+    fn receive(&mut self) -> Result<bool, StreamError> {
         self.runtime.block_on(self.channel.receive())
     }
 
@@ -52,7 +53,7 @@ fn good_hello() -> GuestMessage {
 }
 
 /// Sends the bytes and returns what comes out of the channel until it is closed or fails.
-fn outcome(bytes: &[u8]) -> Result<Vec<GuestMessage>, LaunchError> {
+fn outcome(bytes: &[u8]) -> Result<Vec<GuestMessage>, StreamError> {
     let mut pair = Pair::new();
     pair.guest.write_all(bytes).unwrap();
     pair.guest.shutdown(std::net::Shutdown::Both).unwrap();
@@ -76,7 +77,7 @@ fn bytes_of(messages: &[GuestMessage]) -> Vec<u8> {
 
 fn protocol_error(bytes: &[u8]) -> String {
     match outcome(bytes) {
-        Err(LaunchError::Protocol(reason)) => reason,
+        Err(StreamError::Protocol(reason)) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -127,7 +128,7 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     channel.send(&HostMessage::Clock(HostTime { now_ns: 1 })).unwrap();
     let own = Some(Own::Check);
     let error = channel.send(&HostMessage::Exec(Exec { own, ..exec.clone() })).unwrap_err();
-    assert!(matches!(error, LaunchError::OlderBox(OLDEST_PROTOCOL)), "{error}");
+    assert!(matches!(error, StreamError::OlderBox(OLDEST_PROTOCOL)), "{error}");
     let plain = HostMessage::Exec(exec);
     channel.send(&plain).unwrap();
     assert_eq!(pair.sent(), Some(plain), "it is all that was sent");
@@ -179,7 +180,7 @@ fn only_the_vmm_may_connect_and_only_once() {
     assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     let _client = UnixStream::connect(&path).unwrap();
     let own = std::process::id();
-    assert!(matches!(listener.accept(own + 1), Err(LaunchError::Protocol(_))));
+    assert!(matches!(listener.accept(own + 1), Err(StreamError::Protocol(_))));
     assert!(!path.exists());
 
     let listener = Listener::bind(path.clone()).unwrap();

@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 
 use box_contract::LogsPlan;
 use boxlaunch::boxes::{Boxes, Entry, Record};
-use boxlaunch::machine::Setup;
+use boxlaunch::machine::{RunFailure, Setup};
 use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
 use boxlaunch::supervisor::{Started, Terms};
-use boxlaunch::{LaunchError, RunFailure};
 use vmm::jail::Policy;
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
@@ -48,9 +47,9 @@ fn start(
     signals: &StopSignals,
 ) -> Result<(Started, Entry), RunFailure> {
     let opened = boxlaunch::opened::open(bundle)?;
-    let runtime = RuntimeDir::create(state).map_err(LaunchError::from)?;
+    let runtime = RuntimeDir::create(state)?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
-    let mut entry = Boxes::new(state).create(Some("rogue"), record)?;
+    let mut entry = Boxes::new(state).create(Some("rogue"), record).unwrap();
     let started = Started::new(Setup {
         opened: &opened,
         size: opened.plan().vm,

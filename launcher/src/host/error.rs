@@ -1,6 +1,8 @@
-//! The reasons why no guest runs under this host's KVM.
+//! The reasons why this host does not run a box.
 
 use std::path::PathBuf;
+
+use safe_text::readable;
 
 use crate::streams::console::INTERNAL_ERROR;
 
@@ -45,4 +47,16 @@ pub enum Allowed {
     Owner(String),
     /// This user, too: something else forbids it, such as a container.
     Everybody,
+}
+
+/// Why a box asks for more of this host than it may take.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields of a variant are named by its message")]
+pub enum PolicyError {
+    /// More virtual CPUs or memory.
+    #[error("the box asks for {0}")]
+    TooMuch(String),
+    /// The scratch disks of the box may hold more than it may take, in bytes.
+    #[error("the box asks for scratch disks of {}, and may have {}", readable(*asked), readable(*most))]
+    TooMuchScratch { asked: u64, most: u64 },
 }

@@ -1,0 +1,101 @@
+//! The errors of the library's folders as one, and those that only commands make.
+
+use box_contract::ComponentName;
+use box_layout::OpenError;
+use boxlaunch::agent::AgentError;
+use boxlaunch::boxes::RecordError;
+use boxlaunch::client::ClientError;
+use boxlaunch::from_below;
+use boxlaunch::host::error::{KvmError, PolicyError};
+use boxlaunch::machine::{MachineError, RunFailure, Said};
+use boxlaunch::mounts::volumes::VolumeError;
+use boxlaunch::network::{NetworkError, Published};
+use boxlaunch::opened::OpenBoxError;
+use boxlaunch::streams::StreamError;
+use checkout::skill::SkillError;
+use host_fs::OsError;
+use vmm::VmmError;
+use vmm::signals::Stopped;
+
+/// Why a command failed: what [`explain`](super::explain::explain) has a row for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LaunchError {
+    #[error(transparent)]
+    Os(#[from] OsError),
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Kvm(#[from] KvmError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Skill(#[from] SkillError),
+    #[error(transparent)]
+    Vmm(VmmError),
+    #[error(transparent)]
+    Stream(StreamError),
+    #[error(transparent)]
+    Opened(OpenBoxError),
+    #[error(transparent)]
+    Volume(VolumeError),
+    #[error(transparent)]
+    Network(NetworkError),
+    #[error(transparent)]
+    Agent(AgentError),
+    #[error(transparent)]
+    Machine(MachineError),
+    #[error(transparent)]
+    Record(RecordError),
+    #[error(transparent)]
+    Client(ClientError),
+    /// A command is to run in a component that the box does not have, or with no program.
+    #[error("the box has no {} component to run the command in", .0.name())]
+    NoComponent(ComponentName),
+    /// A component declares no health check.
+    #[error("the {} component declares no health check", .0.name())]
+    NoHealthCheck(ComponentName),
+    /// The agent of the box offers no port.
+    #[error("the agent of the box {0} offers no port")]
+    NoPort(String),
+    /// The box is not that far yet.
+    #[error("the box {0} is still starting")]
+    StillStarting(String),
+    /// A port of a component that the box does not have.
+    #[error("cannot publish {published}: the box has no {} component", published.component.name())]
+    NoSuchPort { published: Published },
+    /// No skill of this name was loaded into a box.
+    #[error("no skill {0:?} was loaded into the box")]
+    NoSkill(String),
+}
+
+from_below!(VmmError => LaunchError::Vmm, Os, Stopped, Open);
+from_below!(StreamError => LaunchError::Stream, Os, Stopped);
+from_below!(OpenBoxError => LaunchError::Opened, Os, Stopped, Open, Stream);
+from_below!(VolumeError => LaunchError::Volume, Os);
+from_below!(NetworkError => LaunchError::Network, Os, Vmm);
+from_below!(AgentError => LaunchError::Agent, Os, Stream);
+from_below!(MachineError => LaunchError::Machine, Os, Stopped, Open, Opened, Vmm, Network, Stream, Kvm);
+from_below!(RecordError => LaunchError::Record, Os);
+from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
+
+/// Why a run failed, and the last words of its machine.
+#[derive(Debug)]
+pub(crate) struct FailedRun {
+    pub(crate) error: LaunchError,
+    /// Empty before the machine started.
+    pub(crate) said: Vec<Said>,
+}
+
+impl From<RunFailure> for FailedRun {
+    fn from(RunFailure { error, said }: RunFailure) -> Self {
+        Self { error: error.into(), said }
+    }
+}
+
+impl<E: Into<LaunchError>> From<E> for FailedRun {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), said: Vec::new() }
+    }
+}
