@@ -2,9 +2,10 @@
 
 use std::io;
 
+use box_contract::RunPlan;
 use box_contract::wire::HostMessage;
 
-use super::{MachineError, Setup};
+use super::{HostGifts, MachineError};
 use crate::mounts::shares;
 use crate::mounts::volumes::{self, Volume};
 
@@ -13,12 +14,12 @@ use crate::mounts::volumes::{self, Volume};
 /// # Errors
 /// [`MachineError::TooManyMounts`] where that is too much for one message.
 pub(super) fn message(
-    setup: &Setup<'_>,
+    gifts: &HostGifts,
     ids: (u32, u32),
 ) -> Result<Option<HostMessage>, MachineError> {
-    let mut mounts = shares::mounts(&setup.shares, ids).ok_or(MachineError::TooManyMounts)?;
-    mounts.mounts.extend(volumes::mounts(&setup.volumes));
-    mounts.task.clone_from(&setup.task);
+    let mut mounts = shares::mounts(&gifts.shares, ids).ok_or(MachineError::TooManyMounts)?;
+    mounts.mounts.extend(volumes::mounts(&gifts.volumes));
+    mounts.task.clone_from(&gifts.task);
     if mounts.mounts.is_empty() && mounts.task.is_none() {
         return Ok(None);
     }
@@ -30,7 +31,7 @@ pub(super) fn message(
 }
 
 /// Returns the size of the largest disk that a machine writes to, in bytes.
-pub(super) fn largest_disk(setup: &Setup<'_>) -> u64 {
-    let scratch = setup.opened.plan().scratch.iter().map(|it| it.size_bytes);
-    scratch.chain(setup.volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
+pub(super) fn largest_disk(plan: &RunPlan, volumes: &[Volume]) -> u64 {
+    let scratch = plan.scratch.iter().map(|it| it.size_bytes);
+    scratch.chain(volumes.iter().map(Volume::size_bytes)).max().unwrap_or(0)
 }

@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::io::PipeReader;
 use std::rc::Rc;
 
@@ -8,10 +9,15 @@ use vmm::signals::Stopped;
 
 use super::*;
 use crate::opened::OpenBoxError;
+use crate::opened::receipt::Receipts;
+use crate::opened::verify::{Trust, Verification, Verified};
 use crate::streams::StreamError;
+use crate::streams::console::Console;
+use crate::streams::control::Listener;
 use crate::streams::output::Outlet;
 use testkit::test_box::{TestBox, config};
-use vmm::jail::Policy;
+use vmm::jail::{Policy, Report};
+use vmm::{Nonce, Vmm};
 
 /// More than all pipes on the way to a reader that takes nothing.
 const TOO_MUCH: usize = 1 << 20;
@@ -135,7 +141,7 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         (crate::opened::open(made.path()).unwrap(), Receipts::new(Path::new("/nowhere")));
     let runtime_dir = RuntimeDir::create(made.path()).unwrap();
     let mut agent_output = Route::Nowhere;
-    let refused = runtime().block_on(Machine::start(Setup {
+    let run = BoxToRun {
         opened: &opened,
         size: opened.plan().vm,
         program: Path::new("/nowhere"),
@@ -144,15 +150,8 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         receipts: &receipts,
         trust: Trust::Nothing,
         runtime: runtime_dir,
-        variables: Vec::new(),
-        secrets: Vec::new(),
-        shares: Vec::new(),
-        disks: Vec::new(),
-        volumes: Vec::new(),
-        network: &Given::default(),
-        published: Vec::new(),
-        task: None,
-        agent_socket: None,
+    };
+    let policy = StartPolicy {
         console: None,
         logs: Logs::nowhere(),
         agent_output: &mut agent_output,
@@ -162,7 +161,8 @@ fn a_box_that_is_not_enforced_is_refused_before_anything_is_done() {
         enforced_total: None,
         jail: Policy::BestEffort,
         watch: &(),
-    }));
+    };
+    let refused = runtime().block_on(Machine::start(run, HostGifts::default(), policy));
     let error = refused.unwrap_err().error;
     assert!(
         matches!(&error, MachineError::Opened(OpenBoxError::Unsupported(declared)) if declared.len() == 1),

@@ -36,7 +36,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::boxes::Entry;
 use crate::boxes::task::EndedTask;
 use crate::machine::events::{Event, WatchedSignals};
-use crate::machine::{Machine, MachineError, RunFailure, Setup, explain_end, guest_error};
+use crate::machine::{
+    BoxToRun, HostGifts, Machine, MachineError, RunFailure, StartPolicy, explain_end, guest_error,
+};
 use crate::streams::StreamError;
 use crate::streams::control::watched;
 use crate::supervisor::wall_clock::WallClock;
@@ -73,12 +75,16 @@ impl Started {
     ///
     /// # Errors
     /// Those of [`Machine::start`].
-    pub fn new(setup: Setup<'_>) -> Result<Self, RunFailure> {
+    pub fn new(
+        run: BoxToRun<'_>,
+        gifts: HostGifts,
+        policy: StartPolicy<'_>,
+    ) -> Result<Self, RunFailure> {
         let runtime =
             Builder::new_current_thread().enable_all().max_blocking_threads(LOOKUPS).build();
         let runtime = runtime.map_err(OsError::system("make the supervisor's runtime"))?;
-        let listener = listen(&setup.runtime)?;
-        match runtime.block_on(Machine::start(setup)) {
+        let listener = listen(&run.runtime)?;
+        match runtime.block_on(Machine::start(run, gifts, policy)) {
             Ok(machine) => Ok(Self { runtime, listener, machine }),
             Err(error) => {
                 // Nobody waits for the answer of a resolver any more.

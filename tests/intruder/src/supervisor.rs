@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 use box_contract::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
-use boxlaunch::machine::{MachineError, RunFailure, Setup};
+use boxlaunch::machine::{BoxToRun, HostGifts, MachineError, RunFailure, StartPolicy};
 use boxlaunch::mounts::shares::Share;
-use boxlaunch::network::Given;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
@@ -98,24 +97,18 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
     let entry = Boxes::new(state).create(None, Record { remove: true, ..record });
     let entry = entry.expect("it is recorded");
-    Started::new(Setup {
+    let receipts = Receipts::new(state);
+    let boxed = BoxToRun {
         opened: &opened,
         size: opened.plan().vm,
         program,
         programs: OsStr::new(""),
         device: Path::new(DEVICE),
-        receipts: &Receipts::new(state),
+        receipts: &receipts,
         trust: Trust::Receipts,
         runtime,
-        secrets: Vec::new(),
-        shares: share.iter().cloned().collect(),
-        volumes: Vec::new(),
-        disks: Vec::new(),
-        network: &Given::default(),
-        variables: Vec::new(),
-        published: Vec::new(),
-        task: None,
-        agent_socket: None,
+    };
+    let policy = StartPolicy {
         console: None,
         logs: entry.logs(None)?,
         agent_output: &mut Route::Nowhere,
@@ -125,5 +118,7 @@ fn start(program: &Path, machine: &Machine<'_>) -> Result<Started, RunFailure> {
         enforced_total: None,
         jail: Policy::Require,
         watch: &(),
-    })
+    };
+    let gifts = HostGifts { shares: share.iter().cloned().collect(), ..HostGifts::default() };
+    Started::new(boxed, gifts, policy)
 }

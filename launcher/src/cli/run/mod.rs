@@ -9,19 +9,21 @@ mod volumes;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use box_contract::{ComponentName, ErrorCode};
+use box_contract::wire::Secret;
+use box_contract::{ComponentName, ErrorCode, RunPlan, TaskPlan};
 use box_layout::OpenBox;
-use boxlaunch::boxes::task::Task;
+use boxlaunch::boxes::task::{Task, write_result};
 use boxlaunch::boxes::{self, Boxes, Entry, Record};
 use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::MachineError;
-use boxlaunch::machine::Setup;
 use boxlaunch::machine::variables::GivenVariable;
+use boxlaunch::machine::{BoxToRun, HostGifts, StartPolicy};
 use boxlaunch::mounts::scratch;
 use boxlaunch::mounts::shares::Share;
-use boxlaunch::network::Published;
+use boxlaunch::network::{Given, Published};
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::{Prefixed, Route};
@@ -97,101 +99,174 @@ fn boot(
 ) -> Result<u8, CommandError> {
     // To the end of this process: of a box that is detached, too.
     let (opened, _held) = args.open()?;
-    let Checked { component, env, given: variables } = checked(args, &opened)?;
-    let task = task::given(args)?;
-    let result = task::result_place(args, opened.plan())?;
-    let console = console_place(args)?;
-    let agent_socket = agent_socket(args)?;
-    let secrets = secrets::take(&secrets::checked(args, opened.plan())?, opened.plan())?;
-    let shares = shares::resolved(args, opened.plan())?;
-    shares::look_for_large(&shares, terminal::notice);
-    let given = network::given(args, opened.plan())?;
+    let Checked { component, env, given } = checked(args, &opened)?;
+    let asked = Asked::of(args, opened.plan(), given)?;
     let state = paths::state()?;
     boxes::check_owner(&state)?;
     args.check_scratch(opened.plan(), &state)?;
-    let notices = shares::linked(args, &shares).chain(shares::movable(&shares));
-    let larger = memory::larger_machine(opened.plan(), args.memory);
-    let larger = larger.filter(|_| !args.json && !is_quiet());
-    notices.chain(larger).for_each(|it| screen.notice(&it));
-    kept::check(&shares, args, &opened.places.directory, &state)?;
-    kept::notices(&shares, &state).for_each(|it| screen.notice(&it));
-    if !args.json && !is_quiet() {
-        shares::notices(&shares).for_each(|it| screen.notice(&it));
-        let notice = network::notice(&given, &opened.plan().network, &args.subject.shell_words());
-        notice.iter().for_each(|it| screen.notice(it));
-    }
+    let boot = Boot { args, opened: &opened, state: &state, signals, screen };
+    boot.say(&asked)?;
     // Before the box is hashed, which can take long. What the first try takes is no part of the start.
     let instead = emulated::instead(args, opened.plan());
     let tried = host::ensure_kvm(Path::new(SELF), &state)
         .map_err(|error| CommandError::of_kvm(&error, instead.as_deref()))?;
     let runtime = RuntimeDir::create(&paths::runtime_base())?;
-    let mut record = record(args, &opened, &runtime, &shares, agent_socket)?;
-    record.network = given.plan(&opened.plan().network);
-    record.network_local = given.local.iter().map(Local::plan).collect();
-    record.env = variables.iter().cloned().map(GivenVariable::masked).collect();
-    record.task = task.as_ref().map(Task::new).or(record.task);
+    let record = boot.record(&asked, &runtime);
     let mut entry = Boxes::new(&state).create(args.name.as_deref(), record)?;
     // The file of a former run is not to pass for this one's.
-    result.iter().try_for_each(|it| boxlaunch::boxes::task::write_result(it, &[]))?;
+    let result = asked.result.clone();
+    result.iter().try_for_each(|it| write_result(it, &[]))?;
     let mut agent_output = agent_route(args, screen);
-    let receipts = Receipts::new(&state);
-    let watch = Shown::new(screen, &opened.plan().name, args.json || is_quiet());
-    let start = || -> Result<Started, FailedRun> {
-        let started = Started::new(Setup {
-            opened: &opened,
+    match boot.start(asked, (runtime, &mut entry), &mut agent_output, started + tried) {
+        Ok(started) => {
+            let run = Run { args, opened: &opened, component, env, signals, screen, result };
+            run.serve(started, entry, agent_output)
+        }
+        Err(failure) => {
+            note_failure(entry, &failure);
+            Err(CommandError::of_run(failure, instead.as_deref()))
+        }
+    }
+}
+
+/// The things of this host that the command line names for a box, found before anything is made.
+struct Asked {
+    task: Option<TaskPlan>,
+    /// Where the result of the task is to be written.
+    result: Option<Arc<Place>>,
+    console: Option<Place>,
+    agent_socket: Option<PathBuf>,
+    secrets: Vec<Secret>,
+    shares: Vec<Share>,
+    network: Given,
+    variables: Vec<GivenVariable>,
+}
+
+impl Asked {
+    fn of(
+        args: &RunArgs,
+        plan: &RunPlan,
+        variables: Vec<GivenVariable>,
+    ) -> Result<Self, CommandError> {
+        Ok(Self {
+            task: task::given(args)?,
+            result: task::result_place(args, plan)?,
+            console: console_place(args)?,
+            agent_socket: agent_socket(args)?,
+            secrets: secrets::take(&secrets::checked(args, plan)?, plan)?,
+            shares: shares::resolved(args, plan)
+                .inspect(|it| shares::look_for_large(it, terminal::notice))?,
+            network: network::given(args, plan)?,
+            variables,
+        })
+    }
+}
+
+/// A box that is about to start.
+struct Boot<'a> {
+    args: &'a RunArgs,
+    opened: &'a OpenBox,
+    state: &'a Path,
+    signals: &'a StopSignals,
+    screen: &'a Screen,
+}
+
+impl Boot<'_> {
+    /// Says what a user has to know of this start.
+    fn say(&self, asked: &Asked) -> Result<(), CommandError> {
+        let Self { args, opened, state, screen, .. } = *self;
+        let (plan, shares) = (opened.plan(), &asked.shares);
+        let is_told = !args.json && !is_quiet();
+        let notices = shares::linked(args, shares).chain(shares::movable(shares));
+        let larger = memory::larger_machine(plan, args.memory).filter(|_| is_told);
+        notices.chain(larger).for_each(|it| screen.notice(&it));
+        kept::check(shares, args, &opened.places.directory, state)?;
+        kept::notices(shares, state).for_each(|it| screen.notice(&it));
+        if is_told {
+            shares::notices(shares).for_each(|it| screen.notice(&it));
+            let notice =
+                network::notice(&asked.network, &plan.network, &args.subject.shell_words());
+            notice.iter().for_each(|it| screen.notice(it));
+        }
+        Ok(())
+    }
+
+    /// Returns the record of the box.
+    fn record(&self, asked: &Asked, runtime: &RuntimeDir) -> Record {
+        let (args, plan) = (self.args, self.opened.plan());
+        let record = Record::new(self.opened, args.size(plan), runtime.path());
+        Record {
+            remove: args.rm,
+            agent_socket: asked.agent_socket.clone(),
+            shares: asked.shares.iter().map(Share::shown).collect(),
+            volumes: args.volumes.clone(),
+            network: asked.network.plan(&plan.network),
+            network_given: args.network.into(),
+            network_local: asked.network.local.iter().map(Local::plan).collect(),
+            env: asked.variables.iter().cloned().map(GivenVariable::masked).collect(),
+            task: asked.task.as_ref().map(Task::new).or_else(|| record.task.clone()),
+            ..record
+        }
+    }
+
+    /// Starts the box, of which there is a record by now.
+    fn start(
+        &self,
+        mut asked: Asked,
+        (runtime, entry): (RuntimeDir, &mut Entry),
+        agent_output: &mut Route,
+        started: Instant,
+    ) -> Result<Started, FailedRun> {
+        let (args, plan) = (self.args, self.opened.plan());
+        let (programs, receipts) = (paths::programs(), Receipts::new(self.state));
+        let watch = Shown::new(self.screen, &plan.name, args.json || is_quiet());
+        let console = asked.console.take();
+        let gifts = self.gifts(asked, &entry.record, &watch)?;
+        let run = BoxToRun {
+            opened: self.opened,
             size: entry.record.vm,
             program: Path::new(SELF),
-            programs: &paths::programs(),
+            programs: &programs,
             device: Path::new(DEVICE),
             receipts: &receipts,
             trust: if args.verify { Trust::Nothing } else { Trust::Receipts },
             runtime,
-            disks: scratch::make(opened.plan(), &state)?,
-            volumes: volumes::take(args, &state, &entry.record.name, &watch)?,
-            variables,
-            secrets,
-            shares,
-            network: &given,
-            published: args.published.clone(),
-            task,
-            agent_socket: entry.record.agent_socket.clone(),
+        };
+        let policy = StartPolicy {
             console: console.as_ref().map(create_console).transpose()?,
-            logs: entry.logs(opened.plan().logs)?,
-            agent_output: &mut agent_output,
-            signals,
-            started: started + tried,
+            logs: entry.logs(plan.logs)?,
+            agent_output,
+            signals: self.signals,
+            started,
             startup_timeout: Duration::from_secs(args.startup_timeout.into()),
-            enforced_total: args.enforced_total(opened.plan()),
+            enforced_total: args.enforced_total(plan),
             jail: args.jail(),
             watch: &watch,
-        })?;
+        };
+        let started = Started::new(run, gifts, policy)?;
         entry.update(|record| record.start(&started.machine))?;
         Ok(started)
-    };
-    let started = match start() {
-        Ok(started) => started,
-        Err(failure) => {
-            note_failure(entry, &failure);
-            return Err(CommandError::of_run(failure, instead.as_deref()));
-        }
-    };
-    let run = Run { args, opened: &opened, component, env, signals, screen, result };
-    run.serve(started, entry, agent_output)
-}
+    }
 
-/// Returns the record of a box that is about to start as the command line says.
-fn record(
-    args: &RunArgs,
-    opened: &OpenBox,
-    runtime: &RuntimeDir,
-    shares: &[Share],
-    agent_socket: Option<PathBuf>,
-) -> Result<Record, LaunchError> {
-    let shares = shares.iter().map(Share::shown).collect();
-    let volumes = args.volumes.clone();
-    let record = Record::new(opened, args.size(opened.plan()), runtime.path());
-    let network_given = args.network.into();
-    Ok(Record { remove: args.rm, agent_socket, shares, volumes, network_given, ..record })
+    /// Makes and takes what the host gives the box.
+    fn gifts(
+        &self,
+        asked: Asked,
+        record: &Record,
+        watch: &Shown<'_>,
+    ) -> Result<HostGifts, FailedRun> {
+        Ok(HostGifts {
+            disks: scratch::make(self.opened.plan(), self.state)?,
+            volumes: volumes::take(self.args, self.state, &record.name, watch)?,
+            variables: asked.variables,
+            secrets: asked.secrets,
+            shares: asked.shares,
+            task: asked.task,
+            network: asked.network,
+            published: self.args.published.clone(),
+            agent_socket: record.agent_socket.clone(),
+        })
+    }
 }
 
 /// Notes the end of a box that has not started.

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::LogsPlan;
 use boxlaunch::boxes::{Boxes, Entry, Record};
-use boxlaunch::machine::{RunFailure, Setup};
-use boxlaunch::network::Given;
+use boxlaunch::machine::{BoxToRun, HostGifts, RunFailure, StartPolicy};
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
@@ -50,25 +49,19 @@ fn start(
     let runtime = RuntimeDir::create(state)?;
     let record = Record::new(&opened, opened.plan().vm, runtime.path());
     let mut entry = Boxes::new(state).create(Some("rogue"), record).unwrap();
-    let started = Started::new(Setup {
+    let receipts = Receipts::new(state);
+    let boxed = BoxToRun {
         opened: &opened,
         size: opened.plan().vm,
         program,
         programs: OsStr::new(""),
         // Nothing is run on it.
         device: Path::new("/dev/null"),
-        receipts: &Receipts::new(state),
+        receipts: &receipts,
         trust: Trust::Receipts,
         runtime,
-        secrets: Vec::new(),
-        variables: Vec::new(),
-        shares: Vec::new(),
-        volumes: Vec::new(),
-        disks: Vec::new(),
-        network: &Given::default(),
-        published: Vec::new(),
-        task: None,
-        agent_socket: None,
+    };
+    let policy = StartPolicy {
         console: Some(File::create(state.join("console.txt")).unwrap()),
         logs: entry.logs(Some(LOGS))?,
         agent_output: &mut Route::Nowhere,
@@ -78,7 +71,8 @@ fn start(
         enforced_total: None,
         jail: Policy::BestEffort,
         watch: &(),
-    })?;
+    };
+    let started = Started::new(boxed, HostGifts::default(), policy)?;
     entry.update(|record| record.start(&started.machine))?;
     Ok((started, entry))
 }

@@ -1,0 +1,182 @@
+//! A start up to its machine: the box is verified, and a process is confined that gets what it boots.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use box_contract::NetworkMode;
+use box_contract::wire::{Connect, HostMessage};
+use host_fs::OsError;
+use vmm::confine;
+use vmm::jail::{Report, Terms};
+use vmm::{BlobFds, CONTROL_SOCKET, Nonce, Vmm, VmmConfig};
+
+use super::agent_socket::{AgentSocket, Places, places};
+use super::events::Events;
+use super::setup::{BoxToRun, HostGifts, Progress, StartPolicy};
+use super::{MachineError, mounts, variables};
+use crate::mounts::shares;
+use crate::mounts::volumes::Volume;
+use crate::network::passt::{self, Device};
+use crate::network::{Network, Sockets};
+use crate::opened::verify::{self, Verification, Verified};
+use crate::streams::console::Console;
+use crate::streams::control::Listener;
+
+/// A VMM process that has got its box.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) verification: Verification,
+    pub(super) events: Events,
+    pub(super) agent_socket: Option<AgentSocket>,
+    pub(super) device: Option<Device>,
+    pub(super) network: Option<Network>,
+    /// Empty where the process has ended, as the events say.
+    pub(super) jail: Report,
+}
+
+/// Verifies the box and starts the VMM process, with the same open files. The hashing is no part of the start: its clock is
+/// set forward.
+pub(super) fn prepare(
+    run: &BoxToRun<'_>,
+    gifts: &mut HostGifts,
+    policy: &mut StartPolicy<'_>,
+) -> Result<Prepared, MachineError> {
+    let doors = Doors::make(run, gifts)?;
+    let verification = verified(run, policy)?;
+    // A start over its budget is judged when it is known what has taken so long.
+    policy.started += verification.hashing;
+    let Process { mut vmm, terms, mut device, device_end } =
+        Process::start(run, gifts, &doors, policy)?;
+    let nonce = Nonce::random()?;
+    let given = (run.opened.plan(), &gifts.network);
+    let serve = |it| Network::serve(it, given, vmm.pid(), policy.logs.network());
+    let network = doors.network.map(serve).transpose()?;
+    let agent_socket = doors.agent.map(AgentSocket::serve).transpose()?;
+    let config = String::from_utf8(run.opened.config_bytes.clone()).map_err(io::Error::other);
+    vmm.configure(&VmmConfig {
+        size: run.size,
+        blobs: BlobFds::of(run.opened),
+        config: config.map_err(OsError::system("read the box's config"))?,
+        disks: gifts.disks.iter().map(|it| it.as_raw_fd()).collect(),
+        volumes: gifts.volumes.iter().map(|it| it.disk.as_raw_fd()).collect(),
+        largest_disk: mounts::largest_disk(run.opened.plan(), &gifts.volumes),
+        nonce: nonce.clone(),
+        agent: agent_socket.as_ref().map(|socket| socket.port),
+        shared_network: device_end.as_ref().map(|it| it.as_raw_fd()),
+        has_network: network.is_some(),
+        has_mounts: doors.has_mounts,
+        jail: terms,
+    })?;
+    let jail = confined(run, gifts, policy, &mut vmm, device.as_mut())?;
+    // The machine alone has them open now.
+    gifts.disks.clear();
+    let first = first_messages(run, gifts, jail.as_ref())?;
+    let console = Console::new(policy.console.take());
+    let events = Events::new(vmm, doors.listener, (nonce, first), console)?;
+    let jail = jail.unwrap_or_default();
+    Ok(Prepared { verification, events, agent_socket, device, network, jail })
+}
+
+/// What can be refused is made or looked for before the box is hashed, which can take long.
+struct Doors {
+    agent: Option<Places>,
+    listener: Listener,
+    network: Option<Sockets>,
+    /// The program that carries the network of the host.
+    carrier: Option<PathBuf>,
+    has_mounts: bool,
+}
+
+impl Doors {
+    fn make(run: &BoxToRun<'_>, gifts: &HostGifts) -> Result<Self, MachineError> {
+        let (plan, runtime) = (run.opened.plan(), &run.runtime);
+        let places = |port| places(port, gifts.agent_socket.clone(), runtime);
+        Ok(Self {
+            agent: plan.agent.port.map(places).transpose()?,
+            listener: Listener::bind(runtime.vmm_socket(CONTROL_SOCKET)?)?,
+            network: Sockets::make(runtime, &plan.network, &gifts.published)?,
+            carrier: passt::find(&gifts.network, run.programs)?,
+            has_mounts: mounts::message(gifts, (u32::MAX, u32::MAX))?.is_some(),
+        })
+    }
+}
+
+/// Verifies the blobs of a box before it is started.
+fn verified(run: &BoxToRun<'_>, policy: &StartPolicy<'_>) -> Result<Verification, MachineError> {
+    policy.watch.see(Progress::Verifying);
+    let done = verify::boot_blobs(run.opened, run.receipts, run.trust, policy.signals)?;
+    if done.verified == Verified::Hashed {
+        policy.watch.see(Progress::Hashed(done.hashing));
+    }
+    Ok(done)
+}
+
+/// The process that becomes the machine, before it knows of what.
+struct Process {
+    vmm: Vmm,
+    terms: Terms,
+    device: Option<Device>,
+    /// The guest's end of the device, which the process inherits.
+    device_end: Option<UnixStream>,
+}
+
+impl Process {
+    fn start(
+        run: &BoxToRun<'_>,
+        gifts: &HostGifts,
+        doors: &Doors,
+        policy: &StartPolicy<'_>,
+    ) -> Result<Self, MachineError> {
+        let kept = gifts.volumes.iter().map(|it| &it.disk);
+        let disks: Vec<&File> = gifts.disks.iter().chain(kept).collect();
+        let has_device = run.opened.plan().network.mode == NetworkMode::Shared;
+        let made = has_device.then(|| Device::make(doors.carrier.as_deref())).transpose()?;
+        let (device, device_end) = made.unzip();
+        let socket = device_end.as_ref().map(|it| it.as_fd());
+        let mut vmm = Vmm::spawn(run.program, run.opened, &disks, socket)?;
+        let blobs = run.opened.boot_blobs().map(|blob| &blob.file);
+        let shares = shares::directories(&gifts.shares);
+        let (runtime, jail) = (&run.runtime, policy.jail);
+        let terms = confine::terms(blobs, &disks, run.device, runtime, jail, shares, &mut vmm)?;
+        Ok(Self { vmm, terms, device, device_end })
+    }
+}
+
+/// Waits until the process has confined itself, and lets it become the machine; nothing is returned where it has ended.
+fn confined(
+    run: &BoxToRun<'_>,
+    gifts: &HostGifts,
+    policy: &StartPolicy<'_>,
+    vmm: &mut Vmm,
+    mut device: Option<&mut Device>,
+) -> Result<Option<Report>, MachineError> {
+    let serving = device.as_ref().and_then(|it| it.process());
+    let until = (policy.started + policy.startup_timeout, policy.signals);
+    let jail = confine::finish(run.size, &run.runtime, policy.jail, vmm, serving, until)?;
+    if let Some(jail) = &jail {
+        policy.watch.see(Progress::Confined(&jail.missing));
+        gifts.volumes.iter().try_for_each(Volume::note_use)?;
+        device.as_mut().map(|it| it.serve()).transpose()?;
+        vmm.go();
+    }
+    Ok(jail)
+}
+
+/// Returns what init is told first. The secrets are nowhere else from then on.
+fn first_messages(
+    run: &BoxToRun<'_>,
+    gifts: &mut HostGifts,
+    jail: Option<&Report>,
+) -> Result<Vec<HostMessage>, MachineError> {
+    let ids = jail.map_or_else(Default::default, |it| it.ids);
+    let variables = variables::messages(run.opened.plan(), &gifts.variables);
+    let mut first: Vec<_> = variables.into_iter().map(HostMessage::Variable).collect();
+    first.extend(std::mem::take(&mut gifts.secrets).into_iter().map(HostMessage::Secret));
+    first.extend(mounts::message(gifts, ids)?);
+    let ports = gifts.published.iter().map(|it| Connect { component: it.component });
+    first.extend(ports.map(HostMessage::Connect));
+    Ok(first)
+}
