@@ -1,7 +1,7 @@
 //! The rules for names and paths, as plain predicates on text.
 
 pub(crate) use box_contract::rules::{
-    VARIABLE_FORM, climbs, is_inside, is_name, is_variable, overlap, path_order, reserved_place,
+    VARIABLE_FORM, climbs, is_inside, is_name, is_variable, overlap, path_order,
 };
 pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
 

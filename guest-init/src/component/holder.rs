@@ -1,4 +1,7 @@
-//! The holder: the process that stays in a component, starts its programs and reaps everything.
+//! The holder of a component: its supervisor, a fork of init that stays in it.
+//!
+//! It enters the component's namespaces, of which it is PID 1, and builds its root. Then it starts programs when init asks,
+//! reaps everything and reports how it ended. Init itself never enters a component, and no workload ever sees init.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,7 +21,7 @@ use nix::unistd::{Pid, sethostname};
 
 use super::protocol::{Event, Link, Request};
 use super::spawn::{self, Base, CANNOT_START, Outcome, Report, Spawned, Streams, Workload};
-use super::{dev, health, rootfs};
+use super::{dev, readiness, rootfs};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::mounts::HostMounts;
@@ -230,7 +233,7 @@ impl<'a> Holder<'a> {
             return self.report(&Event::Healthy { at_ns: started_ns });
         };
         let child = || {
-            health::wait_until_healthy(check, base);
+            readiness::wait_until_healthy(check, base);
             0
         };
         let pid = sys::fork(CloneFlags::empty(), None, child).step("start the health check")?;

@@ -1,22 +1,19 @@
-//! Components: the agent and the business application, each with a *holder*.
+//! Components: the agent and the business application, each with a [`holder`].
 //!
 //! ```text
 //! init ── holder (PID 1 of the component's namespaces) ── workloads, in the component's cgroup
 //!   └──── bridge (vsock port → the component's TCP port)
 //! ```
-//!
-//! A holder is a fork of init that enters the component's namespaces, builds its root and stays: it
-//! starts programs when init asks, reaps everything and reports how it ended. Init itself never
-//! enters a component, and no workload ever sees init.
 
 pub(crate) mod account;
+mod builtin;
 pub(crate) mod caps;
 pub(crate) mod dev;
 pub(crate) mod exec;
 pub(crate) mod health;
 pub(crate) mod holder;
-mod own;
 pub(crate) mod protocol;
+mod readiness;
 pub(crate) mod rlimits;
 pub(crate) mod rootfs;
 pub(crate) mod seccomp;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use box_contract::wire::{Exec, Failed, Own};
+use box_contract::wire::{Builtin, Exec, Failed};
 use box_contract::{ComponentPlan, User};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -18,7 +18,7 @@ use nix::unistd::{
     setsid,
 };
 
-use super::{account, caps, exec, own, rlimits, seccomp, workdir};
+use super::{account, builtin, caps, exec, rlimits, seccomp, workdir};
 use crate::cgroup::Leaf;
 use crate::error::{InitError, Step as _};
 use crate::{sys, time};
@@ -52,13 +52,13 @@ pub(crate) struct Workload<'a> {
     /// Whether its standard streams are a terminal.
     pub(crate) has_terminal: bool,
     /// The task of init's own program, which then takes the place of `argv`.
-    pub(crate) own: Option<Own>,
+    pub(crate) builtin: Option<Builtin>,
 }
 
 impl<'a> Workload<'a> {
     /// Returns a workload that is as the plan says.
     pub(crate) const fn planned(argv: &'a [String]) -> Self {
-        Self { argv, env: &[], workdir: None, user: None, has_terminal: false, own: None }
+        Self { argv, env: &[], workdir: None, user: None, has_terminal: false, builtin: None }
     }
 }
 
@@ -70,7 +70,7 @@ impl<'a> From<&'a Exec> for Workload<'a> {
             workdir: exec.workdir.as_deref(),
             user: exec.user.as_deref(),
             has_terminal: exec.terminal.is_some(),
-            own: exec.own,
+            builtin: exec.builtin,
         }
     }
 }
@@ -187,13 +187,14 @@ fn run(base: Base<'_>, workload: Workload<'_>, streams: &Streams, mut report: Pi
         }
     };
     drop(report.write_all(&[b"E".as_slice(), &time::now_ns().to_le_bytes()].concat()));
-    let argv = match workload.own.map(|it| (it, own::program(it, base.plan))) {
+    let argv = match workload.builtin.map(|it| (it, builtin::program(it, base.plan))) {
         None => workload.argv,
         Some((_, Some(argv))) => argv,
-        Some((own, None)) => {
+        Some((task, None)) => {
             // It has begun.
             drop(report);
-            return own::run(own, workload.argv.get(1..).unwrap_or_default(), base.plan).into();
+            return builtin::run(task, workload.argv.get(1..).unwrap_or_default(), base.plan)
+                .into();
         }
     };
     let failed = exec::execute(argv, &env);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, Own, ProgramId,
+    Builtin, Caller, Credit, Exec, Exited, GuestEvent, GuestMessage, MAX_OUTPUT, Output, ProgramId,
     Stream, TaskResult, TerminalSize,
 };
 use nix::sys::signal::Signal;
@@ -61,8 +61,10 @@ impl Server<'_> {
     fn start(&mut self, id: ProgramId, exec: Exec) -> Result<Program, InitError> {
         let timeout = exec.timeout_ms.map(Duration::from_millis);
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut program = match exec.own {
-            Some(Own::Skills(task)) if id.is_known_to_host() => self.start_task(id, &exec, task)?,
+        let mut program = match exec.builtin {
+            Some(Builtin::Skills(task)) if id.is_known_to_host() => {
+                self.start_task(id, &exec, task)?
+            }
             _ => self.start_in_component(id, exec)?,
         };
         program.deadline = deadline;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::thread::{self, JoinHandle};
 
 use box_contract::ComponentName;
-use box_contract::wire::{Exec, Own};
+use box_contract::wire::{Builtin, Exec};
 use box_copy::{Author, LeftOut, Place, pack, unpack};
 use host_fs::OsError;
 use safe_text::shown;
@@ -63,7 +63,7 @@ pub fn archive_from_box(
     inside: &Inside<'_>,
     archive: Box<dyn Sink>,
 ) -> Result<String, ClientError> {
-    run(client, inside, Own::Pack, None, archive)
+    run(client, inside, Builtin::Pack, None, archive)
 }
 
 /// Copies what is at a place of this host to a path of a box, with all that is below it. Returns notices.
@@ -99,20 +99,20 @@ pub fn archive_to_box(
     archive: Input,
     inside: &Inside<'_>,
 ) -> Result<String, ClientError> {
-    run(client, inside, Own::Unpack, Some(archive), Box::new(io::sink()))
+    run(client, inside, Builtin::Unpack, Some(archive), Box::new(io::sink()))
 }
 
 /// Runs the program in the box.
 fn run(
     client: &mut Client<'_>,
     inside: &Inside<'_>,
-    own: Own,
+    builtin: Builtin,
     input: Option<Input>,
     stdout: Box<dyn Sink>,
 ) -> Result<String, ClientError> {
     let argv = vec!["cp".to_owned(), inside.path.to_owned()];
     let exec = Exec::new(inside.component, argv);
-    let exec = Exec { own: Some(own), user: inside.user.clone(), ..exec };
+    let exec = Exec { builtin: Some(builtin), user: inside.user.clone(), ..exec };
     builtin::run(client, exec, input, stdout)?.map_err(ClientError::Copy)
 }
 

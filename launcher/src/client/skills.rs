@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::thread;
 
 use box_contract::rules::MAX_LOADED_SKILLS;
-use box_contract::wire::{Exec, Own, SkillTask};
+use box_contract::wire::{Builtin, Exec, SkillTask};
 use box_contract::{ComponentName, SkillMode, SkillPlan, named_enum};
 use checkout::skill::Skill;
 use host_fs::OsError;
@@ -166,7 +166,8 @@ fn run(
 ) -> Result<(), ClientError> {
     let argv = ["skills".to_owned()].into_iter().chain(argument).collect();
     let exec = Exec::new(ComponentName::Agent, argv);
-    let done = builtin::run(client, Exec { own: Some(Own::Skills(task)), ..exec }, input, stdout)?;
+    let done =
+        builtin::run(client, Exec { builtin: Some(Builtin::Skills(task)), ..exec }, input, stdout)?;
     let failed = |reason| ClientError::Skills { action: action.to_owned(), reason };
     done.map(drop).map_err(failed)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use box_contract::ComponentName;
-use box_contract::wire::{Exec, Exited, Own};
+use box_contract::wire::{Builtin, Exec, Exited};
 use safe_text::shown;
 
 use crate::streams::output::Route;
@@ -15,7 +15,7 @@ const MAX_REASON: usize = 4096;
 pub fn check(component: ComponentName, limit: Duration) -> Exec {
     let timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
     let exec = Exec::new(component, vec!["health".to_owned()]);
-    Exec { own: Some(Own::Check), timeout_ms, ..exec }
+    Exec { builtin: Some(Builtin::Check), timeout_ms, ..exec }
 }
 
 /// Returns a route for what the check says.

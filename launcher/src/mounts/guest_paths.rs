@@ -1,6 +1,7 @@
 //! The places of a box at which a command line mounts something.
 
-use box_contract::rules::{AtPlace, excludes, is_place, reserved_place};
+use box_contract::plan::reserved_place;
+use box_contract::rules::{AtPlace, excludes, is_place};
 use box_contract::{RunPlan, SecretDelivery};
 use safe_text::shown;
 

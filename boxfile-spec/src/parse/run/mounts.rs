@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use box_contract::plan::reserved_place;
 use box_contract::rules::{AtPlace, excludes, share_host_fault};
 use box_contract::{Scope, ScratchPlan, SharePlan};
 
@@ -11,7 +12,6 @@ use crate::parse::reader::Reader;
 use crate::parse::run::Components;
 use crate::parse::run::secret::Secret;
 use crate::parse::vm;
-use crate::rules::reserved_place;
 use crate::schema;
 use crate::syntax::tree::Node;
 use crate::{BakedFile, rules, value};

@@ -4,7 +4,7 @@
 //! within its root, and what is missing on the way is made. Unlike a layer's, a file never takes the
 //! place of a directory or the other way round: that would be a mistake, with all that was in it gone.
 
-use box_contract::rules::reserved_place;
+use box_contract::plan::reserved_place;
 use box_contract::{ComponentName, User};
 use box_tree::{
     Follow, Inode, InodeId, Kind, Leaf, LookupError, Meta, Origin, Step, Tree, Walk, entries, path,

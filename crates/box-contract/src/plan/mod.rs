@@ -10,6 +10,7 @@
 mod check;
 mod component;
 mod difference;
+mod reserved;
 mod resources;
 mod sandbox;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use component::{
     Rlimits, User,
 };
 pub use difference::{FieldDifference, differences};
+pub use reserved::reserved_place;
 pub use resources::{
     Access, CapPlan, LogsPlan, NetworkLimits, NetworkMode, NetworkPlan, PeerPlan, Scope,
     ScratchPlan, SecretDelivery, SecretPlan, SharePlan, SkillMode, SkillPlan, TaskPlan,

@@ -2,10 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{KERNEL_DIRECTORIES, PATH_MAX, is_normalized};
-use crate::logs::LOGS_PATH;
-use crate::plan::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
-use crate::task::TASK_PATH;
+use super::{PATH_MAX, is_normalized};
 use safe_text::visible;
 
 /// Returns whether a path is another one or lies below it, part by part: `/capx` is not below `/cap`.
@@ -66,9 +63,6 @@ pub fn apart(places: &[(AtPlace, &str)]) -> Result<(), usize> {
     Ok(())
 }
 
-/// The directories that the guest shows for `task`, `logs` and `cap`.
-const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
-
 /// Returns why a box cannot propose a directory of the host for a share. It is to be below the one in which the box is
 /// launched, so that nobody who launches it gives away what they did not see.
 pub fn share_host_fault(host: &str) -> Option<&'static str> {
@@ -90,15 +84,6 @@ pub fn share_host_fault(host: &str) -> Option<&'static str> {
 /// Returns whether something can be mounted, or written, at a path of a box, as far as its form goes.
 pub fn is_place(path: &str) -> bool {
     is_normalized(path) && path.len() <= PATH_MAX && !path.contains('\0')
-}
-
-/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
-pub fn reserved_place(place: &str) -> Option<&'static str> {
-    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
-    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
-    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH, TOOLS_PATH]).chain(of_exec);
-    let mut taken = own.chain(plan).chain(SHOWN);
-    taken.find(|taken| overlap(taken, place))
 }
 
 #[cfg(test)]

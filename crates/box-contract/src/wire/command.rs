@@ -1,7 +1,10 @@
 //! A command that runs in a component, what it reads, and its end.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
+use super::frame::{Body, invalid, put};
 use super::program_id::{ProgramId, one_byte};
 use crate::{ComponentName, exit};
 
@@ -35,8 +38,8 @@ pub struct Exec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// The task that init's own program does instead of `argv`, whose words after the first are its arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Own>,
+    #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
+    pub builtin: Option<Builtin>,
 }
 
 impl Exec {
@@ -52,7 +55,7 @@ impl Exec {
             stdin: false,
             terminal: None,
             timeout_ms: None,
-            own: None,
+            builtin: None,
         }
     }
 }
@@ -60,7 +63,7 @@ impl Exec {
 /// A task that init's own program does as a command, with the rights of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Own {
+pub enum Builtin {
     /// Makes the component's health check once: succeeds where it passes, else says why it does not.
     Check,
     /// Writes an archive of a path to its standard output: a tar of it under its last name.
@@ -165,4 +168,30 @@ pub struct InputEnd {
     /// The id of the command.
     #[serde(with = "one_byte")]
     pub id: ProgramId,
+}
+
+impl Body for TaskResult {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[], &self.data);
+        Ok(())
+    }
+
+    fn decode(data: Vec<u8>) -> io::Result<Self> {
+        Ok(Self { data })
+    }
+}
+
+impl Body for Input {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[self.id.byte()?], &self.data);
+        Ok(())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let Some(&id) = body.first() else {
+            return Err(invalid("an input frame without its target"));
+        };
+        body.drain(..1);
+        Ok(Self { id: id.into(), data: body })
+    }
 }

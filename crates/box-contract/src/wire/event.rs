@@ -1,9 +1,13 @@
 //! The events of a box, and the trajectories of its agent, for the logs of the run.
 
+use std::io;
+
 use serde::{Deserialize, Serialize};
 
-use super::command::{Exec, Exited, Own};
+use super::command::{Builtin, Exec, Exited};
+use super::frame::{Body, invalid, put};
 use super::program_id::ProgramId;
+use crate::logs::is_trajectory_name;
 use crate::{ComponentName, named_enum};
 
 /// The most bytes of a command's program and arguments that an event has.
@@ -27,8 +31,8 @@ pub struct GuestEvent {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub argv: Vec<String>,
     /// The part of init's own program that runs instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub own: Option<Own>,
+    #[serde(rename = "own", default, skip_serializing_if = "Option::is_none")]
+    pub builtin: Option<Builtin>,
     /// The exit status, as that of [`Exited`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u8>,
@@ -77,7 +81,7 @@ impl GuestEvent {
             command: None,
             by: None,
             argv: Vec::new(),
-            own: None,
+            builtin: None,
             status: None,
             timed_out: false,
             oom_killed: false,
@@ -86,7 +90,7 @@ impl GuestEvent {
 
     /// Returns the event that a command is to run. Of the host's, whose arguments are not the agent's to read, it has the program alone.
     pub fn of_command(number: ProgramId, exec: &Exec, by: Caller) -> Self {
-        let argv = match (by, exec.own) {
+        let argv = match (by, exec.builtin) {
             (Caller::Agent, _) => exec.argv.as_slice(),
             (Caller::Host, None) => exec.argv.get(..1).unwrap_or_default(),
             (Caller::Host, Some(_)) => &[],
@@ -95,7 +99,7 @@ impl GuestEvent {
             command: Some(number),
             by: Some(by),
             argv: cut(argv),
-            own: exec.own,
+            builtin: exec.builtin,
             ..Self::new(exec.component, GuestEventKind::Command)
         }
     }
@@ -137,6 +141,24 @@ pub struct Trajectory {
     pub data: Vec<u8>,
 }
 
+impl Body for Trajectory {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        let length = u8::try_from(self.name.len()).map_err(io::Error::other)?;
+        put(frame, &[&[length], self.name.as_bytes()].concat(), &self.data);
+        Ok(())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let name = body.split_first().and_then(|(&length, rest)| rest.get(..length.into()));
+        let name = name.and_then(|it| str::from_utf8(it).ok()).filter(|it| is_trajectory_name(it));
+        let Some(name) = name.map(str::to_owned) else {
+            return Err(invalid("a trajectory without a name"));
+        };
+        body.drain(..1 + name.len());
+        Ok(Self { name, data: body })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,9 +176,12 @@ mod tests {
             command.argv
         );
         assert_eq!(GuestEvent::of_command(ProgramId(7), &command, Caller::Host).argv, ["node"]);
-        let own = Exec { own: Some(Own::Check), ..command };
-        assert_eq!(GuestEvent::of_command(ProgramId(300), &own, Caller::Agent).argv, own.argv);
-        assert_eq!(GuestEvent::of_command(ProgramId(7), &own, Caller::Host).argv, [""; 0]);
+        let builtin = Exec { builtin: Some(Builtin::Check), ..command };
+        assert_eq!(
+            GuestEvent::of_command(ProgramId(300), &builtin, Caller::Agent).argv,
+            builtin.argv
+        );
+        assert_eq!(GuestEvent::of_command(ProgramId(7), &builtin, Caller::Host).argv, [""; 0]);
         assert_eq!(GuestEvent::of_command(ProgramId(7), &exec(&[]), Caller::Host).argv, [""; 0]);
     }
 

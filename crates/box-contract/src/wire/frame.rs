@@ -7,10 +7,7 @@ use serde::de::DeserializeOwned;
 
 use zeroize::Zeroizing;
 
-use crate::logs::is_trajectory_name;
-
 use super::sizes::MAX_FRAME;
-use super::{Input, Output, Secret, Stream, TaskResult, Trajectory, Variable};
 
 /// The size of the length field.
 const PREFIX: usize = 4;
@@ -32,108 +29,6 @@ impl<T: Serialize + DeserializeOwned> Body for T {
     fn decode(body: Vec<u8>) -> io::Result<Self> {
         // Not as serde_json converts it: JSON that ends early is not the end of the stream.
         serde_json::from_slice(&body).map_err(|error| invalid(&error.to_string()))
-    }
-}
-
-impl Body for Output {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        let stream = match self.stream {
-            Stream::Stdout => 1,
-            Stream::Stderr => 2,
-        };
-        put(frame, &[self.id.byte()?, stream], &self.data);
-        Ok(())
-    }
-
-    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
-        let &[id, stream, ..] = body.as_slice() else {
-            return Err(invalid("an output frame without its source"));
-        };
-        let stream = match stream {
-            1 => Stream::Stdout,
-            2 => Stream::Stderr,
-            _ => return Err(invalid("an output frame of an unknown stream")),
-        };
-        body.drain(..2);
-        Ok(Self { id: id.into(), stream, data: body })
-    }
-}
-
-impl Body for Input {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        put(frame, &[self.id.byte()?], &self.data);
-        Ok(())
-    }
-
-    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
-        let Some(&id) = body.first() else {
-            return Err(invalid("an input frame without its target"));
-        };
-        body.drain(..1);
-        Ok(Self { id: id.into(), data: body })
-    }
-}
-
-impl Body for TaskResult {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        put(frame, &[], &self.data);
-        Ok(())
-    }
-
-    fn decode(data: Vec<u8>) -> io::Result<Self> {
-        Ok(Self { data })
-    }
-}
-
-impl Body for Trajectory {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        let length = u8::try_from(self.name.len()).map_err(io::Error::other)?;
-        put(frame, &[&[length], self.name.as_bytes()].concat(), &self.data);
-        Ok(())
-    }
-
-    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
-        let name = body.split_first().and_then(|(&length, rest)| rest.get(..length.into()));
-        let name = name.and_then(|it| str::from_utf8(it).ok()).filter(|it| is_trajectory_name(it));
-        let Some(name) = name.map(str::to_owned) else {
-            return Err(invalid("a trajectory without a name"));
-        };
-        body.drain(..1 + name.len());
-        Ok(Self { name, data: body })
-    }
-}
-
-impl Body for Secret {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        put(frame, &[self.index], &self.value);
-        Ok(())
-    }
-
-    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
-        let Some(&index) = body.first() else {
-            return Err(invalid("a secret's frame without its index"));
-        };
-        body.drain(..1);
-        Ok(Self { index, value: Zeroizing::new(body) })
-    }
-}
-
-impl Body for Variable {
-    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
-        let value = self.value.as_ref().map(|it| [b"=", it.as_bytes()].concat());
-        put(frame, &[self.index], &value.unwrap_or_default());
-        Ok(())
-    }
-
-    fn decode(body: Vec<u8>) -> io::Result<Self> {
-        let (index, value) = match body.as_slice() {
-            [index] => (*index, None),
-            [index, b'=', value @ ..] => (*index, Some(value)),
-            _ => return Err(invalid("a variable's frame without its index")),
-        };
-        let text = |it: &[u8]| str::from_utf8(it).map(str::to_owned);
-        let value = value.map(text).transpose();
-        Ok(Self { index, value: value.map_err(|_| invalid("a variable that is not UTF-8"))? })
     }
 }
 

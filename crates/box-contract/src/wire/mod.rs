@@ -132,6 +132,7 @@ mod command;
 mod event;
 mod mounts;
 mod network;
+mod output;
 mod program_id;
 mod secret;
 mod sizes;
@@ -140,7 +141,8 @@ mod variable;
 
 pub use client::{CLIENT_PROTOCOL, ClientMessage, Follow, Greeting, RuleChange};
 pub use command::{
-    Exec, Exited, Input, InputEnd, Own, Resize, SkillTask, TaskResult, TerminalSize, lacked_memory,
+    Builtin, Exec, Exited, Input, InputEnd, Resize, SkillTask, TaskResult, TerminalSize,
+    lacked_memory,
 };
 pub use event::{Caller, GuestEvent, GuestEventKind, Trajectory};
 pub use frame::Frames;
@@ -152,6 +154,7 @@ pub use network::{
     Found, GuestNetwork, HostNetwork, LookUp, MAX_STREAM_DATA, NetworkHello, OpenIn, OpenOut,
     STREAM_WINDOW, StreamCredit, StreamData, StreamId, Way,
 };
+pub use output::{Output, Stream, Window, output_cost};
 pub use program_id::ProgramId;
 pub use secret::{MAX_SECRET, MAX_SECRETS, Secret, SecretError, TOO_MANY_SECRETS, check_secret};
 pub use sizes::{FRAME_COST, INPUT_WINDOW, MAX_FRAME, MAX_OUTPUT, WINDOW};
@@ -183,51 +186,6 @@ pub struct Timing {
     pub ready_ns: u64,
     /// → this message is sent.
     pub sent_ns: u64,
-}
-
-/// Bytes that a program wrote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
-    /// The program.
-    pub id: ProgramId,
-    /// Where it wrote them.
-    pub stream: Stream,
-    /// At most [`MAX_OUTPUT`] bytes.
-    pub data: Vec<u8>,
-}
-
-impl Output {
-    /// Returns what the frame takes from its program's window, and what is to be granted again for it.
-    pub fn cost(&self) -> u32 {
-        output_cost(self.data.len())
-    }
-}
-
-/// Returns what a frame with so many bytes of output takes from its program's window.
-pub fn output_cost(length: usize) -> u32 {
-    FRAME_COST.saturating_add(u32::try_from(length).unwrap_or(u32::MAX))
-}
-
-/// How much of a program's output has been passed on, and not granted again.
-#[derive(Debug, Default)]
-pub struct Window(u32);
-
-impl Window {
-    /// Notes that an output of this cost has been passed on; returns how many bytes to grant: not each few, and long
-    /// before the program would have to wait.
-    pub fn passed(&mut self, cost: u32) -> Option<u32> {
-        self.0 = self.0.saturating_add(cost);
-        (self.0 >= WINDOW / 4).then(|| std::mem::take(&mut self.0))
-    }
-}
-
-/// A standard stream of a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// File descriptor 1 of the program.
-    Stdout,
-    /// File descriptor 2 of the program.
-    Stderr,
 }
 
 /// More bytes that may be sent.
@@ -302,8 +260,8 @@ impl HostMessage {
             Self::Mounts(Mounts { task: Some(_), .. }) => 6,
             Self::Connect(_) => 5,
             Self::Mounts(_) => 4,
-            Self::Exec(Exec { own: Some(Own::Skills(_)), .. }) => 4,
-            Self::Exec(exec) if exec.own.is_some() => 3,
+            Self::Exec(Exec { builtin: Some(Builtin::Skills(_)), .. }) => 4,
+            Self::Exec(exec) if exec.builtin.is_some() => 3,
             Self::Measure(_) | Self::Clock(_) | Self::Secret(_) => 3,
             Self::Exec(_) | Self::Signal(_) | Self::Shutdown(_) | Self::Input(_) => OLDEST_PROTOCOL,
             Self::InputEnd(_) | Self::Credit(_) | Self::Resize(_) => OLDEST_PROTOCOL,

@@ -1,10 +1,11 @@
 //! The values of secrets on their way into a box.
 
-use std::fmt;
+use std::{fmt, io};
 
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use super::frame::{Body, invalid, put};
 use super::sizes::MAX_OUTPUT;
 use crate::SecretDelivery;
 
@@ -64,6 +65,21 @@ pub fn check_secret(value: &[u8], delivery: &SecretDelivery) -> Result<(), Secre
         SecretDelivery::Env => {
             std::str::from_utf8(value).map(drop).map_err(|_| SecretError::Encoding)
         }
+    }
+}
+
+impl Body for Secret {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        put(frame, &[self.index], &self.value);
+        Ok(())
+    }
+
+    fn decode(mut body: Vec<u8>) -> io::Result<Self> {
+        let Some(&index) = body.first() else {
+            return Err(invalid("a secret's frame without its index"));
+        };
+        body.drain(..1);
+        Ok(Self { index, value: Zeroizing::new(body) })
     }
 }
 

@@ -81,8 +81,8 @@ fn host_messages_read_back_and_name_their_protocol() {
     let argv = vec!["sh".to_owned(), "-c".to_owned(), "exit 3".to_owned()];
     let exec = Exec::new(ComponentName::Business, argv);
     let size = TerminalSize { rows: 24, columns: 80 };
-    let pack = Exec { own: Some(Own::Pack), ..exec.clone() };
-    let load = Exec { own: Some(Own::Skills(SkillTask::Load)), ..exec.clone() };
+    let pack = Exec { builtin: Some(Builtin::Pack), ..exec.clone() };
+    let load = Exec { builtin: Some(Builtin::Skills(SkillTask::Load)), ..exec.clone() };
     let mount = Mount { source: MountSource::Disk(1), guest: "/data".into(), scope: Scope::Both };
     let mounts = Mounts { uid: 7, gid: 0, mounts: vec![mount], task: None };
     for (message, since) in [

@@ -1,7 +1,10 @@
 //! Variables that are given at launch, on their way into a box.
 
+use std::io;
+
 use thiserror::Error;
 
+use super::frame::{Body, invalid, put};
 use super::sizes::MAX_OUTPUT;
 
 /// The greatest number of variables that may be given to a box at launch, in both components together.
@@ -40,6 +43,25 @@ pub fn check_value(value: &str) -> Result<(), VariableError> {
         return Err(VariableError::TooLong);
     }
     if value.contains('\0') { Err(VariableError::Nul) } else { Ok(()) }
+}
+
+impl Body for Variable {
+    fn encode(&self, frame: &mut Vec<u8>) -> io::Result<()> {
+        let value = self.value.as_ref().map(|it| [b"=", it.as_bytes()].concat());
+        put(frame, &[self.index], &value.unwrap_or_default());
+        Ok(())
+    }
+
+    fn decode(body: Vec<u8>) -> io::Result<Self> {
+        let (index, value) = match body.as_slice() {
+            [index] => (*index, None),
+            [index, b'=', value @ ..] => (*index, Some(value)),
+            _ => return Err(invalid("a variable's frame without its index")),
+        };
+        let text = |it: &[u8]| str::from_utf8(it).map(str::to_owned);
+        let value = value.map(text).transpose();
+        Ok(Self { index, value: value.map_err(|_| invalid("a variable that is not UTF-8"))? })
+    }
 }
 
 #[cfg(test)]

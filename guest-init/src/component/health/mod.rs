@@ -1,52 +1,19 @@
-//! Finds out, from inside a component, whether it is well: at the start until the agent is ready, and whenever the host
-//! asks.
+//! Makes one health check from inside a component.
 
 mod grpc;
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::fd::AsFd as _;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use box_contract::Health;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::Pid;
 
-use super::spawn::{self, Base, Streams, Workload};
-use crate::sys;
 use grpc::Check;
 
-/// The pause after the first failed check. Each is an eighth longer than the one before, so that an
-/// agent waits for its next check for little more than an eighth of the time that it took to start.
-const FIRST_PAUSE: Duration = Duration::from_micros(250);
-const LONGEST_PAUSE: Duration = Duration::from_millis(25);
 /// How long one check may take from the connection to the end of the answer before it is retried.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of a status line is looked at.
 const STATUS_LINE: usize = "HTTP/1.1 200 ".len();
-/// How long a check's program may run, in milliseconds. One that hangs is killed and started again.
-const PROGRAM_TIMEOUT_MS: u16 = 10_000;
-
-/// Checks again and again until the check passes.
-///
-/// There is no limit to the whole: the launcher has one, and the holder ends this process when the agent ends.
-pub(crate) fn wait_until_healthy(health: &Health, base: Base<'_>) {
-    let mut pause = FIRST_PAUSE;
-    while !passes(health, base) {
-        sleep(pause);
-        pause = (pause * 9 / 8).min(LONGEST_PAUSE);
-    }
-}
-
-fn passes(health: &Health, base: Base<'_>) -> bool {
-    match health {
-        Health::Exec { argv } => succeeds(argv, base),
-        asked => ask(asked).is_ok(),
-    }
-}
-
 /// Makes a check that needs no program.
 ///
 /// # Errors
@@ -151,51 +118,11 @@ fn is_success(line: &[u8]) -> bool {
     )
 }
 
-fn succeeds(argv: &[String], base: Base<'_>) -> bool {
-    let Ok(streams) = Streams::discard(base.null) else { return false };
-    let workload = Workload::planned(argv);
-    // The report is open until the end: who writes to a closed one is killed.
-    let Ok(spawned) = spawn::spawn(base, workload, &streams) else { return false };
-    ends_well(spawned.pid, PROGRAM_TIMEOUT_MS)
-}
-
-/// Reaps a child that leads a process group; one that takes too long is killed with its group.
-fn ends_well(pid: Pid, timeout_ms: u16) -> bool {
-    if !ends_within(pid, timeout_ms).unwrap_or(false) {
-        // It is not reaped yet, so the number is still its own.
-        spawn::kill_group(pid);
-    }
-    waitpid(pid, None) == Ok(WaitStatus::Exited(pid, 0))
-}
-
-fn ends_within(pid: Pid, timeout_ms: u16) -> nix::Result<bool> {
-    let process = sys::open_process(pid)?;
-    let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
-    poll(&mut fds, PollTimeout::from(timeout_ms)).map(|ready| ready > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::TcpListener;
-    use std::os::unix::process::CommandExt as _;
-    use std::process::Command;
-
-    /// Starts a program that leads a process group of its own; `ends_well` reaps it.
-    #[expect(clippy::zombie_processes, reason = "the code under test reaps it")]
-    fn start(program: &str, argument: &str) -> Pid {
-        let child = Command::new(program).arg(argument).process_group(0).spawn().unwrap();
-        Pid::from_raw(i32::try_from(child.id()).unwrap())
-    }
-
-    #[test]
-    fn a_program_is_judged_by_its_status_and_has_a_time_limit() {
-        assert!(ends_well(start("true", ""), PROGRAM_TIMEOUT_MS));
-        assert!(!ends_well(start("false", ""), PROGRAM_TIMEOUT_MS));
-        let endless = start("sleep", "infinity");
-        assert!(!ends_well(endless, 1));
-        assert_eq!(waitpid(endless, None), Err(nix::errno::Errno::ECHILD), "it was reaped");
-    }
+    use std::thread::sleep;
 
     #[test]
     fn an_answer_in_small_pieces_gets_no_more_time_than_another() {

@@ -2,8 +2,8 @@ use std::io::Write;
 
 use box_contract::ComponentName;
 use box_contract::wire::{
-    Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, Own, PROTOCOL, ProgramId, Secret, Shutdown,
-    Stream, Timing,
+    Builtin, Exec, Failed, HostTime, OLDEST_PROTOCOL, Output, PROTOCOL, ProgramId, Secret,
+    Shutdown, Stream, Timing,
 };
 use host_fs::OsError;
 use tokio::runtime::{Builder, Runtime};
@@ -126,8 +126,8 @@ fn an_init_of_the_previous_protocol_is_asked_for_nothing_that_it_does_not_know()
     let exec = Exec::new(ComponentName::Agent, vec!["true".to_owned()]);
     let channel = &pair.channel;
     channel.send(&HostMessage::Clock(HostTime { now_ns: 1 })).unwrap();
-    let own = Some(Own::Check);
-    let error = channel.send(&HostMessage::Exec(Exec { own, ..exec.clone() })).unwrap_err();
+    let builtin = Some(Builtin::Check);
+    let error = channel.send(&HostMessage::Exec(Exec { builtin, ..exec.clone() })).unwrap_err();
     assert!(matches!(error, StreamError::OlderBox(OLDEST_PROTOCOL)), "{error}");
     let plain = HostMessage::Exec(exec);
     channel.send(&plain).unwrap();

@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use crate::rules::{
     AtPlace, LEAST_RATE, LEAST_SCRATCH, MOST_CONNECTIONS, MOST_NAMES, MOST_RATE, MOST_SCRATCH,
-    MOST_SKILLS, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, reserved_place,
-    share_host_fault,
+    MOST_SKILLS, NAME_FORM, apart, is_name, is_peer, is_place, is_variable, share_host_fault,
 };
 use crate::wire::{
     MAX_DEVICES, MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_VARIABLES, devices,
@@ -14,6 +13,7 @@ use crate::wire::{
 use super::{MAX_SCRATCH, NO_PORT, PlanError};
 use crate::plan::{
     Access, NetworkPlan, PeerPlan, RunPlan, Scope, SecretDelivery, SecretPlan, SkillMode,
+    reserved_place,
 };
 
 const TWICE: &str = "there are two of this name";

@@ -4,7 +4,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use box_contract::wire::Own;
+use box_contract::wire::Builtin;
 use box_contract::{ComponentPlan, Health};
 use box_copy::{Author, LeftOut, Place, by_path};
 use nix::sys::prctl::set_dumpable;
@@ -15,26 +15,26 @@ use super::health;
 const FAILED: u8 = 1;
 
 /// Returns the program that does a task, if it is not this one.
-pub(crate) fn program(own: Own, plan: &ComponentPlan) -> Option<&[String]> {
-    match (own, &plan.health) {
-        (Own::Check, Some(Health::Exec { argv })) => Some(argv),
+pub(crate) fn program(builtin: Builtin, plan: &ComponentPlan) -> Option<&[String]> {
+    match (builtin, &plan.health) {
+        (Builtin::Check, Some(Health::Exec { argv })) => Some(argv),
         _ => None,
     }
 }
 
 /// Does a task; returns the exit status.
-pub(crate) fn run(own: Own, arguments: &[String], plan: &ComponentPlan) -> u8 {
+pub(crate) fn run(builtin: Builtin, arguments: &[String], plan: &ComponentPlan) -> u8 {
     // It is a copy of the holder, in whose memory there is more than its component should see.
     let _ = set_dumpable(false);
-    let done = match (own, arguments) {
-        (Own::Check, _) => match &plan.health {
+    let done = match (builtin, arguments) {
+        (Builtin::Check, _) => match &plan.health {
             Some(check) => health::ask(check),
             None => Err("it declares no health check".to_owned()),
         },
-        (Own::Pack, [path]) => pack(Path::new(path)),
-        (Own::Unpack, [path]) => unpack(Path::new(path)),
-        (Own::Pack | Own::Unpack, _) => Err("it needs one path".to_owned()),
-        (Own::Skills(_), _) => Err("skills are the host's to load".to_owned()),
+        (Builtin::Pack, [path]) => pack(Path::new(path)),
+        (Builtin::Unpack, [path]) => unpack(Path::new(path)),
+        (Builtin::Pack | Builtin::Unpack, _) => Err("it needs one path".to_owned()),
+        (Builtin::Skills(_), _) => Err("skills are the host's to load".to_owned()),
     };
     match done {
         Ok(()) => 0,

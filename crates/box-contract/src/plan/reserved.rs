@@ -1,0 +1,18 @@
+//! The places that the guest takes itself.
+
+use super::{BOX_EXEC_PATH, EXEC_SOCKET_PATH, PLAN_PATH, SKILLS_PATH, TOOLS_PATH};
+use crate::logs::LOGS_PATH;
+use crate::rules::{KERNEL_DIRECTORIES, overlap};
+use crate::task::TASK_PATH;
+
+/// The directories that the guest shows for `task`, `logs` and `cap`.
+const SHOWN: [&str; 3] = [TASK_PATH, LOGS_PATH, "/cap"];
+
+/// Returns what the guest has at a place itself, above or below it. The place is absolute and plain.
+pub fn reserved_place(place: &str) -> Option<&'static str> {
+    let plan = PLAN_PATH.rsplit_once('/').map(|(directory, _)| directory);
+    let of_exec = [BOX_EXEC_PATH, EXEC_SOCKET_PATH];
+    let own = KERNEL_DIRECTORIES.into_iter().chain([SKILLS_PATH, TOOLS_PATH]).chain(of_exec);
+    let mut taken = own.chain(plan).chain(SHOWN);
+    taken.find(|taken| overlap(taken, place))
+}
