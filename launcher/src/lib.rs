@@ -20,12 +20,15 @@
 //! mounts       directories of the host, volumes, scratch disks
 //! network      what a box reaches, and what reaches a box
 //! host         what this host can do, and where a user's state is
+//! agent        a client of agents in boxes
 //! opened       a box that is opened and verified
 //! streams      signals, terminals, input, output, logs, the control channel
-//! agent        a client of agents in boxes
 //! ```
 //!
 //! Below them is the crate `vmm`, the process that becomes the machine, which has all `unsafe` code.
+//!
+//! A room has an enum of its errors, in which are those of the rooms below it; their sum is the program's. No library error
+//! knows an option.
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![forbid(unsafe_code)]

@@ -27,7 +27,6 @@ use virtual_host::HostKernel;
 use virtual_host::programs::fetchers;
 pub use virtual_host::{EMULATOR, OLDEST_EMULATOR, is_supported};
 
-use crate::network::passt;
 use vmm::jail::isolation::{self, Cgroups, Switch};
 use vmm::jail::{Report, control_group};
 
@@ -85,12 +84,17 @@ impl Facts {
 
     /// Finds out what this host offers. `program` is boxlaunch, which is started again for what needs a
     /// process of its own; `path` is the `PATH` in which programs are looked for, `kernels` is where the virtual host's
-    /// kernels are kept, if anywhere, and `base` is where the directories of runs are.
-    pub fn gather(program: &Path, path: &OsStr, kernels: Option<&Path>, base: &Path) -> Self {
+    /// kernels are kept, if anywhere, `base` is where the directories of runs are, and `why_no_network` tries [`NETWORK`].
+    pub fn gather(
+        program: &Path,
+        path: &OsStr,
+        kernels: Option<&Path>,
+        base: &Path,
+        why_no_network: impl Fn(&Path) -> Option<String>,
+    ) -> Self {
         let network = programs::find(NETWORK, path);
-        let failure = |tool: &Tool| passt::try_passt(&tool.path).err();
         Self {
-            network_failure: network.as_ref().and_then(failure).map(|it| it.to_string()),
+            network_failure: network.as_ref().and_then(|it| why_no_network(&it.path)),
             network,
             kvm: kvm::try_guest(program, Path::new(kvm::DEVICE)),
             emulator: programs::find(EMULATOR, path),

@@ -41,7 +41,7 @@ pub enum NotGiven {
     )]
     Shared,
     /// It does not declare that, but the command line names it.
-    #[error("`--network shared` is more than the box declares: its network is {:?}", .0.name())]
+    #[error("this host's network is more than the box declares: its network is {:?}", .0.name())]
     Undeclared(NetworkMode),
     /// Its rules name addresses that are not on the internet.
     #[error("the box wants to reach addresses that are not on the internet")]
@@ -52,10 +52,10 @@ pub enum NotGiven {
         unused: Vec<Local>,
     },
     /// The command line gives an address that no rule of the box names.
-    #[error("`--network-local {0}` has no effect: no rule of the box allows that")]
+    #[error("{0} has no effect: no rule of the box allows that")]
     Unused(Local),
     /// The command line gives an address to a box without rules.
-    #[error("`--network-local {local}` has no effect: the network of the box is {:?}", .mode.name())]
+    #[error("{local} has no effect: the network of the box is {:?}", .mode.name())]
     NoRules {
         /// The address.
         local: Local,
@@ -63,7 +63,7 @@ pub enum NotGiven {
         mode: NetworkMode,
     },
     /// The command line gives an address, and no network.
-    #[error("`--network-local {0}` has no effect beside `--network none`")]
+    #[error("{0} has no effect for a box without a network")]
     Without(Local),
     /// A rule of the box is malformed.
     #[error(transparent)]
@@ -174,7 +174,7 @@ mod tests {
             (Mode::Filtered, &LOCAL, Box, &[], Err("not on the internet")),
             (Mode::Filtered, &LOCAL, Box, &LOCAL[..2], Err("not on the internet")),
             (Mode::Filtered, &LOCAL, Box, &LOCAL, Ok(Mode::Filtered)),
-            (Mode::Filtered, &LOCAL, Nothing, &LOCAL, Err("beside `--network none`")),
+            (Mode::Filtered, &LOCAL, Nothing, &LOCAL, Err("for a box without a network")),
             (Mode::Filtered, &LOCAL, Shared, &LOCAL, Err("its network is \"filtered\"")),
             (Mode::Shared, &[], Nothing, &[], Ok(Mode::None)),
             (Mode::Shared, &[], Box, &[], Err("wants to share the network of this host")),

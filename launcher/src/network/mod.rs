@@ -43,6 +43,7 @@ use vmm::runtime_dir::RuntimeDir;
 
 pub use error::NetworkError;
 pub use given::Given;
+pub use passt::why_no_network;
 pub use publish::Published;
 
 /// How many clients of a component's published ports wait for it.

@@ -10,6 +10,7 @@ use box_contract::{ErrorCode, exit};
 use boxlaunch::host::Facts;
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::host::memory::Memory;
+use boxlaunch::network::why_no_network;
 use cli_common::Problem;
 use serde::Serialize;
 use vmm::jail::Policy;
@@ -57,7 +58,8 @@ struct Report {
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, CommandError> {
     let (programs, kernels) = (paths::programs(), paths::cache().ok());
     let base = paths::runtime_base();
-    let facts = Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base);
+    let facts =
+        Facts::gather(Path::new(SELF), &programs, kernels.as_deref(), &base, why_no_network);
     if let Ok(state) = paths::state() {
         // A repaired KVM need not be tried again by the next run.
         Memory::new(&state, Path::new(DEVICE)).note(&facts.kvm);

@@ -36,7 +36,28 @@ fn refused(why: NotGiven) -> CommandError {
             "leave it out: only the rules of `network \"filtered\"` name addresses"
         }
     };
-    usage(&why.to_string(), help)
+    usage(&message(&why), help)
+}
+
+/// Says what a command line has wrong, by the options that it has.
+fn message(why: &NotGiven) -> String {
+    match why {
+        NotGiven::Undeclared(mode) => format!(
+            "`--network shared` is more than the box declares: its network is {:?}",
+            mode.name()
+        ),
+        NotGiven::Without(local) => {
+            format!("`--network-local {local}` has no effect beside `--network none`")
+        }
+        NotGiven::Unused(local) => {
+            format!("`--network-local {local}` has no effect: no rule of the box allows that")
+        }
+        NotGiven::NoRules { local, mode } => format!(
+            "`--network-local {local}` has no effect: the network of the box is {:?}",
+            mode.name()
+        ),
+        NotGiven::Shared | NotGiven::Wanted { .. } | NotGiven::Peer(_) => why.to_string(),
+    }
 }
 
 const SHARED: &str = "add `--network shared` if it may reach whatever this host reaches, but its loopback: your local network, \
@@ -47,8 +68,9 @@ const UNUSED: &str = "leave it out, or give it the address and the port of a rul
 /// Returns the errors of rules that only the command line makes effective, and of what it names instead.
 fn not_given(wanted: &[Wanted], unused: &[Local]) -> CommandError {
     let lacks: Vec<_> = wanted.iter().map(needs_consent).collect();
-    let unused =
-        unused.iter().map(|it| Problem::new((ErrorCode::Usage, UNUSED), NotGiven::Unused(*it)));
+    let unused = unused
+        .iter()
+        .map(|it| Problem::new((ErrorCode::Usage, UNUSED), message(&NotGiven::Unused(*it))));
     CommandError::of(unused.chain(Lack::problems(&lacks)))
 }
 

@@ -121,7 +121,7 @@ pub(crate) struct RunArgs {
     #[arg(long = "skill", value_name = "NAME=DIR", value_parser = GivenShare::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
     /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
-    #[arg(long = "volume", value_name = "NAME:/PATH")]
+    #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]
     pub(in crate::cli) volumes: Vec<VolumePlace>,
     /// Give the agent the task of this file, instead of the box's: a JSON object with id, type and description. The box runs
     /// until its agent ends, and boxlaunch exits with 0 where the task is completed.
@@ -435,6 +435,13 @@ fn local_host(text: &str) -> Result<Local, String> {
          (`127.0.0.1:5432`, `10.0.0.0/8`, `[fd00::1]:443`); names are none, since others decide what they lead to"
             .to_owned()
     })
+}
+
+/// Reads a value of `--volume`.
+fn volume_place(text: &str) -> Result<VolumePlace, String> {
+    let is_path = text.starts_with(['.', '/']) && text.contains(':');
+    let more = if is_path { "; for a directory of the host there is --share" } else { "" };
+    text.parse().map_err(|why: String| why + more)
 }
 
 /// Reads an amount of memory in MiB.

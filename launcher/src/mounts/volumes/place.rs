@@ -27,7 +27,7 @@ impl FromStr for VolumePlace {
     fn from_str(text: &str) -> Result<Self, String> {
         let (volume, guest) = text.split_once(':').ok_or(FORM)?;
         if volume.starts_with(['.', '/']) {
-            return Err(format!("{FORM}; for a directory of the host there is --share"));
+            return Err(FORM.to_owned());
         }
         if !is_name(volume) {
             return Err(VolumeError::BadName(volume.to_owned()).to_string());

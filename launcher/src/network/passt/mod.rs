@@ -115,13 +115,10 @@ impl Device {
     }
 }
 
-/// Starts passt and waits until it carries a network, which then ends.
-///
-/// # Errors
-/// Those of [`Passt::start`] and [`Passt::serve`].
-pub(crate) fn try_passt(program: &Path) -> Result<(), NetworkError> {
-    let (mut passt, _device) = Passt::start(program)?;
-    passt.check()
+/// Starts passt and waits until it carries a network, which then ends; returns why it carries none.
+pub fn why_no_network(program: &Path) -> Option<String> {
+    let tried = Passt::start(program).map_err(NetworkError::from);
+    tried.and_then(|(mut passt, _device)| passt.check()).err().map(|it| it.to_string())
 }
 
 impl Passt {

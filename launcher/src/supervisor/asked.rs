@@ -1,0 +1,106 @@
+//! The supervisor's part in what its clients do.
+
+use box_contract::wire::{Follow, GuestMessage, HostMessage, ProgramId, Signal};
+use nix::libc::SIGKILL;
+
+use super::clients::{FromClient, MAX_CLIENTS};
+use super::{CONTINUE, Flow, Supervisor, failed};
+
+/// How many answers of the guest may be waited for.
+const MAX_MEASURED: usize = 64;
+
+impl Supervisor {
+    /// Handles what a client did.
+    pub(super) fn serve_client(&mut self, message: FromClient) -> Flow {
+        match message {
+            FromClient::Connected(stream) => {
+                let why = format!("it has {MAX_CLIENTS} clients");
+                self.clients.welcome_or(stream, &failed("serve another client", &why));
+            }
+            FromClient::Greeted { client, follow } => {
+                self.clients.follow(client, follow);
+                if let (Some(exit), Follow::End | Follow::Output) = (self.agent, follow) {
+                    self.clients.send(client, &GuestMessage::Exited(exit), None);
+                }
+            }
+            // It was told that nothing is done for it.
+            FromClient::Asked { client, .. } if !self.clients.knows(client) => {}
+            FromClient::Asked { client, message } => {
+                return self.ask(client, message).unwrap_or_else(|reason| {
+                    self.clients.send(client, &failed("do that", &reason), None);
+                    CONTINUE
+                });
+            }
+            FromClient::Rules { client, rules } if self.clients.knows(client) => {
+                if let Err(reason) = self.set_rules(rules) {
+                    self.clients.send(client, &failed("change the box's rules", &reason), None);
+                }
+            }
+            FromClient::Rules { .. } => {}
+            FromClient::Misused { client, why } => {
+                self.clients.send(client, &failed("understand its client", &why), None);
+            }
+            FromClient::Gone { client } => self.part(client),
+        }
+        CONTINUE
+    }
+
+    /// Ends what belongs to a client that is gone.
+    fn part(&mut self, client: u64) {
+        self.clients.remove(client);
+        if let Some(id) = self.programs.of(client) {
+            self.machine.tell(&HostMessage::Signal(Signal { id, signal: SIGKILL }));
+        }
+    }
+
+    /// Does what a client asks for, or says why not.
+    fn ask(&mut self, client: u64, message: HostMessage) -> Result<Flow, String> {
+        let own = self.programs.of(client);
+        let message = match message {
+            HostMessage::Shutdown(shutdown) => return Ok(self.begin_stop(shutdown.grace())),
+            HostMessage::Exec(_) if self.stop.is_some() => {
+                return Err("the box is being stopped".to_owned());
+            }
+            HostMessage::Exec(mut exec) => {
+                let reads = exec.stdin || exec.terminal.is_some();
+                exec.id = self.programs.add(client, (exec.component, reads))?;
+                HostMessage::Exec(exec)
+            }
+            HostMessage::Signal(signal) if signal.id == ProgramId::AGENT => {
+                HostMessage::Signal(signal)
+            }
+            HostMessage::Measure(_) if self.measured_for.contains(&client) => {
+                return Err("it is being measured".to_owned());
+            }
+            HostMessage::Measure(_) if self.measured_for.len() >= MAX_MEASURED => {
+                return Err("its guest does not answer".to_owned());
+            }
+            HostMessage::Measure(_) => message,
+            // Grants, the time, variables, secrets and mounts are the supervisor's to give.
+            HostMessage::Credit(_)
+            | HostMessage::Clock(_)
+            | HostMessage::Variable(_)
+            | HostMessage::Secret(_)
+            | HostMessage::Mounts(_) => {
+                return Ok(CONTINUE);
+            }
+            // Of a command that has ended.
+            _ if own.is_none() => return Ok(CONTINUE),
+            HostMessage::Signal(mut signal) => {
+                signal.id = own.unwrap_or(ProgramId::AGENT);
+                HostMessage::Signal(signal)
+            }
+            message => self.programs.addressed(message, own.unwrap_or(ProgramId::AGENT))?,
+        };
+        if let Err(error) = self.machine.events.send(&message) {
+            if let HostMessage::Exec(exec) = &message {
+                self.programs.remove(exec.id);
+            }
+            return Err(error.to_string());
+        }
+        if matches!(message, HostMessage::Measure(_)) {
+            self.measured_for.push_back(client);
+        }
+        Ok(CONTINUE)
+    }
+}
