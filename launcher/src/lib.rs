@@ -27,8 +27,8 @@
 //!
 //! Below them is the crate `vmm`, the process that becomes the machine, which has all `unsafe` code.
 //!
-//! A room has an enum of its errors, in which are those of the rooms below it; their sum is the program's. No library error
-//! knows an option.
+//! A room that can fail in ways of its own has an enum of them, which holds those of the rooms below; the program has their sum.
+//! No error of the library names an option.
 //!
 //! The library prints nothing and reads no environment: the program hands it paths and writers.
 #![forbid(unsafe_code)]

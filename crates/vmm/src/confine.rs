@@ -12,13 +12,12 @@ use host_fs::OsError;
 use nix::sys::prctl;
 use nix::unistd::{Pid, geteuid};
 
-use crate::Vmm;
-use crate::VmmError;
 use crate::jail::control_group::ControlGroup;
 use crate::jail::shares::Shared;
 use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
+use crate::{Vmm, VmmError};
 
 /// Decides on the jail of a VMM process that has no configuration yet.
 ///

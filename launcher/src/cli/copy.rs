@@ -9,9 +9,8 @@ use box_contract::wire::Follow;
 use box_contract::{ComponentName, ErrorCode};
 use box_copy::Place;
 use boxlaunch::boxes::{Boxes, is_name};
-use boxlaunch::client::Client;
-use boxlaunch::client::ClientError;
 use boxlaunch::client::copy::{Inside, archive_from_box, archive_to_box, from_box, to_box};
+use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::input::Input;
 use vmm::signals::StopSignals;
 

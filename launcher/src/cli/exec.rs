@@ -8,13 +8,11 @@ use std::time::Instant;
 use box_contract::ComponentName;
 use box_contract::wire::{Exited, Follow};
 use boxlaunch::boxes::{Boxes, Record};
-use boxlaunch::client::ClientError;
-use boxlaunch::client::{Client, CommandSetup};
+use boxlaunch::client::{Client, ClientError, CommandSetup};
 use boxlaunch::machine::report::CommandReport;
 use boxlaunch::streams::output::Route;
 use safe_text::shell_word;
-use vmm::signals::StopSignals;
-use vmm::signals::Stopped;
+use vmm::signals::{StopSignals, Stopped};
 
 use super::command::{CommandOptions, component};
 use super::error::{CommandError, usage};

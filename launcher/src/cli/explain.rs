@@ -260,7 +260,6 @@ fn of_machine(error: &MachineError) -> Explanation {
     match error {
         MachineError::Os(error) => of_os(error),
         MachineError::Stopped(_) => Interrupted.into(),
-        MachineError::Open(error) => error.into(),
         MachineError::Opened(error) => of_opened(error),
         MachineError::Vmm(error) => of_vmm(error),
         MachineError::Network(error) => of_network(error),

@@ -76,7 +76,7 @@ from_below!(OpenBoxError => LaunchError::Opened, Os, Stopped, Open, Stream);
 from_below!(VolumeError => LaunchError::Volume, Os);
 from_below!(NetworkError => LaunchError::Network, Os, Vmm);
 from_below!(AgentError => LaunchError::Agent, Os, Stream);
-from_below!(MachineError => LaunchError::Machine, Os, Stopped, Open, Opened, Vmm, Network, Stream, Kvm);
+from_below!(MachineError => LaunchError::Machine, Os, Stopped, Opened, Vmm, Network, Stream, Kvm);
 from_below!(RecordError => LaunchError::Record, Os);
 from_below!(ClientError => LaunchError::Client, Os, Stopped, Stream);
 

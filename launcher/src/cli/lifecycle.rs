@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 
 use box_contract::wire::Follow;
 use box_contract::{ComponentName, exit, signals};
-use boxlaunch::boxes::RecordError;
-use boxlaunch::boxes::{Boxes, Record, State};
-use boxlaunch::client::Client;
-use boxlaunch::client::ClientError;
+use boxlaunch::boxes::{Boxes, Record, RecordError, State};
+use boxlaunch::client::{Client, ClientError};
 use boxlaunch::streams::output::Route;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use vmm::signals::StopSignals;
-use vmm::signals::Stopped;
+use vmm::signals::{StopSignals, Stopped};
 
 use super::error::{CommandError, signal_code};
 use super::launch_error::LaunchError;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use box_contract::ComponentName;
 use box_contract::wire::Stream;
-use boxlaunch::boxes::RecordError;
 use boxlaunch::boxes::{
-    Boxes, Happened, KeptTrajectory, Logged, Record, RunEntry, RunLog, State, since_epoch,
+    Boxes, Happened, KeptTrajectory, Logged, Record, RecordError, RunEntry, RunLog, State,
+    since_epoch,
 };
 use host_fs::OsError;
 use host_fs::known::Identity;

@@ -5,9 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use box_contract::ErrorCode;
-use host_fs::OsError;
 use host_fs::trust::Trusted;
-use host_fs::{absolute_path, named_path, user_directory};
+use host_fs::{OsError, absolute_path, named_path, user_directory};
 use nix::unistd::getuid;
 
 use super::error::CommandError;

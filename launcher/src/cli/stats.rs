@@ -3,8 +3,7 @@
 use box_contract::exit;
 use box_contract::wire::{ComponentUsage, Follow};
 use boxlaunch::boxes::{Boxes, Record, State};
-use boxlaunch::client::Client;
-use boxlaunch::client::ClientError;
+use boxlaunch::client::{Client, ClientError};
 use boxlaunch::host::resources::{MachineUsage, of_machine};
 use boxlaunch::streams::StreamError;
 use safe_text::{readable, shown};

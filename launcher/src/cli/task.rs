@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use box_contract::task::TaskError;
 use box_contract::{ErrorCode, RunPlan, TaskPlan, TaskStatus, exit};
-use boxlaunch::boxes::Boxes;
-use boxlaunch::boxes::RecordError;
-use boxlaunch::boxes::task::check_result_place;
-use boxlaunch::boxes::task::{EndedTask, Task};
+use boxlaunch::boxes::task::{EndedTask, Task, check_result_place};
+use boxlaunch::boxes::{Boxes, RecordError};
 use host_fs::named::Place;
 use host_fs::read::{ReadError, read_open};
 use safe_text::shown;
@@ -16,10 +14,9 @@ use serde_json::json;
 
 use super::error::CommandError;
 use super::explain::explain;
-use super::given_file;
-use super::paths;
 use super::run::RunArgs;
 use super::terminal::{foreign, json_line, notice, pass_on, print};
+use super::{given_file, paths};
 
 /// Shows the task of a box: how far it is, and what has come of it.
 #[derive(Debug, clap::Args)]

@@ -10,8 +10,7 @@ use box_copy::{Author, LeftOut, Place, pack, unpack};
 use host_fs::OsError;
 use safe_text::shown;
 
-use crate::client::builtin;
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, builtin};
 use crate::streams::StreamError;
 use crate::streams::input::Input;
 use crate::streams::output::Sink;

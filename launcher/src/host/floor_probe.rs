@@ -12,10 +12,9 @@ use host_fs::OsError;
 use crate::host::elf::{self, Access};
 use crate::streams::StreamError;
 use crate::streams::control::Listener;
-use vmm::Nonce;
 use vmm::krun::{self, PortMode, Vm};
 use vmm::runtime_dir::RuntimeDir;
-use vmm::{CONTROL_SOCKET, VmmError, add_first_root};
+use vmm::{CONTROL_SOCKET, Nonce, VmmError, add_first_root};
 
 /// The hidden subcommand that measures the floor: `boxlaunch floor KERNEL CPUS MEMORY_MIB`.
 pub const SUBCOMMAND: &str = "floor";

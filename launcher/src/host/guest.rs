@@ -18,10 +18,9 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::Pid;
 
 use crate::host::elf::{self, Access, CODE_AT};
-use vmm::VmmError;
 use vmm::jail::fd_path;
 use vmm::krun::{self, Vm};
-use vmm::{confine, follow};
+use vmm::{VmmError, confine, follow};
 
 /// The hidden subcommand as which the guest's process is started, with the caller's process id as its
 /// argument.

@@ -9,11 +9,10 @@ use box_contract::Vm as Size;
 
 use super::kvm;
 use crate::streams::control::Listener;
-use vmm::confine;
 use vmm::jail::{Files, Jail, Policy, Report, Terms};
 use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
-use vmm::{CONTROL_SOCKET, Vmm, VmmError};
+use vmm::{CONTROL_SOCKET, Vmm, VmmError, confine};
 
 /// The hidden subcommand as which that process is started.
 pub const SUBCOMMAND: &str = "jail-trial";

@@ -1,9 +1,8 @@
 //! How much of this host a box may take at most: a box that somebody else has built must not decide that.
 
-use std::fs;
 use std::num::NonZero;
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use box_contract::Vm;
 use nix::sys::statvfs::statvfs;

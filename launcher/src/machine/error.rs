@@ -2,7 +2,6 @@
 
 use std::process::ExitStatus;
 
-use box_layout::OpenError;
 use host_fs::OsError;
 use safe_text::shown_lines;
 use serde::Serialize;
@@ -25,9 +24,6 @@ pub enum MachineError {
     /// A signal asked for the end.
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// The box could not be opened, or a blob of it is not the one that it names.
-    #[error(transparent)]
-    Open(#[from] OpenError),
     /// The box could not be verified, or cannot be run.
     #[error(transparent)]
     Opened(OpenBoxError),
@@ -75,8 +71,8 @@ pub enum MachineError {
     },
 }
 
-crate::from_below!(VmmError => MachineError::Vmm, Os, Stopped, Open);
-crate::from_below!(OpenBoxError => MachineError::Opened, Os, Stopped, Open, Stream);
+crate::from_below!(VmmError => MachineError::Vmm, Os, Stopped);
+crate::from_below!(OpenBoxError => MachineError::Opened, Os, Stopped, Stream);
 crate::from_below!(NetworkError => MachineError::Network, Os, Vmm);
 crate::from_below!(StreamError => MachineError::Stream, Os, Stopped);
 

@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use box_contract::NetworkMode;
 use box_contract::wire::{Connect, HostMessage};
 use host_fs::OsError;
-use vmm::confine;
 use vmm::jail::{Report, Terms};
-use vmm::{BlobFds, CONTROL_SOCKET, Nonce, Vmm, VmmConfig};
+use vmm::{BlobFds, CONTROL_SOCKET, Nonce, Vmm, VmmConfig, confine};
 
 use super::agent_socket::{AgentSocket, Places, places};
 use super::events::Events;
@@ -80,7 +79,7 @@ pub(super) fn prepare(
     Ok(Prepared { verification, events, agent_socket, device, network, jail })
 }
 
-/// What can be refused is made or looked for before the box is hashed, which can take long.
+/// The things that this host can refuse: they are made or looked for before the box is hashed, which can take long.
 struct Doors {
     agent: Option<Places>,
     listener: Listener,
@@ -165,7 +164,7 @@ fn confined(
     Ok(jail)
 }
 
-/// Returns what init is told first. The secrets are nowhere else from then on.
+/// Returns the first messages to init. The secrets are nowhere else from then on.
 fn first_messages(
     run: &BoxToRun<'_>,
     gifts: &mut HostGifts,

@@ -1,16 +1,14 @@
 //! Directories of the host that components see.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use box_contract::wire::{self, Mount, Mounts};
 use box_contract::{Access, NetworkMode, Scope};
-use host_fs::OsError;
-use host_fs::kernel;
 use host_fs::known::{Known, places};
 use host_fs::way::Way;
+use host_fs::{OsError, kernel};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,8 @@
 //! The network of a box that starts: the errors where the command line has to give it, and the notice of its hosts.
 
 use box_contract::{ErrorCode, NetworkMode, NetworkPlan, PeerPlan, RunPlan};
-use boxlaunch::network::Given;
-use boxlaunch::network::NetworkError;
 use boxlaunch::network::given::NotGiven;
+use boxlaunch::network::{Given, NetworkError};
 use cli_common::Problem;
 use egress_rules::{Local, Wanted, with_port};
 use safe_text::shown;

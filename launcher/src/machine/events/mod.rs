@@ -20,9 +20,8 @@ use super::MachineError;
 use crate::streams::StreamError;
 use crate::streams::console::Console;
 use crate::streams::control::{ACCEPT, CHUNK, Channel, Listener, SEND, SETTLE, check_peer};
-use vmm::Nonce;
-use vmm::Vmm;
 use vmm::signals::{SIGNAL_SIZE, StopSignals};
+use vmm::{Nonce, Vmm};
 
 /// How long the control channel of a VMM process that has ended is read: what it left there is there already.
 const REST: Duration = Duration::from_millis(1);
