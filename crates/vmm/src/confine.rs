@@ -13,7 +13,7 @@ use nix::sys::prctl;
 use nix::unistd::{Pid, geteuid};
 
 use crate::jail::control_group::ControlGroup;
-use crate::jail::shares::Shared;
+use crate::jail::shares::ServedShare;
 use crate::jail::{Ids, Layer, Missing, Policy, Report, Terms};
 use crate::runtime_dir::RuntimeDir;
 use crate::signals::StopSignals;
@@ -29,7 +29,7 @@ pub fn terms<'a>(
     device: &Path,
     runtime: &RuntimeDir,
     policy: Policy,
-    shares: Vec<Shared>,
+    shares: Vec<ServedShare>,
     vmm: &mut Vmm,
 ) -> Result<Terms, VmmError> {
     // Whoever is a VMM must not read this process's memory, nor trace it. The VMM process was made before, as its
@@ -58,7 +58,7 @@ pub fn terms<'a>(
 
 /// Returns the user and group that the machine has to be to write to shared directories; where none can be written, to
 /// read them.
-fn owner(shares: &[Shared]) -> Result<Option<(u32, u32)>, VmmError> {
+fn owner(shares: &[ServedShare]) -> Result<Option<(u32, u32)>, VmmError> {
     let owners = |writable: bool| {
         let of: BTreeSet<_> =
             shares.iter().filter(|it| it.is_writable == writable).map(|it| it.owner).collect();

@@ -22,7 +22,7 @@ use nix::unistd::{close, dup2_stdout};
 use serde::de::DeserializeOwned;
 
 use crate::follow::follow_reader;
-use crate::jail::shares::{self, Shared};
+use crate::jail::shares::{self, ServedShare};
 use crate::jail::{Files, Jail, fd_path};
 use crate::krun::{DiskMode, PortMode, ShareMode, Vm, log_to_stderr, map_file};
 use crate::root_disk::RootDisk;
@@ -141,7 +141,7 @@ pub(crate) fn map_init(blobs: &BlobFds) -> Result<&'static [u8], VmmError> {
 }
 
 /// Gives the machine the devices of shared directories.
-fn add_shares(vm: &mut Vm, shares: &[Shared]) -> Result<(), VmmError> {
+fn add_shares(vm: &mut Vm, shares: &[ServedShare]) -> Result<(), VmmError> {
     if shares.iter().any(|it| !it.is_writable) {
         vm.add_share(READ_ONLY_TAG, Path::new(shares::READ_ONLY), ShareMode::ReadOnly)?;
     }

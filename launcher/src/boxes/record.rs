@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::boxes::task::Task;
 use crate::machine::Machine;
 use crate::machine::variables::GivenVariable;
-use crate::mounts::shares::Shown;
+use crate::mounts::shares::ShareRecord;
 use crate::mounts::volumes::VolumePlace;
 use crate::network::Published;
 use crate::network::given::Choice;
@@ -77,7 +77,7 @@ pub struct Record {
     pub memory_limits: BTreeMap<ComponentName, u64>,
     /// The directories of the host that it sees.
     #[serde(default)]
-    pub shares: Vec<Shown>,
+    pub shares: Vec<ShareRecord>,
     /// The volumes that it has, and where it sees them.
     #[serde(default)]
     pub volumes: Vec<VolumePlace>,

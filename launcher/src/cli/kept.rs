@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use box_contract::KernelName;
-use boxlaunch::mounts::shares::Share;
+use boxlaunch::mounts::shares::HostShare;
 use host_fs::own::{self, OwnFile, Purpose};
 use safe_text::shown;
 use vmm::runtime_dir::is_name_of_one;
@@ -65,7 +65,7 @@ fn files(program: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) ->
 /// # Errors
 /// The first share that would let it, and what to do instead.
 pub(super) fn check(
-    shares: &[Share],
+    shares: &[HostShare],
     args: &RunArgs,
     own: &Path,
     state: &Path,
@@ -83,7 +83,7 @@ pub(super) fn check(
 
 /// Checks a share for one of those directories. Around it, a box may only read: the user has named a directory of which that
 /// is a small part.
-fn check_kept(share: &Share, kept: &Kept) -> Result<(), CommandError> {
+fn check_kept(share: &HostShare, kept: &Kept) -> Result<(), CommandError> {
     let Kept { path, program, is_private } = kept;
     let may = if share.is_writable() { "change" } else { "read" };
     if (share.is_writable() || *is_private) && share.is_in(path) {
@@ -96,7 +96,7 @@ fn check_kept(share: &Share, kept: &Kept) -> Result<(), CommandError> {
 }
 
 /// Checks a share for one of the user's files. A box may read it, unless it has credentials.
-fn check_file(share: &Share, file: &OwnFile) -> Result<(), CommandError> {
+fn check_file(share: &HostShare, file: &OwnFile) -> Result<(), CommandError> {
     let is_secret = file.purpose == Purpose::Credentials && file.path.exists();
     if !(share.is_writable() || is_secret) || !share.has(&file.path) {
         return Ok(());
@@ -120,7 +120,7 @@ fn check_file(share: &Share, file: &OwnFile) -> Result<(), CommandError> {
 
 /// Checks a share for the directory in which runs make theirs. Others keep things there, too, so that it counts only with what
 /// is around it; a run's own directory has a name of its kind.
-fn check_runtime(share: &Share, base: &Path) -> Result<(), CommandError> {
+fn check_runtime(share: &HostShare, base: &Path) -> Result<(), CommandError> {
     let may = if share.is_writable() { "change" } else { "read" };
     if let Some(of_run) = runs(base).find(|it| share.is_in(it)) {
         return Err(refused(share, may, "boxlaunch", &outside_of(&of_run)));
@@ -137,7 +137,7 @@ fn runs(base: &Path) -> impl Iterator<Item = PathBuf> {
     entries.map(|it| it.path()).filter(|it| is_name_of_one(it))
 }
 
-fn refused(share: &Share, may: &str, program: &str, help: &str) -> CommandError {
+fn refused(share: &HostShare, may: &str, program: &str, help: &str) -> CommandError {
     let host = share.host().display();
     usage(&format!("the box could {may} in {host} what {program} itself keeps"), help)
 }
@@ -151,7 +151,7 @@ fn without(path: &Path) -> String {
 }
 
 /// Checks that a box cannot put another in its place, unless its user says which one is meant.
-fn check_box(share: &Share, own: &Path, names_digest: bool) -> Result<(), CommandError> {
+fn check_box(share: &HostShare, own: &Path, names_digest: bool) -> Result<(), CommandError> {
     if names_digest || !share.is_writable() || !(share.has(own) || share.is_in(own)) {
         return Ok(());
     }
@@ -164,7 +164,7 @@ fn check_box(share: &Share, own: &Path, names_digest: bool) -> Result<(), Comman
 }
 
 /// Returns a notice for each share to read that has the state somewhere in it.
-pub(super) fn notices(shares: &[Share], state: &Path) -> impl Iterator<Item = String> {
+pub(super) fn notices(shares: &[HostShare], state: &Path) -> impl Iterator<Item = String> {
     let around = shares.iter().filter(|it| !it.is_writable() && it.has(state));
     around.map(|share| {
         let (host, state) = (share.host().display(), state.display());
@@ -209,7 +209,7 @@ mod tests {
         let may = |path: &str| {
             fs::create_dir_all(at(path)).unwrap();
             let is_allowed = |access| {
-                let share = Share::new(&at(path), "/a", access, Scope::Both).unwrap();
+                let share = HostShare::new(&at(path), "/a", access, Scope::Both).unwrap();
                 all.iter().all(|it| check_kept(&share, it).is_ok())
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
@@ -248,7 +248,7 @@ mod tests {
         symlink("../../other/init", at("work/link/init")).unwrap();
         let may = |path: &str, files: &[OwnFile]| {
             let is_allowed = |access| {
-                let share = Share::new(&at(path), "/a", access, Scope::Both).unwrap();
+                let share = HostShare::new(&at(path), "/a", access, Scope::Both).unwrap();
                 files.iter().all(|it| check_file(&share, it).is_ok())
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
@@ -290,7 +290,7 @@ mod tests {
         let at = |path: &str| home.path().join(path);
         let may_write = |path: &str, program: &str| {
             fs::create_dir_all(at(path)).unwrap();
-            let share = Share::new(&at(path), "/a", Access::ReadWrite, Scope::Both).unwrap();
+            let share = HostShare::new(&at(path), "/a", Access::ReadWrite, Scope::Both).unwrap();
             let files = files(Some(&at(program)), |_| None);
             files.iter().all(|it| check_file(&share, it).is_ok())
         };
@@ -317,7 +317,7 @@ mod tests {
         let refused = |variable: &'static str, value: &str, access| {
             let value = home.path().join(value);
             let files = files(None, move |it| (it == variable).then(|| value.clone().into()));
-            let share = Share::new(home.path(), "/a", access, Scope::Both).unwrap();
+            let share = HostShare::new(home.path(), "/a", access, Scope::Both).unwrap();
             let error = files.iter().find_map(|it| check_file(&share, it).err()).unwrap();
             error.text().replace(&real.display().to_string(), "HOME")
         };
@@ -339,7 +339,7 @@ mod tests {
         fs::create_dir(base.path().join("project")).unwrap();
         let may = |path: &Path| {
             let is_allowed = |access| {
-                let share = Share::new(path, "/a", access, Scope::Both).unwrap();
+                let share = HostShare::new(path, "/a", access, Scope::Both).unwrap();
                 check_runtime(&share, base.path()).is_ok()
             };
             (is_allowed(Access::ReadOnly), is_allowed(Access::ReadWrite))
@@ -359,7 +359,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
         let said = |access| {
-            let share = Share::new(home.path(), "/a", access, Scope::Both).unwrap();
+            let share = HostShare::new(home.path(), "/a", access, Scope::Both).unwrap();
             notices(&[share], &state).collect::<String>()
         };
         let expected = format!(

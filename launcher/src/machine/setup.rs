@@ -13,7 +13,7 @@ use vmm::runtime_dir::RuntimeDir;
 use vmm::signals::StopSignals;
 
 use super::variables::GivenVariable;
-use crate::mounts::shares::Share;
+use crate::mounts::shares::HostShare;
 use crate::mounts::volumes::Volume;
 use crate::network::{Given, Published};
 use crate::opened::receipt::Receipts;
@@ -55,7 +55,7 @@ pub struct HostGifts {
     /// The values of the plan's secrets, in their order.
     pub secrets: Vec<Secret>,
     /// The directories of the host that components see, those of the plan among them.
-    pub shares: Vec<Share>,
+    pub shares: Vec<HostShare>,
     /// The task, instead of that of the plan.
     pub task: Option<TaskPlan>,
     /// The network that the box gets.

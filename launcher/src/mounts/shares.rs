@@ -12,7 +12,7 @@ use host_fs::{OsError, kernel};
 use rustix::fs::{AtFlags, FileType, fstat, statat};
 use serde::{Deserialize, Serialize};
 
-use vmm::jail::shares::{Shared, sources};
+use vmm::jail::shares::{ServedShare, sources};
 
 /// The action of a [`OsError::File`] where a directory cannot be shared.
 pub const SHARE: &str = "share";
@@ -22,8 +22,8 @@ pub const SHARE: &str = "share";
 /// It is open from the first look at it until the machine has it: whoever exchanges it meanwhile, or a directory around it,
 /// does not change which one is looked at, and the machine's process serves no other one.
 #[derive(Debug, Clone)]
-pub struct Share {
-    pub(crate) directory: Shared,
+pub struct HostShare {
+    pub(crate) directory: ServedShare,
     way: Arc<Way>,
     /// The path by which it was found.
     named: PathBuf,
@@ -31,19 +31,19 @@ pub struct Share {
     scope: Scope,
 }
 
-impl Share {
+impl HostShare {
     /// Takes a directory of the host, which is to be seen at `guest`.
     ///
     /// # Errors
     /// When there is no such directory.
     pub fn new(path: &Path, guest: &str, access: Access, scope: Scope) -> Result<Self, OsError> {
-        let find = || -> io::Result<(Way, Shared)> {
+        let find = || -> io::Result<(Way, ServedShare)> {
             let way = Way::of(path)?;
             let found = fstat(way.open())?;
             if let Some(place) = kernel::around_or_below(way.path())? {
                 return Err(kernel::no_files(&place));
             }
-            let shared = Shared {
+            let shared = ServedShare {
                 path: way.path().to_owned(),
                 identity: way.identity()?.numbers(),
                 owner: (found.st_uid, found.st_gid),
@@ -105,9 +105,9 @@ impl Share {
     }
 
     /// Returns what a record says of it.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> ShareRecord {
         let (host, guest) = (self.host().to_owned(), self.guest.clone());
-        Shown { host, guest, writable: self.is_writable() }
+        ShareRecord { host, guest, writable: self.is_writable() }
     }
 
     /// Returns whether the directory is at a path, or above it, whatever path leads to either: so is one that is mounted in
@@ -144,7 +144,7 @@ impl Share {
 
 /// A directory of the host in a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShareRecord {
     /// Where it is on the host.
     pub host: PathBuf,
     /// Where components see it.
@@ -155,29 +155,30 @@ pub struct Shown {
 
 /// Returns the directories that the VMM process serves. One that is shown to read, at its own place directly in another one
 /// that can be written, is kept as it is there, too: without that, only the guest's kernel would.
-pub(crate) fn directories(shares: &[Share]) -> Vec<Shared> {
-    let kept = |outer: &Share| {
+pub(crate) fn directories(shares: &[HostShare]) -> Vec<ServedShare> {
+    let kept = |outer: &HostShare| {
         let kept = shares.iter().filter_map(|inner| inner.kept_in(outer));
         kept.map(Path::to_owned).collect()
     };
-    shares.iter().map(|it| Shared { kept: kept(it), ..it.directory.clone() }).collect()
+    shares.iter().map(|it| ServedShare { kept: kept(it), ..it.directory.clone() }).collect()
 }
 
 /// Returns how many devices a machine has for these, so many disks, and its network.
-pub fn devices(disks: usize, shares: &[Share], network: NetworkMode) -> usize {
+pub fn devices(disks: usize, shares: &[HostShare], network: NetworkMode) -> usize {
     let written = shares.iter().filter(|it| it.is_writable()).count();
     wire::devices(disks, written, written < shares.len(), network)
 }
 
 /// Returns the message to init about them; the VMM process is such a user and group to itself.
-pub(crate) fn mounts(shares: &[Share], (uid, gid): (u32, u32)) -> Option<Mounts> {
+pub(crate) fn mounts(shares: &[HostShare], (uid, gid): (u32, u32)) -> Option<Mounts> {
     let sources = sources(shares.iter().map(|it| &it.directory))?;
     // A component that sees a kept directory in another one, too, sees it with the same owners.
-    let scope = |inner: &Share| {
-        let is_wider = |outer: &Share| inner.path_in(outer).is_some() && outer.scope != inner.scope;
+    let scope = |inner: &HostShare| {
+        let is_wider =
+            |outer: &HostShare| inner.path_in(outer).is_some() && outer.scope != inner.scope;
         if shares.iter().any(is_wider) { Scope::Both } else { inner.scope }
     };
-    let mount = |(share, source): (&Share, _)| Mount {
+    let mount = |(share, source): (&HostShare, _)| Mount {
         source,
         guest: share.guest.clone(),
         scope: scope(share),
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn all_that_can_only_be_read_are_on_one_device() {
         let dir = tempfile::tempdir().unwrap();
-        let share = |access| Share::new(dir.path(), "/a", access, Scope::Both).unwrap();
+        let share = |access| HostShare::new(dir.path(), "/a", access, Scope::Both).unwrap();
         let [ro, rw] = [Access::ReadOnly, Access::ReadWrite].map(share);
         assert_eq!(devices(2, &[], NetworkMode::None), 2);
         assert_eq!(devices(2, &[], NetworkMode::Shared), 3);
@@ -212,12 +213,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         let share = |path: &str, guest: &str, access| {
-            Share::new(&dir.path().join(path), guest, access, Scope::Both).unwrap()
+            HostShare::new(&dir.path().join(path), guest, access, Scope::Both).unwrap()
         };
         let [ro, rw] = [Access::ReadOnly, Access::ReadWrite];
         let outer = share("", "/w", rw);
-        let kept =
-            |outer: &Share, inner: Share| directories(&[outer.clone(), inner]).remove(0).kept;
+        let kept = |outer: &HostShare, inner: HostShare| {
+            directories(&[outer.clone(), inner]).remove(0).kept
+        };
         let inner = share("a", "/w/a", ro);
         assert_eq!(inner.moves_with(&[inner.clone(), outer.clone()]), None);
         assert_eq!(kept(&outer, inner), [Path::new("a")]);
@@ -241,7 +243,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
         fs::create_dir(dir.path().join("shared")).unwrap();
-        let share = Share::new(&dir.path().join("shared"), "/a", Access::ReadWrite, Scope::Both);
+        let share =
+            HostShare::new(&dir.path().join("shared"), "/a", Access::ReadWrite, Scope::Both);
         let (share, at) = (share.unwrap(), |path: &str| dir.path().join("link").join(path));
         assert!(share.has(&at("shared/none/below")) && share.has(&at("shared")));
         assert!(!share.has(&at("none")) && !share.is_in(&at("none")));
@@ -257,12 +260,12 @@ mod tests {
         for path in ["outer/a/b", "kept"] {
             fs::create_dir_all(at(path)).unwrap();
         }
-        let share = Share::new(&at("outer/a/b"), "/a", Access::ReadWrite, Scope::Both).unwrap();
+        let share = HostShare::new(&at("outer/a/b"), "/a", Access::ReadWrite, Scope::Both).unwrap();
         fs::rename(at("outer/a"), at("outer/moved")).unwrap();
         fs::create_dir_all(at("outer/a/b")).unwrap();
         assert!(share.is_in(&at("outer/moved")) && share.has(&at("outer/moved/b/none")));
         assert!(!share.is_in(&at("outer/a")) && !share.has(&at("outer/a/b")));
-        let refused = |shares: &[Shared]| vmm::jail::shares::open(shares).unwrap_err();
+        let refused = |shares: &[ServedShare]| vmm::jail::shares::open(shares).unwrap_err();
         let error = refused(&directories(std::slice::from_ref(&share)));
         assert!(error.to_string().ends_with("another directory is at its place now"), "{error}");
         fs::remove_dir_all(at("outer/a")).unwrap();
@@ -278,7 +281,7 @@ mod tests {
         fs::create_dir_all(at("shared/x")).unwrap();
         fs::create_dir(at("elsewhere")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", at("shared/link")).unwrap();
-        let share = Share::new(&at("shared"), "/a", Access::ReadWrite, Scope::Both).unwrap();
+        let share = HostShare::new(&at("shared"), "/a", Access::ReadWrite, Scope::Both).unwrap();
         assert!(share.has(&at("shared/link/file")));
         assert!(!share.has(&at("elsewhere/file")));
         assert!(!share.has(&at("shared/../elsewhere/file")));
@@ -286,7 +289,8 @@ mod tests {
 
     #[test]
     fn what_is_the_kernels_is_not_shared() {
-        let share = |path: &str| Share::new(Path::new(path), "/a", Access::ReadOnly, Scope::Both);
+        let share =
+            |path: &str| HostShare::new(Path::new(path), "/a", Access::ReadOnly, Scope::Both);
         for path in ["/proc", "/proc/sys", "/"] {
             let error = share(path).unwrap_err().to_string();
             assert!(error.contains("it is the kernel's"), "{path}: {error}");
@@ -299,14 +303,14 @@ mod tests {
         fs::create_dir(dir.path().join("a")).unwrap();
         fs::write(dir.path().join("a/b"), "").unwrap();
         std::os::unix::fs::symlink("/", dir.path().join("root")).unwrap();
-        assert_eq!(Share::count(dir.path(), 10), 3);
-        assert_eq!(Share::count(dir.path(), 1), 2);
+        assert_eq!(HostShare::count(dir.path(), 10), 3);
+        assert_eq!(HostShare::count(dir.path(), 1), 2);
     }
 
     #[test]
     fn only_directories_are_shared() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = Share::new(file.path(), "/a", Access::ReadOnly, Scope::Both).unwrap_err();
+        let error = HostShare::new(file.path(), "/a", Access::ReadOnly, Scope::Both).unwrap_err();
         assert!(error.to_string().starts_with("cannot share "), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use box_contract::{Access, Scope};
 use boxlaunch::boxes::{Boxes, Record};
 use boxlaunch::host::kvm::DEVICE;
 use boxlaunch::machine::{BoxToRun, HostGifts, MachineError, RunFailure, StartPolicy};
-use boxlaunch::mounts::shares::Share;
+use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
 use boxlaunch::streams::output::Route;
@@ -37,7 +37,7 @@ struct Machine<'a> {
 /// Makes all attempts from within the jail of a box; with a directory, that of a machine to which it is given to write.
 pub(crate) fn run(bundle: &str, state: &str, share: Option<&str>, targets: &[&str]) -> ExitCode {
     let signals = StopSignals::block().expect("signals are blocked");
-    let shared = |path| Share::new(Path::new(path), "/shared", Access::ReadWrite, Scope::Agent);
+    let shared = |path| HostShare::new(Path::new(path), "/shared", Access::ReadWrite, Scope::Agent);
     let share = share.map(|path| shared(path).expect("it can be shared"));
     let machine = Machine { bundle, state: Path::new(state), signals: &signals, share };
     for attempt in ALL {

@@ -7,7 +7,7 @@ use landlock::{
     PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, Scope, make_bitflags,
 };
 
-use super::shares::{Shared, places};
+use super::shares::{ServedShare, places};
 use super::{Files, fd_path};
 use crate::jail::isolation::Landlock;
 
@@ -22,7 +22,7 @@ const NEWEST: ABI = ABI::V6;
 pub(super) fn restrict(
     device: &Path,
     files: Files<'_>,
-    shares: &[Shared],
+    shares: &[ServedShare],
     sockets: &Path,
 ) -> Result<i32, String> {
     let status = rules(device, files, shares, sockets).map_err(|error| error.to_string())?;
@@ -43,7 +43,7 @@ fn writing() -> BitFlags<AccessFs> {
 fn rules(
     device: &Path,
     files: Files<'_>,
-    shares: &[Shared],
+    shares: &[ServedShare],
     sockets: &Path,
 ) -> Result<LandlockStatus, Box<dyn std::error::Error>> {
     let use_device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;

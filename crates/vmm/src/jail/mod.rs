@@ -48,7 +48,7 @@ pub use privileges::most_files;
 pub use privileges::{Ids, Users};
 use root::RootError;
 pub use root::{DEVICE, fd_path};
-use shares::{Shared, directory};
+use shares::{ServedShare, directory};
 
 use crate::VmmError;
 use crate::runtime_dir::VMM;
@@ -73,7 +73,7 @@ pub struct Terms {
     /// The user and group to be then, where that is possible.
     pub ids: Option<Ids>,
     /// The directories of the host to be served.
-    pub shares: Vec<Shared>,
+    pub shares: Vec<ServedShare>,
     /// The layers that the supervisor could not put up.
     pub missing: Vec<Missing>,
 }
@@ -114,7 +114,7 @@ pub fn fenced(blobs: &[RawFd]) -> Result<(), String> {
 }
 
 /// Returns why directories cannot be served.
-fn unshared(shares: &[Shared], failed: Option<&RootError>) -> Option<Unshared> {
+fn unshared(shares: &[ServedShare], failed: Option<&RootError>) -> Option<Unshared> {
     match failed? {
         RootError::Share(reason) => Some(reason.clone()),
         RootError::Box(reason) => Some(Unshared::Box(reason.clone())),

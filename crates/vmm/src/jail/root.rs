@@ -15,7 +15,7 @@ use rustix::mount::{
 use rustix::process::{chdir, chroot, pivot_root};
 
 use super::layer::Unshared;
-use super::shares::{self, Shared, directory, fix};
+use super::shares::{self, ServedShare, directory, fix};
 use crate::runtime_dir::VMM;
 
 /// The device of KVM.
@@ -51,7 +51,11 @@ pub(super) enum RootError {
 ///
 /// # Errors
 /// The kernel's; the directories that this process sees are then the host's. A directory that cannot be shared.
-pub(super) fn enter(runtime: &Path, shares: &[Shared], files: &[RawFd]) -> Result<(), RootError> {
+pub(super) fn enter(
+    runtime: &Path,
+    shares: &[ServedShare],
+    files: &[RawFd],
+) -> Result<(), RootError> {
     let paths = files.iter().map(|file| fs::read_link(fd_path(*file)));
     let paths = paths.collect::<io::Result<Vec<_>>>()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(io::Error::from)?;

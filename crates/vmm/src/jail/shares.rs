@@ -26,7 +26,7 @@ pub const WRITABLE: &str = "/shares/rw";
 
 /// A directory of the host to be served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shared {
+pub struct ServedShare {
     /// Its path on the host, without links.
     pub path: PathBuf,
     /// The device and the inode that it has.
@@ -40,9 +40,9 @@ pub struct Shared {
 }
 
 /// Numbers directories: those of each kind from 0. `None` where there are more than numbers.
-pub fn sources<'a>(shares: impl IntoIterator<Item = &'a Shared>) -> Option<Vec<MountSource>> {
+pub fn sources<'a>(shares: impl IntoIterator<Item = &'a ServedShare>) -> Option<Vec<MountSource>> {
     let (mut read_only, mut writable) = (0..=u16::MAX, 0..=u8::MAX);
-    let source = |share: &Shared| match share.is_writable {
+    let source = |share: &ServedShare| match share.is_writable {
         true => writable.next().map(MountSource::Writable),
         false => read_only.next().map(MountSource::ReadOnly),
     };
@@ -50,7 +50,7 @@ pub fn sources<'a>(shares: impl IntoIterator<Item = &'a Shared>) -> Option<Vec<M
 }
 
 /// Returns where the directories are in the VMM process's root, in their order.
-pub fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
+pub fn places(shares: &[ServedShare]) -> Vec<(MountSource, PathBuf)> {
     let place = |source| {
         let (parent, number) = match source {
             MountSource::Writable(number) => (WRITABLE, number.into()),
@@ -63,7 +63,7 @@ pub fn places(shares: &[Shared]) -> Vec<(MountSource, PathBuf)> {
     sources(shares).into_iter().flatten().filter_map(place).collect()
 }
 
-impl Shared {
+impl ServedShare {
     /// Opens the directory again, name by name, and returns a mount of it that is nowhere yet. A handle of the supervisor's
     /// would be one of another mount namespace, of which nothing can be copied here.
     ///
@@ -117,8 +117,8 @@ fn copy(opened: &File, flags: OpenTreeFlags, read_only: bool) -> io::Result<Owne
 ///
 /// # Errors
 /// The first that cannot be served, and why.
-pub fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, Unshared> {
-    let open = |share: &Shared| {
+pub fn open(shares: &[ServedShare]) -> Result<Vec<OwnedFd>, Unshared> {
+    let open = |share: &ServedShare| {
         share.copy().map_err(|error| Unshared::directory(&share.path, "shared", &error))
     };
     shares.iter().map(open).collect()
@@ -128,7 +128,7 @@ pub fn open(shares: &[Shared]) -> Result<Vec<OwnedFd>, Unshared> {
 ///
 /// # Errors
 /// The kernel's.
-pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::Result<()> {
+pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[ServedShare]) -> io::Result<()> {
     for kind in [READ_ONLY, WRITABLE] {
         fs::create_dir_all(below(root, Path::new(kind)))?;
     }
@@ -144,7 +144,7 @@ pub(super) fn place(root: &Path, copies: &[OwnedFd], shares: &[Shared]) -> io::R
 ///
 /// # Errors
 /// The first that cannot be kept, and why.
-pub(super) fn keep_all(root: &Path, shares: &[Shared]) -> Result<(), Unshared> {
+pub(super) fn keep_all(root: &Path, shares: &[ServedShare]) -> Result<(), Unshared> {
     for (share, (_, place)) in shares.iter().zip(places(shares)) {
         for path in &share.kept {
             let kept = directory(&below(root, &place)).and_then(|outer| keep(&outer, path));
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn directories_are_numbered_by_their_kind() {
-        let share = |is_writable| Shared {
+        let share = |is_writable| ServedShare {
             path: "/a".into(),
             identity: (0, 0),
             owner: (0, 0),
@@ -228,7 +228,7 @@ mod tests {
     fn a_directory_that_was_exchanged_is_not_shared() {
         let dir = tempfile::tempdir().unwrap();
         let (path, kept) = (dir.path().into(), Vec::new());
-        let share = Shared { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
+        let share = ServedShare { path, identity: (0, 1), owner: (0, 0), is_writable: true, kept };
         let error = open(&[share]).unwrap_err();
         assert!(
             error.to_string().ends_with("cannot be shared: another directory is at its place now"),

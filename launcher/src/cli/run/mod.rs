@@ -21,7 +21,7 @@ use boxlaunch::host::{self, kvm::DEVICE};
 use boxlaunch::machine::variables::GivenVariable;
 use boxlaunch::machine::{BoxToRun, HostGifts, MachineError, StartPolicy};
 use boxlaunch::mounts::scratch;
-use boxlaunch::mounts::shares::Share;
+use boxlaunch::mounts::shares::HostShare;
 use boxlaunch::network::{Given, Published};
 use boxlaunch::opened::receipt::Receipts;
 use boxlaunch::opened::verify::Trust;
@@ -136,7 +136,7 @@ struct Asked {
     console: Option<Place>,
     agent_socket: Option<PathBuf>,
     secrets: Vec<Secret>,
-    shares: Vec<Share>,
+    shares: Vec<HostShare>,
     network: Given,
     variables: Vec<GivenVariable>,
 }
@@ -197,7 +197,7 @@ impl Boot<'_> {
         Record {
             remove: args.rm,
             agent_socket: asked.agent_socket.clone(),
-            shares: asked.shares.iter().map(Share::shown).collect(),
+            shares: asked.shares.iter().map(HostShare::shown).collect(),
             volumes: args.volumes.clone(),
             network: asked.network.plan(&plan.network),
             network_given: args.network.into(),

@@ -26,7 +26,7 @@ use crate::cli::command::CommandOptions;
 use crate::cli::error::CommandError;
 use crate::cli::found;
 use crate::cli::pull::PullPolicy;
-use crate::cli::shares::GivenShare;
+use crate::cli::shares::ShareArg;
 use crate::cli::stored;
 use crate::cli::terminal::is_quiet;
 use crate::cli::variables::{Assigned, EnvOption};
@@ -115,10 +115,10 @@ pub(crate) struct RunArgs {
     pub(in crate::cli) secrets: Vec<String>,
     /// Show a directory of this host in the box: HOST:GUEST to read it, HOST:GUEST:rw to write to it, too. Or name a share
     /// that the box declares: NAME=HOST, or NAME alone for the directory of its Boxfile.
-    #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = GivenShare::parse)]
-    pub(in crate::cli) shares: Vec<GivenShare>,
+    #[arg(short = 'v', long = "share", value_name = "SHARE", value_parser = ShareArg::parse)]
+    pub(in crate::cli) shares: Vec<ShareArg>,
     /// Give the box a skill that it declares with mode="mount" from this directory.
-    #[arg(long = "skill", value_name = "NAME=DIR", value_parser = GivenShare::parse_skill)]
+    #[arg(long = "skill", value_name = "NAME=DIR", value_parser = ShareArg::parse_skill)]
     pub(in crate::cli) skills: Vec<(String, PathBuf)>,
     /// Show a volume at a path of the components; made where it is missing: `boxlaunch volume`. May be repeated.
     #[arg(long = "volume", value_name = "NAME:/PATH", value_parser = volume_place)]
@@ -189,7 +189,7 @@ impl RunArgs {
 impl RunArgs {
     /// Returns the places of the directories that the box does not know of.
     pub(super) fn own_shares(&self) -> impl Iterator<Item = &str> {
-        self.shares.iter().filter_map(GivenShare::place)
+        self.shares.iter().filter_map(ShareArg::place)
     }
 
     /// Returns what to do where the jail lacks a layer.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread;
 
 use box_contract::manifest::MAX_SEGMENTS;
-use boxlaunch::mounts::shares::Share;
+use boxlaunch::mounts::shares::HostShare;
 use safe_text::shown;
 use vmm::jail::most_files;
 
@@ -13,7 +13,10 @@ const OWN_FILES: u64 = 1024 + 2 * (MAX_SEGMENTS as u64 + 1);
 
 /// Looks for directories with more files than a machine can have open, which it has for each one that the guest knows, and
 /// has each such one said as soon as it is found. Nobody waits for that: it can take long.
-pub(in crate::cli) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy + Send + 'static) {
+pub(in crate::cli) fn look_for_large(
+    shares: &[HostShare],
+    say: impl Fn(&str) + Copy + Send + 'static,
+) {
     let most = most_files().saturating_sub(OWN_FILES);
     for share in shares {
         let host = share.host().to_owned();
@@ -25,7 +28,7 @@ pub(in crate::cli) fn look_for_large(shares: &[Share], say: impl Fn(&str) + Copy
 
 /// Returns a warning where a directory has more files than that.
 fn too_many(host: &Path, most: u64) -> Option<String> {
-    (Share::count(host, most) > most).then(|| {
+    (HostShare::count(host, most) > most).then(|| {
         let text = format!(
             "boxlaunch: warning: {} has more than {most} files, and the box fails with \"too many open files\" once it \
              has seen as many; share less of it, or raise the limit (`ulimit -Hn`)",

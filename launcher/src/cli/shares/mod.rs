@@ -15,7 +15,7 @@ use box_contract::wire::MAX_DEVICES;
 use box_contract::{Access, RunPlan, Scope, SharePlan, SkillMode};
 use boxlaunch::boxes;
 use boxlaunch::mounts::guest_paths;
-use boxlaunch::mounts::shares::{Share, Shown, devices};
+use boxlaunch::mounts::shares::{HostShare, ShareRecord, devices};
 use host_fs::OsError;
 use safe_text::{shell_word, shown};
 
@@ -30,14 +30,14 @@ const FORM: &str = "write HOST:GUEST, HOST:GUEST:rw, NAME=HOST or NAME";
 
 /// A directory of the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GivenShare {
+pub(super) enum ShareArg {
     /// For a share of the box; by itself it is the directory of the Boxfile.
     Declared { name: String, host: Option<PathBuf> },
     /// One that the box does not know of.
     Own { host: PathBuf, guest: String, access: Access },
 }
 
-impl GivenShare {
+impl ShareArg {
     /// Reads an option's value.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         if let Some(at) = text.rfind(":/") {
@@ -130,14 +130,14 @@ pub(super) fn lacking(args: &RunArgs, plan: &RunPlan) -> Vec<Lack> {
 }
 
 /// Checks that the box declares the shares that are given by their names.
-fn check_shares(given: &[GivenShare], declared: &[SharePlan]) -> Result<(), CommandError> {
-    let names: Vec<_> = given.iter().filter_map(GivenShare::name).collect();
+fn check_shares(given: &[ShareArg], declared: &[SharePlan]) -> Result<(), CommandError> {
+    let names: Vec<_> = given.iter().filter_map(ShareArg::name).collect();
     let declared: Vec<_> = declared.iter().map(|it| it.name.as_str()).collect();
     check_names("share", &names, &declared, |name| {
         let help = undeclared("share", &declared);
         // Whoever writes only that may mean a directory.
         let help = match given.iter().find(|it| it.name() == Some(name)) {
-            Some(GivenShare::Declared { host: None, .. }) => {
+            Some(ShareArg::Declared { host: None, .. }) => {
                 format!("{help}; or write `-v ./{name}:/PATH` for the directory {name}")
             }
             _ => help,
@@ -172,7 +172,7 @@ fn undeclared(kind: &str, declared: &[&str]) -> String {
     }
 }
 
-fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a GivenShare> {
+fn given<'a>(args: &'a RunArgs, name: &str) -> Option<&'a ShareArg> {
     args.shares.iter().find(|it| it.name() == Some(name))
 }
 
@@ -197,20 +197,20 @@ fn missing_share(share: &SharePlan) -> Lack {
 }
 
 /// Finds the directories that a box sees.
-pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, CommandError> {
+pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<HostShare>, CommandError> {
     let declared = plan.shares.iter().map(|share| match given(args, &share.name) {
-        Some(GivenShare::Declared { host: Some(host), .. }) => found(share, host),
+        Some(ShareArg::Declared { host: Some(host), .. }) => found(share, host),
         _ => proposed(share),
     });
     let own = args.shares.iter().filter_map(|share| match share {
-        GivenShare::Own { host, guest, access } => {
-            let found = Share::new(host, guest, *access, Scope::Both);
+        ShareArg::Own { host, guest, access } => {
+            let found = HostShare::new(host, guest, *access, Scope::Both);
             Some(found.map_err(|error| not_found(host, error)))
         }
-        GivenShare::Declared { .. } => None,
+        ShareArg::Declared { .. } => None,
     });
     let skills = args.skills.iter().map(|(name, host)| skill(name, host));
-    let shares: Vec<Share> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
+    let shares: Vec<HostShare> = declared.chain(own).chain(skills).collect::<Result<_, _>>()?;
     let devices = devices(plan.scratch.len() + args.volumes.len(), &shares, plan.network.mode);
     if devices > MAX_DEVICES {
         let message = format!(
@@ -225,8 +225,8 @@ pub(super) fn resolved(args: &RunArgs, plan: &RunPlan) -> Result<Vec<Share>, Com
 }
 
 /// Finds the directory of a declared share.
-fn found(share: &SharePlan, host: &Path) -> Result<Share, CommandError> {
-    let found = Share::new(host, &share.guest, share.access, share.scope);
+fn found(share: &SharePlan, host: &Path) -> Result<HostShare, CommandError> {
+    let found = HostShare::new(host, &share.guest, share.access, share.scope);
     found.map_err(|error| not_found(host, error))
 }
 
@@ -245,11 +245,11 @@ fn not_found(host: &Path, error: OsError) -> CommandError {
 
 /// Finds the directory that a box proposes for a share, if it is in the current directory: neither a path of the box's choice
 /// nor a link that a box has left there leads to another.
-fn proposed(share: &SharePlan) -> Result<Share, CommandError> {
+fn proposed(share: &SharePlan) -> Result<HostShare, CommandError> {
     let Some(host) = share.host.as_deref().map(Path::new) else {
         return Lack::check(&[missing_share(share)]).and_then(|()| found(share, Path::new("")));
     };
-    let found = Share::new(host, &share.guest, share.access, share.scope);
+    let found = HostShare::new(host, &share.guest, share.access, share.scope);
     let found = found.map_err(|error| not_proposed(share, host, error))?;
     if !host.is_absolute() && found.is_in(Path::new(".")) {
         return Ok(found);
@@ -279,9 +279,9 @@ fn not_proposed(share: &SharePlan, host: &Path, error: OsError) -> CommandError 
 }
 
 /// Returns a notice for each directory that the box is shown.
-pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
+pub(super) fn notices(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().map(|share| {
-        let Shown { host, guest, writable } = share.shown();
+        let ShareRecord { host, guest, writable } = share.shown();
         let access = if writable { "write to" } else { "read" };
         let text = format!("boxlaunch: {} is shown at {guest}, to {access}", host.display());
         shown(&text) + "\n"
@@ -289,21 +289,21 @@ pub(super) fn notices(shares: &[Share]) -> impl Iterator<Item = String> {
 }
 
 /// Returns a notice for each directory to which a link leads that the command line names: it may be another one than yesterday.
-pub(super) fn linked(args: &RunArgs, shares: &[Share]) -> impl Iterator<Item = String> {
-    let is_named = |share: &&Share| named(args).any(|it| it == share.named());
+pub(super) fn linked(args: &RunArgs, shares: &[HostShare]) -> impl Iterator<Item = String> {
+    let is_named = |share: &&HostShare| named(args).any(|it| it == share.named());
     shares.iter().filter(is_named).filter_map(link_notice)
 }
 
 /// Returns the directories that the command line names.
 fn named(args: &RunArgs) -> impl Iterator<Item = &Path> {
     let shares = args.shares.iter().filter_map(|it| match it {
-        GivenShare::Declared { host, .. } => host.as_deref(),
-        GivenShare::Own { host, .. } => Some(host.as_path()),
+        ShareArg::Declared { host, .. } => host.as_deref(),
+        ShareArg::Own { host, .. } => Some(host.as_path()),
     });
     shares.chain(args.skills.iter().map(|(_, host)| host.as_path()))
 }
 
-fn link_notice(share: &Share) -> Option<String> {
+fn link_notice(share: &HostShare) -> Option<String> {
     let (host, real) = (share.named(), share.host());
     (real != plain(host)?).then(|| {
         let (host, real) = (host.display(), real.display());
@@ -313,7 +313,7 @@ fn link_notice(share: &Share) -> Option<String> {
 }
 
 /// Returns a notice for each directory that is shown to read in one to write to, and that the box can move away.
-pub(super) fn movable(shares: &[Share]) -> impl Iterator<Item = String> {
+pub(super) fn movable(shares: &[HostShare]) -> impl Iterator<Item = String> {
     shares.iter().filter_map(|share| {
         let (host, around) = (share.host().display(), share.moves_with(shares)?);
         let text = format!(
@@ -344,13 +344,13 @@ fn is_absent(error: &OsError) -> bool {
 }
 
 /// Finds the directory of a skill. What was opened is what is looked at.
-fn skill(name: &str, host: &Path) -> Result<Share, CommandError> {
+fn skill(name: &str, host: &Path) -> Result<HostShare, CommandError> {
     let none = || {
         let message = format!("{} is not the directory of a skill", host.display());
         usage(&message, "name a directory that has a file SKILL.md")
     };
     let guest = format!("{SKILLS_PATH}/{name}");
-    let share = Share::new(host, &guest, Access::ReadOnly, Scope::Both);
+    let share = HostShare::new(host, &guest, Access::ReadOnly, Scope::Both);
     let share = share.map_err(|error| if is_absent(&error) { none() } else { error.into() })?;
     if share.has_file(SKILL_DEFINITION) { Ok(share) } else { Err(none()) }
 }
@@ -362,8 +362,8 @@ mod tests {
 
     use super::*;
 
-    fn own(host: &str, guest: &str, access: Access) -> GivenShare {
-        GivenShare::Own { host: host.into(), guest: guest.into(), access }
+    fn own(host: &str, guest: &str, access: Access) -> ShareArg {
+        ShareArg::Own { host: host.into(), guest: guest.into(), access }
     }
 
     #[test]
@@ -385,11 +385,11 @@ mod tests {
             ("/a:b:/c:rw", own("/a:b", "/c", ReadWrite)),
             ("./a=b:/c", own("./a=b", "/c", ReadOnly)),
             ("../x:/c:/d", own("../x:/c", "/d", ReadOnly)),
-            ("work", GivenShare::Declared { name: "work".into(), host: None }),
-            ("work=.", GivenShare::Declared { name: "work".into(), host: Some(".".into()) }),
-            ("work=/a:b", GivenShare::Declared { name: "work".into(), host: Some("/a:b".into()) }),
+            ("work", ShareArg::Declared { name: "work".into(), host: None }),
+            ("work=.", ShareArg::Declared { name: "work".into(), host: Some(".".into()) }),
+            ("work=/a:b", ShareArg::Declared { name: "work".into(), host: Some("/a:b".into()) }),
         ] {
-            assert_eq!(GivenShare::parse(text).as_ref(), Ok(&expected), "{text}");
+            assert_eq!(ShareArg::parse(text).as_ref(), Ok(&expected), "{text}");
         }
     }
 
@@ -412,7 +412,7 @@ mod tests {
             (".:/proc/x", "a box has its own /proc"),
             (".:/a3s/skills/x", "a box has its own /a3s/skills"),
         ] {
-            let error = GivenShare::parse(text).unwrap_err();
+            let error = ShareArg::parse(text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }
@@ -479,7 +479,8 @@ mod tests {
     #[test]
     fn each_directory_is_named_with_what_the_box_may_do() {
         let here = env::current_dir().unwrap();
-        let share = |access| Share::new(Path::new("src"), "/data", access, Scope::Both).unwrap();
+        let share =
+            |access| HostShare::new(Path::new("src"), "/data", access, Scope::Both).unwrap();
         let shares = [share(Access::ReadOnly), share(Access::ReadWrite)];
         let said: String = notices(&shares).collect();
         let at = here.join("src").display().to_string();
@@ -492,7 +493,7 @@ mod tests {
     #[test]
     fn a_name_that_the_box_does_not_declare_may_be_a_directory() {
         let refused = |text: &str, declared: &[SharePlan]| {
-            check_shares(&[GivenShare::parse(text).unwrap()], declared).unwrap_err().text()
+            check_shares(&[ShareArg::parse(text).unwrap()], declared).unwrap_err().text()
         };
         insta::assert_snapshot!(refused("project", &[]), @"
         error: the box declares no share project
@@ -508,7 +509,7 @@ mod tests {
     fn who_may_write_to_a_declared_share_is_no_option() {
         let refused = |host: &str| {
             let host = Path::new(host);
-            let error = Share::new(host, "/data", Access::ReadOnly, Scope::Both).unwrap_err();
+            let error = HostShare::new(host, "/data", Access::ReadOnly, Scope::Both).unwrap_err();
             not_found(host, error).text()
         };
         insta::assert_snapshot!(refused("./none:rw") + &refused("./none"), @"
