@@ -1,9 +1,12 @@
-//! The rules for names and paths, as plain predicates on text.
+//! The rules for names and paths, as functions of text.
 
+pub(crate) use box_contract::plan::reserved_place;
 pub(crate) use box_contract::rules::{
     VARIABLE_FORM, climbs, is_inside, is_name, is_variable, overlap, path_order,
 };
 pub(crate) use diagnostics::names::{check_variable, name_error, plain_secret};
+use diagnostics::{Diagnostic, Span};
+use safe_text::quote;
 
 /// Returns the path of a request that a text was probably meant to be: with a `/` in front, and what
 /// is no visible ASCII percent-encoded (RFC 3986, section 2.1), and so are quotes and backslashes.
@@ -20,6 +23,25 @@ pub(crate) fn intended_http_path(text: &str) -> Option<String> {
 pub(crate) fn is_root(user: &str) -> bool {
     let name = user.split(':').next().unwrap_or_default();
     name == "root" || name.parse() == Ok(0_u32)
+}
+
+/// Refuses a place at which, above or below which the guest has something itself. `refusal` is the
+/// beginning of a sentence that ends with the place.
+pub(crate) fn check_place(
+    refusal: &str,
+    place: &str,
+    span: Span,
+    example: &str,
+) -> Result<(), Diagnostic> {
+    let Some(reserved) = reserved_place(place) else { return Ok(()) };
+    let message = format!("{refusal} {}", quote(place));
+    let error = Diagnostic::new(message, span, format!("the guest has its own `{reserved}`"));
+    Err(error.with_help(format!("choose another place, for instance \"{example}\"")))
+}
+
+/// Returns the last name of a path, which may be empty.
+pub(crate) fn last_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
 }
 
 /// Returns whether `text` is a pattern of absolute paths.

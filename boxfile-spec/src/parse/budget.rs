@@ -2,11 +2,10 @@
 
 use box_contract::Budget;
 
-use crate::parse::reader::Reader;
-use crate::syntax::tree::Node;
+use crate::parse::children::Children;
+use crate::parse::reader::{Reader, read_fields};
 use crate::units::show_duration;
-use crate::{form, schema, value};
-use diagnostics::Sink;
+use crate::{form, schema};
 use diagnostics::{Diagnostic, Spanned};
 
 /// A box made of OCI images is to be ready within 5 s.
@@ -15,34 +14,22 @@ pub(in crate::parse) const IMAGE_TOTAL: u64 = 5000;
 pub(in crate::parse) const BINARY_TOTAL: u64 = 3000;
 
 /// Reads the budget; without a declaration, the total alone is limited.
-pub(in crate::parse) fn read(node: Option<&Node>, default_total: u64, sink: &Sink) -> Budget {
-    let mut budget = Budget::default();
-    if let Some(node) = node {
-        let mut reader = Reader::new(node, &schema::BUDGET, sink);
-        let total = read_limit(&mut reader, "total");
-        budget.total = total.as_ref().map(|total| total.value);
-        for (name, limit) in [
-            ("vmm", &mut budget.vmm),
-            ("jail", &mut budget.jail),
-            ("kernel", &mut budget.kernel),
-            ("init", &mut budget.init),
-            ("ready", &mut budget.ready),
-        ] {
-            let phase = read_limit(&mut reader, name);
-            if let Some(phase) = &phase {
-                check_possible(&reader, name, phase, (total.as_ref(), default_total));
-            }
-            *limit = phase.map(|phase| phase.value);
-        }
-        reader.finish();
-    }
-    budget.total = budget.total.or(Some(default_total));
-    budget
-}
-
-fn read_limit(reader: &mut Reader<'_>, name: &'static str) -> Option<Spanned<u64>> {
-    let span = reader.optional_prop(name)?.span;
-    reader.read_optional(name, value::some_duration).map(|value| Spanned { value, span })
+pub(in crate::parse) fn read(top: &Children<'_>, default_total: u64) -> Budget {
+    let budget = Reader::sole(top, &schema::BUDGET, |reader| {
+        let total: Option<Spanned<u64>> = reader.optional("total");
+        let mut phase = |name| {
+            let phase: Option<Spanned<u64>> = reader.optional(name);
+            let check = |it| check_possible(reader, name, it, (total.as_ref(), default_total));
+            phase.iter().for_each(check);
+            Some(phase.map(|phase| phase.value))
+        };
+        read_fields!(reader => Budget {
+            vmm = phase("vmm"), jail = phase("jail"), kernel = phase("kernel"), init = phase("init"),
+            ready = phase("ready"), total = Some(total.as_ref().map(|total| total.value))
+        })
+    });
+    let budget = budget.unwrap_or_default();
+    Budget { total: budget.total.or(Some(default_total)), ..budget }
 }
 
 /// Checks that a phase can take what it may: the total ends the start before that.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::form;
-use crate::parse::{instead, names};
+use crate::parse::{hints, names};
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::Node;
 use diagnostics::Diagnostic;
@@ -167,7 +167,7 @@ impl<'n> Children<'n> {
         let [value] = node.args.as_slice() else { return None };
         self.known.iter().filter(|it| it.first.is_none()).find_map(|declaration| {
             let prop = declaration.prop(&node.name.value)?;
-            let value = instead::fitting(prop.kind, value)?;
+            let value = hints::fitting(prop.kind, value)?;
             let written = form::prop(node.syntax, prop.name, &value);
             Some(format!("write `{}`", form::with_props(node.syntax, declaration.name, &written)))
         })

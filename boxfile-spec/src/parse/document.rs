@@ -1,19 +1,19 @@
 //! The file as a whole: its declarations and the short ones among them.
 
 use box_contract::rules::MOST_SKILLS;
-use box_contract::{LogsPlan, Scope, SkillMode};
+use box_contract::{LogsPlan, Scope};
 
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::children::Children;
 use crate::parse::component;
-use crate::parse::names::{place_inside, plain_name};
-use crate::parse::reader::Reader;
+use crate::parse::names::place_inside;
+use crate::parse::reader::{Reader, read_fields};
 use crate::parse::run::mounts::Placed;
 use crate::parse::run::secret::Secret;
 use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
-use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form, value};
+use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form};
 use box_contract::Platform;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned, Syntax};
@@ -25,18 +25,22 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let agent = top.one_or(&schema::AGENT, "a box has exactly one agent");
     let business = top.one_or(&schema::BUSINESS, "a box has at most one business application");
     let checkout = Checkout { reach, sink };
-    let declared = run::secret::read(&top, sink);
+    let declared = run::secret::read(&top);
     secrets::check([agent, business], top.one(&schema::TASK), &declared, sink);
-    let (agent, agent_share) = component::agent(agent, sink);
-    let (business, business_share) = component::business(business, sink);
-    let skills_dir = Reader::sole(&top, &schema::SKILLS, read_skills_dir);
+    let (agent, agent_memory) = component::agent(agent, sink);
+    let (business, business_memory) = component::business(business, sink);
+    let skills_dir =
+        Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
     if let Some(further) = top.many(&schema::SKILL).get(MOST_SKILLS) {
         sink.report(too_many_skills(further));
     }
-    let skills = top.keyed(&schema::SKILL).into_iter();
-    let skills: Vec<Skill> = skills.filter_map(|node| read_skill(node, sink)).collect();
-    let shares = run::mounts::shares(&top, sink);
-    let scratch = run::mounts::scratch(&top, sink);
+    let skills = Reader::keyed(
+        &top,
+        &schema::SKILL,
+        |it| read_fields!(it => Skill { name = it.first(), path, mode }),
+    );
+    let shares = run::mounts::shares(&top);
+    let scratch = run::mounts::scratch(&top);
     let files = files(agent.as_ref(), business.as_ref());
     let (secrets, disks) = (&declared, &scratch);
     run::mounts::check_apart(&Placed { shares: &shares, disks, secrets, files }, sink);
@@ -48,12 +52,12 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let (layout, conflicts) = layout::read(&top, sink);
     let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
     // Whatever is missing in the end, all of it was read: each part reports for itself.
-    let name = Reader::sole(&top, &schema::BOX, |it| it.read_arg(plain_name));
+    let name = Reader::sole(&top, &schema::BOX, Reader::first);
     let boxfile = Boxfile {
         platforms: platforms.unwrap_or_else(|| vec![AMD64]),
         skills_dir,
         skills,
-        vm: vm::read(top.one(&schema::VM), &[agent_share, business_share], sink),
+        vm: vm::read(top.one(&schema::VM), &[agent_memory, business_memory], sink),
         layout,
         conflicts,
         shares,
@@ -61,11 +65,15 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         network: run::network::read(&top, sink),
         secrets: declared.into_iter().filter_map(Secret::plan).collect(),
         task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
-        logs: Reader::sole(&top, &schema::LOGS, |it| Some(read_logs(it))),
+        logs: Reader::sole(
+            &top,
+            &schema::LOGS,
+            |it| read_fields!(it => LogsPlan { stdout, stderr, events, atif }),
+        ),
         caps: run::cap::read(&top, sink),
         sandbox: top.one(&schema::SANDBOX).and_then(|node| run::sandbox::read(node, sink)),
-        budget: budget::read(top.one(&schema::BUDGET), total, sink),
-        kernel: Reader::sole(&top, &schema::KERNEL, |it| Some(read_kernel(it))),
+        budget: budget::read(&top, total),
+        kernel: Reader::sole(&top, &schema::KERNEL, read_kernel),
         name: name?,
         agent: agent?,
         business,
@@ -110,10 +118,7 @@ fn too_many_skills(skill: &Node) -> Diagnostic {
 }
 
 fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
-    let kind = reader.first_kind();
-    let platforms: Vec<Spanned<Platform>> = reader.read_some(|value, name| {
-        Ok(Spanned { value: value::choice(value, name, kind)?, span: value.span })
-    })?;
+    let platforms: Vec<Spanned<Platform>> = reader.all()?;
     for (index, platform) in platforms.iter().enumerate() {
         if let Some(earlier) = platforms[..index].iter().find(|it| it.value == platform.value) {
             let name = platform.value.name();
@@ -124,47 +129,10 @@ fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {
 }
 
 /// Reads the kernel's path and digest, of which one at least must be there.
-fn read_kernel(reader: &mut Reader<'_>) -> Kernel {
+fn read_kernel(reader: &mut Reader<'_>) -> Option<Kernel> {
     let path = reader.optional_arg();
-    let sha256 = reader.optional_prop("sha256");
-    if path.is_none() && sha256.is_none() {
+    if path.is_none() && reader.optional_prop("sha256").is_none() {
         reader.report_missing("a path or a `sha256`");
     }
-    let path = reader.read(path, "kernel", value::path);
-    let sha256 = reader.read(sha256, "sha256", value::sha256);
-    Kernel { path, sha256 }
-}
-
-/// Reads what is recorded: everything that is not switched off.
-fn read_logs(reader: &mut Reader<'_>) -> LogsPlan {
-    let mut recorded = |name| reader.read_optional(name, value::truth).unwrap_or(true);
-    LogsPlan {
-        stdout: recorded("stdout"),
-        stderr: recorded("stderr"),
-        events: recorded("events"),
-        atif: recorded("atif"),
-    }
-}
-
-/// Reads a single skill.
-fn read_skill(node: &Node, sink: &Sink) -> Option<Skill> {
-    let mut reader = Reader::new(node, &schema::SKILL, sink);
-    let name = reader.read_arg(plain_name);
-    let path = reader.read_prop("path", value::path);
-    let mode = skill_mode(&mut reader);
-    reader.finish();
-    Some(Skill { name: name?, path: path?, mode })
-}
-
-/// Reads the directory of skills.
-fn read_skills_dir(reader: &mut Reader<'_>) -> Option<SkillsDir> {
-    let dir = reader.read_prop("dir", value::path);
-    let mode = skill_mode(reader);
-    Some(SkillsDir { dir: dir?, mode })
-}
-
-fn skill_mode(reader: &mut Reader<'_>) -> SkillMode {
-    let word: Option<String> = reader.choice("mode");
-    let named = |mode: &SkillMode| word.as_deref() == Some(mode.name());
-    SkillMode::ALL.into_iter().find(named).unwrap_or_default()
+    read_fields!(reader => Kernel { path = Some(reader.read_first(path)), sha256 })
 }

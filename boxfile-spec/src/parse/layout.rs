@@ -6,8 +6,7 @@ use box_contract::rules::ACCOUNT_FILES;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::syntax::tree::{Node, Value};
-use crate::{Conflict, ConflictPolicy, form, rules, schema, value};
+use crate::{Conflict, ConflictPolicy, form, schema};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned};
 use safe_text::quote;
@@ -16,10 +15,12 @@ use safe_text::quote;
 /// the layout `merged`.
 pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     let declared = top.one(&schema::LAYOUT);
-    let layout = Reader::sole(top, &schema::LAYOUT, Reader::choice_arg);
+    let layout = Reader::sole(top, &schema::LAYOUT, Reader::first);
     let nodes = top.many(&schema::CONFLICT);
     names::check_unique(&nodes, &schema::CONFLICT, sink);
-    let conflicts = nodes.iter().filter_map(|node| read_conflict(node, sink)).collect();
+    let conflicts =
+        nodes.iter().filter_map(|node| Reader::whole(node, &schema::CONFLICT, sink, read_conflict));
+    let conflicts = conflicts.collect();
     if let (Some(Layout::Merged), Some(node)) = (layout, declared)
         && !top.may_have(&schema::BUSINESS)
     {
@@ -42,33 +43,19 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     (layout.unwrap_or_default(), conflicts)
 }
 
-fn read_conflict(node: &Node, sink: &Sink) -> Option<Conflict> {
-    let mut reader = Reader::new(node, &schema::CONFLICT, sink);
-    let pattern = reader.read_arg(pattern);
-    let policy_value = reader.prop("policy");
-    let policy = reader.choice("policy");
-    reader.finish();
+fn read_conflict(reader: &mut Reader<'_>) -> Option<Conflict> {
+    let pattern: Option<Spanned<String>> = reader.first();
+    let policy: Option<Spanned<ConflictPolicy>> = reader.value("policy");
     let (pattern, policy) = (pattern?, policy?);
-    if policy == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
+    if policy.value == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
         let message = format!("`merge` cannot combine {}", quote(&pattern.value));
-        let span = policy_value.map_or(pattern.span, |value| value.span);
-        let error = Diagnostic::new(message, span, "only for four files of accounts");
+        let error = Diagnostic::new(message, policy.span, "only for four files of accounts");
         let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \
              neither"
         );
-        sink.report(error.with_help(help));
+        reader.report(error.with_help(help));
     }
-    Some(Conflict { pattern, policy })
-}
-
-fn pattern(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
-    let pattern = value::spanned_text(value, name)?;
-    if rules::is_glob(&pattern.value) {
-        return Ok(pattern);
-    }
-    let message = format!("{} is not a pattern of paths", quote(&pattern.value));
-    Err(Diagnostic::new(message, value.span, "not a pattern")
-        .with_help("it begins with `/`; `*` stands for anything but `/`, `**` for anything: \"/usr/share/doc/**\""))
+    Some(Conflict { pattern, policy: policy.value })
 }

@@ -7,7 +7,6 @@ use crate::schema;
 use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
-use crate::value;
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Source, Sources, Span, Spanned, Syntax};
 use safe_text::quote;
@@ -200,10 +199,7 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
                 .with_help("let one of the two bases extend the other"),
         );
     }
-    let mut reader = Reader::new(first, &schema::EXTENDS, sink);
-    let path = reader.read_arg(value::path);
-    reader.finish();
-    let path = path?;
+    let path: Spanned<String> = Reader::whole(first, &schema::EXTENDS, sink, Reader::first)?;
     let label = if path.value.starts_with('/') {
         "an absolute path"
     } else if path.value.contains("://") {

@@ -6,7 +6,7 @@ mod checkout;
 mod children;
 mod component;
 mod document;
-mod instead;
+mod hints;
 mod layout;
 mod load;
 mod merge;

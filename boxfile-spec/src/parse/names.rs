@@ -1,8 +1,8 @@
 //! Names of declarations and of what they declare: how they are read, and which are unique.
 
+use crate::form;
 use crate::schema::{self, Declaration};
-use crate::syntax::tree::{Data, Node, Value};
-use crate::{form, rules, value};
+use crate::syntax::tree::{Data, Node};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span};
 use safe_text::quote;
@@ -48,15 +48,6 @@ pub(super) fn missing(declaration: &'static Declaration, block: &Node) -> Diagno
     let message = format!("`{}` needs `{}`", block.name.value, declaration.name);
     Diagnostic::new(message, block.name.span, format!("without `{}`", declaration.name))
         .with_help(form::imperative("add", &declaration.usage(block.syntax)))
-}
-
-/// Reads the name of a box, skill, share or the like.
-pub(super) fn plain_name(value: &Value, of: &str) -> Result<String, Diagnostic> {
-    let name = value::text(value, of)?;
-    if rules::is_name(name) {
-        return Ok(name.to_owned());
-    }
-    Err(rules::name_error(name, value.span, |intended| format!("\"{intended}\"")))
 }
 
 /// Sorts texts, or other values, of which each counts once.

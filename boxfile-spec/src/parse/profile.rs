@@ -39,7 +39,7 @@ pub(super) fn take(nodes: &mut Vec<Node>, sink: &Sink) -> Vec<Profile> {
 
 fn read(node: Node, sink: &Sink) -> Option<Profile> {
     let mut reader = Reader::new(&node, &schema::PROFILE, sink);
-    let name = reader.read_arg(names::plain_name);
+    let name = reader.first();
     let children = Children::new(node.children(), schema::PROFILE.children, sink);
     let elsewhere = |it: &Node| {
         let help = match schema::find(schema::TOP, &it.name.value)?.name {

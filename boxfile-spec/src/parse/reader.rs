@@ -1,13 +1,11 @@
 //! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
-use serde::de::DeserializeOwned;
-
 use crate::form;
 use crate::parse::children::Children;
-use crate::parse::{instead, names};
-use crate::schema::{self, Declaration, Kind, Merge};
+use crate::parse::{hints, names};
+use crate::schema::{self, Declaration, Kind, Merge, Property};
 use crate::syntax::tree::{Data, Node, Prop, Value};
-use crate::value;
+use crate::value::Read;
 use diagnostics::Sink;
 use diagnostics::suggest::{did_you_mean, nearest};
 use diagnostics::{Diagnostic, Span, Syntax};
@@ -41,16 +39,36 @@ impl<'n> Reader<'n> {
         Self { node, declaration, sink, args, known, refused, any_prop: false, missing }
     }
 
-    /// Reads a declaration of a block, if it is there, and reports what `read` does not ask for.
+    /// Reads a declaration, and reports what `read` does not ask for.
+    pub(super) fn whole<T>(
+        node: &'n Node,
+        declaration: &'static Declaration,
+        sink: &'n Sink,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let mut reader = Self::new(node, declaration, sink);
+        let value = read(&mut reader);
+        reader.finish();
+        value
+    }
+
+    /// Reads a declaration of a block, if it is there.
     pub(super) fn sole<T>(
         children: &Children<'n>,
         declaration: &'static Declaration,
         read: impl FnOnce(&mut Self) -> Option<T>,
     ) -> Option<T> {
-        let mut reader = Self::new(children.one(declaration)?, declaration, children.sink());
-        let value = read(&mut reader);
-        reader.finish();
-        value
+        Self::whole(children.one(declaration)?, declaration, children.sink(), read)
+    }
+
+    /// Reads all declarations of a block that differ in their first arguments, and sorts them by these.
+    pub(super) fn keyed<T>(
+        children: &Children<'n>,
+        declaration: &'static Declaration,
+        read: impl Fn(&mut Self) -> Option<T>,
+    ) -> Vec<T> {
+        let nodes = children.keyed(declaration).into_iter();
+        nodes.filter_map(|it| Self::whole(it, declaration, children.sink(), &read)).collect()
     }
 
     /// Returns the place of the declaration's name.
@@ -85,43 +103,52 @@ impl<'n> Reader<'n> {
         }
     }
 
-    /// Reads a value with one of the functions of [`crate::value`].
-    pub(super) fn read<'v, T>(
-        &self,
-        value: Option<&'v Value>,
-        name: &str,
-        read: impl FnOnce(&'v Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<T> {
-        self.sink.check(read(value?, name))
+    /// Returns the value of a check, or reports its error.
+    pub(super) fn check<T>(&self, result: Result<T, Diagnostic>) -> Option<T> {
+        self.sink.check(result)
+    }
+
+    /// Reads a value of a kind.
+    pub(super) fn read<T: Read>(&self, value: Option<&Value>, name: &str, kind: Kind) -> Option<T> {
+        self.check(T::read(value?, name, kind))
     }
 
     /// Reads the first argument; that it is not there is an error.
-    pub(super) fn read_arg<T>(
-        &mut self,
-        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<T> {
+    pub(super) fn first<T: Read>(&mut self) -> Option<T> {
         let value = self.arg();
-        self.read(value, self.name(), read)
+        self.read_first(value)
     }
 
-    /// Reads a property; that it is not there is an error.
-    pub(super) fn read_prop<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<T> {
-        let value = self.prop(name);
-        self.read(value, name, read)
+    /// Reads a value that was taken as the first argument.
+    pub(super) fn read_first<T: Read>(&self, value: Option<&Value>) -> Option<T> {
+        let kind = self.declaration.first.as_ref().map_or(Kind::Text, |first| first.kind);
+        self.read(value, self.name(), kind)
     }
 
-    /// Reads a property, if it is there.
-    pub(super) fn read_optional<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&'n Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<T> {
-        let value = self.optional_prop(name);
-        self.read(value, name, read)
+    /// Reads a property. One that is left out, or wrong, has its default; that it is left out is an error where the schema
+    /// says so.
+    pub(super) fn value<T: Read>(&mut self, name: &'static str) -> Option<T> {
+        let prop = self.declaration.prop(name)?;
+        let value = if prop.required { self.prop(name) } else { self.optional_prop(name) };
+        let read = self.read(value, name, prop.kind);
+        read.or_else(|| self.default(prop)).or_else(T::absent)
+    }
+
+    /// Reads a property that may be left out.
+    pub(super) fn optional<T: Read>(&mut self, name: &'static str) -> Option<T> {
+        self.value::<Option<T>>(name).flatten()
+    }
+
+    /// Reads the default of a property as if it were written.
+    fn default<T: Read>(&self, prop: &Property) -> Option<T> {
+        let text = prop.fixed_default()?;
+        let data = match prop.kind {
+            Kind::Truth => Data::Truth(text == "true"),
+            Kind::Integer { .. } => Data::Integer(text.parse().ok()?),
+            _ => Data::Text(text.to_owned()),
+        };
+        let value = Value { data, span: self.span(), syntax: self.syntax() };
+        T::read(&value, prop.name, prop.kind).ok()
     }
 
     /// Takes the next argument, if there is one.
@@ -148,24 +175,19 @@ impl<'n> Reader<'n> {
     }
 
     /// Reads all further arguments; nothing if one of them is wrong.
-    pub(super) fn read_args<T>(
-        &mut self,
-        read: impl Fn(&'n Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<Vec<T>> {
-        let (values, name) = (self.args(), self.name());
+    pub(super) fn rest<T: Read>(&mut self) -> Option<Vec<T>> {
+        let kind = self.declaration.rest.as_ref().map_or(Kind::Text, |rest| rest.kind);
         // All of them are read before the first failure counts: each reports for itself.
+        let values = self.args().iter();
         let read: Vec<Option<T>> =
-            values.iter().map(|value| self.read(Some(value), name, &read)).collect();
+            values.map(|value| self.read(Some(value), self.name(), kind)).collect();
         read.into_iter().collect()
     }
 
     /// Reads all arguments, of which one at least must be there; nothing if one of them is wrong.
-    pub(super) fn read_some<T>(
-        &mut self,
-        read: impl Fn(&'n Value, &str) -> Result<T, Diagnostic>,
-    ) -> Option<Vec<T>> {
-        let first = self.read_arg(&read);
-        let rest = self.read_args(read);
+    pub(super) fn all<T: Read>(&mut self) -> Option<Vec<T>> {
+        let first = self.first();
+        let rest = self.rest();
         let mut all = vec![first?];
         all.extend(rest?);
         Some(all)
@@ -180,6 +202,12 @@ impl<'n> Reader<'n> {
             self.report(twice(first, second));
         }
         Some(&first.value)
+    }
+
+    /// Returns the place of a property's value, or that of the declaration's name.
+    pub(super) fn value_span(&self, name: &str) -> Span {
+        let prop = self.node.props.iter().find(|prop| prop.name.value == name);
+        prop.map_or(self.span(), |prop| prop.value.span)
     }
 
     /// Notes that a property was asked for, and returns whether it was before.
@@ -220,39 +248,9 @@ impl<'n> Reader<'n> {
         value
     }
 
-    /// Takes a property and reads it as what the schema says of numbers: a number in its range.
-    pub(super) fn integer<T: TryFrom<u64>>(&mut self, name: &'static str) -> Option<T> {
-        let kind = self.kind(name);
-        let number = self.read_optional(name, |value, name| value::integer(value, name, kind))?;
-        T::try_from(number).ok()
-    }
-
-    /// Takes a property that is a size in the range of the schema, in bytes.
-    pub(super) fn size(&mut self, name: &'static str) -> Option<u64> {
-        let kind = self.kind(name);
-        self.read_optional(name, |value, name| value::size_within(value, name, kind))
-    }
-
-    /// Takes a property that is one of the words of the schema.
-    pub(super) fn choice<T: DeserializeOwned>(&mut self, name: &'static str) -> Option<T> {
-        let kind = self.kind(name);
-        self.read_optional(name, |value, name| value::choice(value, name, kind))
-    }
-
-    /// Reads an argument as one of the words of the schema.
-    pub(super) fn choice_arg<T: DeserializeOwned>(&mut self) -> Option<T> {
-        let kind = self.first_kind();
-        self.read_arg(|value, name| value::choice(value, name, kind))
-    }
-
     /// Returns what a property must be.
     pub(super) fn kind(&self, name: &str) -> Kind {
         self.declaration.prop(name).map_or(Kind::Text, |prop| prop.kind)
-    }
-
-    /// Returns what the first argument must be.
-    pub(super) fn first_kind(&self) -> Kind {
-        self.declaration.first.as_ref().map_or(Kind::Text, |first| first.kind)
     }
 
     /// Takes all properties, whatever their names.
@@ -295,7 +293,7 @@ impl<'n> Reader<'n> {
             self.report(error.with_help(self.usage()));
         }
         for arg in self.args {
-            self.report(instead::argument(self.node, self.declaration, &self.refused, arg));
+            self.report(hints::argument(self.node, self.declaration, &self.refused, arg));
         }
         let unknown = |prop: &&Prop| !self.known.iter().any(|known| *known == prop.name.value);
         for prop in self.node.props.iter().filter(|_| !self.any_prop).filter(unknown) {
@@ -307,7 +305,7 @@ impl<'n> Reader<'n> {
         let name = &prop.name.value;
         let message = format!("`{}` has no property {}", self.name(), quote(name));
         let error = Diagnostic::new(message, prop.name.span, "no such property");
-        let names = || instead::properties(self.declaration, &self.refused);
+        let names = || hints::properties(self.declaration, &self.refused);
         error.with_help(nearest(name, &self.known).map_or_else(names, did_you_mean))
     }
 
@@ -342,6 +340,38 @@ impl<'n> Reader<'n> {
             && !MEANINGFUL_ALONE.contains(&declaration.name)
     }
 }
+
+/// Makes a struct of what a declaration says; nothing if a part that must be there is not, or is wrong.
+///
+/// A field is the property of its name, or the property that is written after it, or the [`Option`] of an expression:
+///
+/// ```text
+/// read_fields!(reader => SharePlan { name = reader.first(), guest, access, scope: "component", host })
+/// ```
+///
+/// becomes this, where the fields' types say what a value becomes (see [`Read`]):
+///
+/// ```text
+/// let name = reader.first();
+/// let guest = reader.value("guest");
+/// let access = reader.value("access");
+/// let scope = reader.value("component");
+/// let host = reader.value("host");
+/// Some(SharePlan { name: name?, guest: guest?, access: access?, scope: scope?, host: host? })
+/// ```
+///
+/// So all parts are read before one that is missing ends it: each reports for itself.
+macro_rules! read_fields {
+    (@field $reader:ident $field:ident) => { $reader.value(stringify!($field)) };
+    (@field $reader:ident $field:ident : $name:literal) => { $reader.value($name) };
+    (@field $reader:ident $field:ident = $read:expr) => { $read };
+    ($reader:ident => $type:ident { $($field:ident $(: $name:literal)? $(= $read:expr)?),+ }) => {{
+        $(let $field = read_fields!(@field $reader $field $(: $name)? $(= $read)?);)+
+        Some($type { $($field: $field?),+ })
+    }};
+}
+
+pub(super) use read_fields;
 
 impl Drop for Reader<'_> {
     /// Reports what is missing, wherever the reading ended.

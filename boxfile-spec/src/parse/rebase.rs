@@ -78,7 +78,7 @@ fn rewrite(value: &mut Value, kind: Kind, directory: &str, room: &mut Room) {
 fn rewritten(text: &str, kind: Kind, directory: &str) -> Option<String> {
     match kind {
         _ if text.is_empty() => None,
-        Kind::Path => Some(join(directory, text)),
+        Kind::Path | Kind::BakedPath => Some(join(directory, text)),
         Kind::Kernel if KernelName::of(text).is_none() => {
             Some(KernelName::as_path(join(directory, text)))
         }

@@ -45,37 +45,70 @@ pub(crate) struct Declaration {
 }
 
 impl Declaration {
-    /// A declaration with nothing that is combined with its base's; the others are written as
-    /// differences to it.
-    const NEW: Self = Self {
-        name: "",
-        count: Count::Optional,
-        first: None,
-        rest: None,
-        props: &[],
-        variables: None,
-        children: &[],
-        merge: Merge::Combine,
-        enforced: Enforced::Now,
-    };
+    /// Makes a declaration with nothing in it, which is combined with its base's.
+    const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            count: Count::Optional,
+            first: None,
+            rest: None,
+            props: &[],
+            variables: None,
+            children: &[],
+            merge: Merge::Combine,
+            enforced: Enforced::Now,
+        }
+    }
 
-    /// The same for a declaration that is one value, which replaces that of its base.
-    const VALUE: Self = Self { merge: Merge::Replace, ..Self::NEW };
+    /// Makes a declaration that may stand several times, each time with another first argument.
+    const fn keyed(name: &'static str, argument: &'static str, kind: Kind) -> Self {
+        Self { count: Count::Keyed, ..Self::new(name).with_first(required(argument, kind)) }
+    }
 
-    /// Makes a declaration of one argument.
+    /// Makes a declaration of one argument, which replaces that of its base.
     const fn one(name: &'static str, argument: &'static str, kind: Kind) -> Self {
-        Self { name, first: Some(required(argument, kind)), ..Self::VALUE }
+        Self::new(name).with_first(required(argument, kind)).replacing()
     }
 
     /// Makes a declaration of any number of arguments, by the name that they have together.
     const fn list(name: &'static str, arguments: &'static str, kind: Kind) -> Self {
-        Self { name, rest: Some(optional(arguments, kind)), ..Self::VALUE }
+        Self::new(name).with_rest(arguments, kind).replacing()
     }
 
     /// Makes a declaration of at least one argument: the first, and the further ones, have a name.
     const fn some(name: &'static str, arguments: [&'static str; 2], kind: Kind) -> Self {
         let [first, rest] = arguments;
-        Self { rest: Some(optional(rest, kind)), ..Self::one(name, first, kind) }
+        Self::one(name, first, kind).with_rest(rest, kind)
+    }
+
+    const fn with_count(self, count: Count) -> Self {
+        Self { count, ..self }
+    }
+
+    const fn with_first(self, first: Argument) -> Self {
+        Self { first: Some(first), ..self }
+    }
+
+    const fn with_rest(self, arguments: &'static str, kind: Kind) -> Self {
+        Self { rest: Some(optional(arguments, kind)), ..self }
+    }
+
+    const fn with_props(self, props: &'static [Property]) -> Self {
+        Self { props, ..self }
+    }
+
+    const fn with_children(self, children: &'static [&'static Self]) -> Self {
+        Self { children, ..self }
+    }
+
+    /// Replaces that of its base.
+    const fn replacing(self) -> Self {
+        Self { merge: Merge::Replace, ..self }
+    }
+
+    /// Is refused by today's launcher.
+    const fn enforced_later(self) -> Self {
+        Self { enforced: Enforced::Later, ..self }
     }
 
     /// Returns whether several of it are, in TOML, a list: of arguments, and of tables where there is
@@ -154,35 +187,51 @@ pub(crate) struct Property {
     pub(crate) kind: Kind,
     /// Whether it must be given.
     pub(crate) required: bool,
-    /// The default; may be empty.
+    /// The default, as the reference shows it; may be empty.
     pub(crate) default: &'static str,
 }
 
-/// The kind of a value.
+/// The kind of a value. How one is read is in [`mod@crate::value`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A text.
     Text,
+    /// A text of at least one character.
+    Filled,
     /// A text that is JSON.
     Json,
+    /// The path of a request.
+    HttpPath,
+    /// The name of a gRPC service.
+    GrpcService,
     /// The name of a box, skill, share or the like.
     Name,
     /// A path of the checkout, relative to the file that has it.
     Path,
+    /// As [`Self::Path`], of something that has a name of its own.
+    BakedPath,
     /// A kernel's name, or any path of the machine that builds, as for [`Self::Path`].
     Kernel,
-    /// A path relative to where a box is launched.
+    /// A path relative to where a box is launched, and below that.
     LaunchPath,
-    /// An absolute path.
-    Absolute,
+    /// The path of a file in a component's root, or of the directory around it with a slash at its end.
+    FilePlace,
+    /// An absolute path in which a program can work.
+    WorkDir,
     /// An absolute path below the guest's root, without `.`, `..` and empty parts.
     GuestPath,
+    /// As [`Self::GuestPath`], where the guest has nothing itself.
+    MountPoint,
+    /// As [`Self::MountPoint`], for the file of a secret.
+    SecretPath,
     /// A whole number within bounds, both included.
     Integer { least: u64, most: u64 },
     /// A number of bytes with a unit, within bounds, both included.
     Size { least: u64, most: u64 },
-    /// A time with a unit.
+    /// A time with a unit, in milliseconds.
     Duration,
+    /// A time with a unit, in whole seconds.
+    Seconds,
     /// True or false.
     Truth,
     /// One of several words, which the declaration's section explains.
@@ -215,7 +264,25 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// A port of TCP.
-    const PORT: Self = Self::Integer { least: 1, most: 65_535 };
+    const PORT: Self = Self::count_to(65_535);
+
+    /// A whole number from 1 on.
+    const fn count_to(most: u64) -> Self {
+        Self::Integer { least: 1, most }
+    }
+
+    /// A number of bytes.
+    const fn size(least: u64, most: u64) -> Self {
+        Self::Size { least, most }
+    }
+}
+
+impl Property {
+    /// Returns the default as a text has it; nothing where there is none, or where it depends on something else and so is
+    /// a sentence.
+    pub(crate) fn fixed_default(&self) -> Option<&'static str> {
+        Some(self.default.trim_matches('`')).filter(|it| !it.is_empty() && !it.contains(' '))
+    }
 }
 
 const fn required(name: &'static str, kind: Kind) -> Argument {

@@ -13,15 +13,15 @@ impl Kind {
             Self::Size { least, most } => {
                 return format!("a size from {} to {}", show_size(least), show_size(most));
             }
-            Self::Text => "a string",
+            Self::Text | Self::Filled | Self::HttpPath | Self::GrpcService => "a string",
             Self::Json => "a string of JSON",
             Self::Name => "a name",
-            Self::Path => "a path of the checkout",
+            Self::Path | Self::BakedPath => "a path of the checkout",
             Self::Kernel => "`lean`, `krunfw` or a path",
             Self::LaunchPath => "a path, relative to where the box is launched",
-            Self::Absolute => "an absolute path",
-            Self::GuestPath => "a path of the guest",
-            Self::Duration => "a duration",
+            Self::FilePlace | Self::WorkDir => "an absolute path",
+            Self::GuestPath | Self::MountPoint | Self::SecretPath => "a path of the guest",
+            Self::Duration | Self::Seconds => "a duration",
             Self::Truth => "true or false",
             Self::Sha256 => "a sha256",
             Self::SocketUrl => "a ws or wss URL",

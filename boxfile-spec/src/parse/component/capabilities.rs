@@ -2,9 +2,12 @@
 
 use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
+use crate::parse::children::Children;
 use crate::parse::reader::Reader;
-use crate::syntax::tree::{Node, Value};
-use crate::{rules, schema, value};
+use crate::rules;
+use crate::schema::{self, Kind};
+use crate::syntax::tree::Value;
+use crate::value::{self, Read};
 use diagnostics::Sink;
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Span, Spanned};
@@ -26,15 +29,15 @@ pub(super) struct Context<'a> {
 type Named = Spanned<Vec<Option<&'static Capability>>>;
 
 /// Reads the capabilities of a component.
-pub(super) fn read(node: Option<&Node>, context: Context<'_>, sink: &Sink) -> Capabilities {
-    let Some(node) = node else { return Capabilities::default() };
-    let mut reader = Reader::new(node, &schema::CAPABILITIES, sink);
-    let added = reader.read_optional("add", addable);
-    let dropped = reader.read_optional("drop", named);
-    reader.finish();
-    let nothing = || Spanned { value: Vec::new(), span: node.name.span };
-    let (added, dropped) = (added.unwrap_or_else(nothing), dropped.unwrap_or_else(nothing));
-    check(&added, &dropped, context, sink);
+pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilities {
+    let read = Reader::sole(children, &schema::CAPABILITIES, |reader| {
+        let span = reader.span();
+        let nothing = || Spanned { value: Vec::new(), span };
+        let added = reader.optional("add").filter(|it| reader.check(addable(it)).is_some());
+        Some((added.unwrap_or_else(nothing), reader.optional("drop").unwrap_or_else(nothing)))
+    });
+    let Some((added, dropped)) = read else { return Capabilities::default() };
+    check(&added, &dropped, context, children.sink());
     let from = match dropped.value.contains(&None) {
         true => Capabilities::NONE,
         false => Capabilities::default(),
@@ -65,9 +68,8 @@ fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     }
 }
 
-/// Reads the names of capabilities that can be added.
-fn addable(value: &Value, name: &str) -> Result<Named, Diagnostic> {
-    let named = named(value, name)?;
+/// Checks that capabilities can be added.
+fn addable(named: &Named) -> Result<(), Diagnostic> {
     for capability in &named.value {
         let (message, label) = match capability {
             None => ("`ALL` cannot be added".to_owned(), "too much".to_owned()),
@@ -78,25 +80,24 @@ fn addable(value: &Value, name: &str) -> Result<Named, Diagnostic> {
             Some(_) => continue,
         };
         let help = "name the capabilities that the programs need, of those in docs/security.md";
-        return Err(Diagnostic::new(message, value.span, label).with_help(help));
+        return Err(Diagnostic::new(message, named.span, label).with_help(help));
     }
-    Ok(named)
+    Ok(())
 }
 
 /// Reads the names of capabilities, with spaces between.
-fn named(value: &Value, name: &str) -> Result<Named, Diagnostic> {
-    let text = value::filled_text(value, name)?;
-    let one = |word: &str| {
-        if word.eq_ignore_ascii_case(ALL) {
-            return Ok(None);
-        }
-        Capability::find(word).map(Some).ok_or_else(|| unknown(word, value.span))
-    };
-    let names = text.split_whitespace().map(one).collect::<Result<Vec<_>, _>>()?;
-    if names.is_empty() {
-        return Err(unknown(text, value.span));
+impl Read for Vec<Option<&'static Capability>> {
+    fn read(value: &Value, name: &str, _: Kind) -> Result<Self, Diagnostic> {
+        let text = value::filled_text(value, name)?;
+        let one = |word: &str| {
+            if word.eq_ignore_ascii_case(ALL) {
+                return Ok(None);
+            }
+            Capability::find(word).map(Some).ok_or_else(|| unknown(word, value.span))
+        };
+        let names = text.split_whitespace().map(one).collect::<Result<Self, _>>()?;
+        if names.is_empty() { Err(unknown(text, value.span)) } else { Ok(names) }
     }
-    Ok(Spanned { value: names, span: value.span })
 }
 
 fn unknown(text: &str, span: Span) -> Diagnostic {

@@ -4,8 +4,8 @@ use safe_text::words;
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
+use crate::schema;
 use crate::syntax::tree::{Data, Value};
-use crate::{schema, value};
 use diagnostics::in_quotes;
 use diagnostics::{Diagnostic, Spanned, Syntax};
 
@@ -14,8 +14,8 @@ const MOST_WORDS: usize = 4;
 
 /// Reads the program, which must be there, and its arguments.
 pub(super) fn entrypoint(reader: &mut Reader<'_>) -> Option<Spanned<Vec<String>>> {
-    let program = reader.read_arg(value::spanned_text);
-    let args = reader.read_args(value::owned_text);
+    let program = reader.first::<Spanned<String>>();
+    let args = reader.rest();
     let Spanned { value, span } = program?;
     Some(Spanned { value: [vec![value], args?].concat(), span })
 }
@@ -32,7 +32,7 @@ pub(super) fn args(
     if let ([only], false) = (node.args.as_slice(), after_option) {
         several(only).into_iter().for_each(|warning| children.sink().report(warning));
     }
-    Reader::sole(children, &schema::ARGS, |it| it.read_args(value::owned_text))
+    Reader::sole(children, &schema::ARGS, Reader::rest)
 }
 
 /// Returns the warning about a text that looks like a command line.

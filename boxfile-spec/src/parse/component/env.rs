@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
-use crate::schema::{self, Declaration};
+use crate::schema::{self, Declaration, Kind};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::{form, rules, value};
 use diagnostics::Sink;
@@ -104,7 +104,7 @@ fn at_launch(
         return None;
     }
     reader.args();
-    let is_launch = launch.map(|prop| reader.read(Some(&prop.value), LAUNCH, value::truth));
+    let is_launch = launch.map(|prop| reader.read(Some(&prop.value), LAUNCH, Kind::Truth));
     for prop in node.props.iter().filter(|prop| prop.name.value != LAUNCH) {
         reader.report(beside(declaration.name, name, prop));
     }
@@ -116,8 +116,7 @@ fn at_launch(
     match (rest.first(), is_launch) {
         (None, None | Some(Some(true))) => Some((name.clone(), None)),
         (Some(default), Some(Some(true))) => {
-            let default = reader.read(Some(default), name, value::text)?;
-            Some((name.clone(), Some(default.to_owned())))
+            Some((name.clone(), Some(reader.read(Some(default), name, Kind::Text)?)))
         }
         (_, Some(None)) => None,
         (None, Some(Some(false))) => {

@@ -1,14 +1,12 @@
 //! `health …`: how it is found out that a component is well.
 
 use box_contract::AgentKind;
-use box_contract::rules::{is_grpc_service, is_request_path};
 
 use crate::parse::reader::Reader;
-use crate::syntax::tree::{Node, Value};
-use crate::{Health, form, rules, schema, value};
+use crate::syntax::tree::Node;
+use crate::{Health, schema};
 use diagnostics::Sink;
-use diagnostics::{Diagnostic, Spanned, Syntax};
-use safe_text::quote;
+use diagnostics::{Spanned, Syntax};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
@@ -35,7 +33,7 @@ enum Port {
 fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
     let mut reader = Reader::new(node, &schema::HEALTH, sink);
     // Of an unknown kind, nothing can be said about the rest.
-    let kind: String = reader.choice_arg()?;
+    let kind: String = reader.first()?;
     let allowed: &[&'static str] = match kind.as_str() {
         "tcp" | "a3s" => &["port"],
         "http" => &["port", "path"],
@@ -50,13 +48,14 @@ fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
         "tcp" => port.map(|port| Health::Tcp { port }),
         "a3s" => port.map(|port| Health::A3s { port }),
         "http" => {
-            let path = reader.read_prop("path", http_path);
+            reader.prop("path");
+            let path = reader.optional("path");
             port.zip(path).map(|(port, path)| Health::Http { port, path })
         }
         "grpc" => {
             let service = match reader.optional_prop("service") {
                 None => Some(String::new()),
-                service => reader.read(service, "service", grpc_service),
+                Some(_) => reader.optional("service"),
             };
             port.zip(service).map(|(port, service)| Health::Grpc { port, service })
         }
@@ -73,7 +72,7 @@ fn port(reader: &mut Reader<'_>, default: Port) -> Option<Option<u16>> {
         Port::Agents => reader.optional_prop("port").is_some(),
         Port::Named => reader.prop("port").map(|_| true)?,
     };
-    if is_declared { reader.integer("port").map(Some) } else { Some(None) }
+    if is_declared { reader.optional("port").map(Some) } else { Some(None) }
 }
 
 fn default(kind: AgentKind) -> Health {
@@ -88,7 +87,7 @@ fn default(kind: AgentKind) -> Health {
 
 fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
     let span = reader.next_span();
-    let mut argv = reader.read_args(value::owned_text)?;
+    let mut argv: Vec<String> = reader.rest()?;
     if argv.first().is_none_or(String::is_empty) {
         let example = match reader.syntax() {
             Syntax::Kdl => "health \"exec\" \"/bin/check\"",
@@ -99,30 +98,4 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
         argv.clear();
     }
     (!argv.is_empty()).then_some(Health::Exec { argv: Spanned { value: argv, span } })
-}
-
-fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let path = value::text(value, name)?;
-    if is_request_path(path) {
-        return Ok(path.to_owned());
-    }
-    let message = format!("{} is not the path of a request", quote(path));
-    let help = match rules::intended_http_path(path) {
-        Some(path) => {
-            let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
-            format!("{encoded}{}", form::write_text(value.syntax, name, &path))
-        }
-        None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
-    };
-    Err(Diagnostic::new(message, value.span, "not a path").with_help(help))
-}
-
-fn grpc_service(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let service = value::text(value, name)?;
-    if is_grpc_service(service) {
-        return Ok(service.to_owned());
-    }
-    let message = format!("{} is not the name of a gRPC service", quote(service));
-    Err(Diagnostic::new(message, value.span, "not a service")
-        .with_help("it has letters, digits, `_` and `.`, at most 100: \"acme.v1.Orders\""))
 }

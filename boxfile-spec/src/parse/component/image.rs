@@ -6,9 +6,11 @@ use box_contract::{DEFAULT_TAG, DockerName};
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 
 use crate::parse::reader::Reader;
+use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
 use crate::syntax::word::TYPOGRAPHIC;
-use crate::{Binary, form, value};
+use crate::value::{self, Read};
+use crate::{Binary, form};
 use box_contract::ImageRef;
 use box_contract::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use diagnostics::suggest::nearest;
@@ -23,17 +25,11 @@ fn forms() -> String {
     )
 }
 
-/// Reads the reference to an image.
-pub(super) fn image(value: &Value, name: &str) -> Result<Spanned<ImageRef>, Diagnostic> {
-    Ok(Spanned { value: reference(value, name)?, span: value.span })
-}
-
 /// Reads where the agent's program is.
 pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
     let source = reader.arg();
-    let sha256 = reader.optional_prop("sha256");
     let remote = source.is_some_and(value::is_url);
-    if remote && sha256.is_none() {
+    if remote && reader.optional_prop("sha256").is_none() {
         let sha256 = form::prop(reader.syntax(), "sha256", "\"…\"");
         reader.report_missing_as(
             "a binary that is downloaded needs its `sha256`",
@@ -41,14 +37,17 @@ pub(super) fn binary(reader: &mut Reader<'_>) -> Option<Binary> {
             &format!("add `{sha256}`, of which `sha256sum FILE` prints the 64 digits"),
         );
     }
-    let sha256 = reader.read(sha256, "sha256", value::sha256);
-    let source = reader.read(source, "binary", |value, name| {
-        if remote { value::url(value, name, &["http", "https"]) } else { value::path(value, name) }
-    });
-    let source: Spanned<String> = source?;
+    let sha256 = reader.optional("sha256");
+    let source: Spanned<String> = reader.read_first(source)?;
     match remote {
         false => Some(Binary::Local { path: source, sha256 }),
         true => Some(Binary::Remote { url: source, sha256: sha256? }),
+    }
+}
+
+impl Read for ImageRef {
+    fn read(value: &Value, name: &str, _: Kind) -> Result<Self, Diagnostic> {
+        reference(value, name)
     }
 }
 
@@ -57,7 +56,7 @@ fn reference(value: &Value, name: &str) -> Result<ImageRef, Diagnostic> {
         return Err(error(value, &format!("`{name}` is empty"), "nothing between the quotes")
             .with_help("name an image, such as \"oci:images/agent\""));
     }
-    let whole = value::path(value, name)?.value;
+    let whole = String::read(value, name, Kind::Path)?;
     check_password(value, &whole)?;
     let (text, digest) = split_digest(value, &whole)?;
     let form = WITH_PATH.into_iter().find_map(|form| Some((form, text.strip_prefix(form)?)));

@@ -2,15 +2,16 @@
 
 use box_contract::{Limits, Rlimits};
 
-use crate::parse::reader::Reader;
+use crate::parse::children::Children;
+use crate::parse::reader::{Reader, read_fields};
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{form, rules, schema, value};
+use crate::{form, rules, schema};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::parse) struct Share {
+pub(in crate::parse) struct MemoryLimit {
     pub(in crate::parse) bytes: u64,
     /// Where it is written, or the component's name where it is the default.
     pub(in crate::parse) span: Span,
@@ -23,37 +24,38 @@ pub(super) fn read(
     component: &Node,
     default: Limits,
     sink: &Sink,
-) -> (Limits, Option<Share>) {
-    let share = Share { bytes: default.memory_bytes, span: component.name.span, written: false };
-    let Some(node) = node else { return (default, Some(share)) };
+) -> (Limits, Option<MemoryLimit>) {
+    let (bytes, span) = (default.memory_bytes, component.name.span);
+    let by_default = MemoryLimit { bytes, span, written: false };
+    let Some(node) = node else { return (default, Some(by_default)) };
     let mut reader = Reader::new(node, &schema::LIMITS, sink);
-    let share = match reader.optional_prop("memory") {
-        None => Some(share),
-        Some(value) => {
-            reader.size("memory").map(|bytes| Share { bytes, span: value.span, written: true })
-        }
-    };
+    let memory =
+        match reader.optional_prop("memory") {
+            None => Some(by_default),
+            Some(_) => reader
+                .optional("memory")
+                .map(|Spanned { value: bytes, span }| MemoryLimit { bytes, span, written: true }),
+        };
     let limits = Limits {
-        memory_bytes: share.map_or(default.memory_bytes, |share| share.bytes),
+        memory_bytes: memory.map_or(default.memory_bytes, |memory| memory.bytes),
         cpu_weight: read_weight(&mut reader).unwrap_or(default.cpu_weight),
-        pids: reader.integer("pids").unwrap_or(default.pids),
+        pids: reader.optional("pids").unwrap_or(default.pids),
     };
     reader.finish();
-    (limits, share.filter(|_| !node.broken))
+    (limits, memory.filter(|_| !node.broken))
 }
 
 /// Reads the CPU weight, directly or from shares; both at once are an error.
 fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
-    let weight = reader.optional_prop("cpu-weight");
-    let shares = reader.optional_prop("cpu-shares");
-    if let (Some(weight), Some(shares)) = (weight, shares) {
+    let written = ["cpu-weight", "cpu-shares"].map(|name| reader.optional_prop(name));
+    if let [Some(weight), Some(shares)] = written {
         let message = "`cpu-weight` and `cpu-shares` set the same limit";
-        let error =
-            Diagnostic::new(message, shares.span, "and this").with_label(weight.span, "this");
+        let error = Diagnostic::new(message, shares.span, "and this");
+        let error = error.with_label(weight.span, "this");
         reader.report(error.with_help("remove `cpu-shares`"));
     }
-    let weight = reader.integer("cpu-weight");
-    weight.or(reader.integer("cpu-shares").map(self::weight))
+    let weight = reader.optional("cpu-weight");
+    weight.or(reader.optional("cpu-shares").map(self::weight))
 }
 
 /// Converts `cpu.shares` of cgroup v1, 2 to 262144, to `cpu.weight` of cgroup v2, 1 to 10000, in
@@ -66,34 +68,14 @@ pub(super) const fn weight(shares: u32) -> u16 {
 }
 
 /// Reads the limits of a process that runs as a user; nothing where no user is declared.
-pub(super) fn read_rlimits(
-    node: Option<&Node>,
-    user: Option<&Spanned<String>>,
-    sink: &Sink,
-) -> Rlimits {
-    let Some(node) = node else { return Rlimits::default() };
-    let mut reader = Reader::new(node, &schema::RLIMITS, sink);
-    let cpu = reader.optional_prop("cpu");
-    check_user(reader.optional_prop("nproc"), user, sink);
-    let limits = Rlimits {
-        nofile: reader.integer("nofile"),
-        nproc: reader.integer("nproc"),
-        as_bytes: reader.size("address-space"),
-        cpu_seconds: reader.read(cpu, "cpu", |value, name| {
-            let ms = value::some_duration(value, name)?;
-            if ms.is_multiple_of(1000) {
-                return Ok(ms / 1000);
-            }
-            let whole = format!("{}s", ms.div_ceil(1000));
-            let help = form::write_text(value.syntax, name, &whole);
-            let message = "the kernel counts CPU time in whole seconds";
-            Err(Diagnostic::new(message, value.span, "not a whole second").with_help(help))
-        }),
-        core_bytes: reader.size("core"),
-        fsize_bytes: reader.size("file-size"),
-    };
-    reader.finish();
-    limits
+pub(super) fn read_rlimits(children: &Children<'_>, user: Option<&Spanned<String>>) -> Rlimits {
+    let limits = Reader::sole(children, &schema::RLIMITS, |it| {
+        check_user(it.optional_prop("nproc"), user, children.sink());
+        read_fields!(it => Rlimits {
+            nofile, nproc, as_bytes: "address-space", cpu_seconds: "cpu", core_bytes: "core", fsize_bytes: "file-size"
+        })
+    });
+    limits.unwrap_or_default()
 }
 
 /// Reports a limit on the processes of root, who is exempt from it (setrlimit(2), "RLIMIT_NPROC").

@@ -6,24 +6,21 @@ pub(super) mod env;
 mod file;
 mod health;
 mod image;
-mod limits;
+pub(super) mod limits;
 mod namespaces;
 
-use box_contract::rules::{check_user, kernel_directory};
 use box_contract::{AgentKind, Limits, Restart};
 
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration};
-use crate::syntax::tree::{Node, Value};
+use crate::syntax::tree::Node;
 use crate::units::MIB;
-use crate::{Agent, Binary, Business, Component, form, value};
+use crate::{Agent, Binary, Business, Component, form};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Spanned, Syntax};
-use safe_text::quote;
-
-pub(super) use limits::Share;
+use limits::MemoryLimit;
 
 const AGENT_LIMITS: Limits =
     Limits { memory_bytes: 512 * MIB, cpu_weight: limits::weight(512), pids: 100 };
@@ -32,15 +29,12 @@ const BUSINESS_LIMITS: Limits =
 
 /// Reads the agent, if it is declared, and the memory that it asks for. An agent that has neither
 /// image nor binary is reported.
-pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<Share>) {
+pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<MemoryLimit>) {
     let Some(node) = node else { return (None, None) };
     let mut reader = Reader::new(node, &schema::AGENT, sink);
-    let written = reader.optional_prop("kind");
-    let kind = reader
-        .choice("kind")
-        .map(|value| Spanned { value, span: written.map_or(node.name.span, |value| value.span) });
+    let kind: Option<Spanned<AgentKind>> = reader.optional("kind");
     let children = reader.children();
-    let (component, share) = common(&children, node, &AGENT_LIMITS, "agent-host", sink);
+    let (component, memory) = common(&children, node, &AGENT_LIMITS, "agent-host", sink);
     let binary = children.one(&schema::BINARY);
     let program = Reader::sole(&children, &schema::BINARY, image::binary);
     let image = children.one(&schema::IMAGE);
@@ -49,24 +43,27 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     } else {
         agreed_kind(kind, program.as_ref(), binary, sink)
     };
-    let port = Reader::sole(&children, &schema::PORT, port);
+    let port = Reader::sole(&children, &schema::PORT, Reader::first);
     let health = health::of_agent(children.one(&schema::HEALTH), kind, sink);
-    let tools = Reader::sole(&children, &schema::TOOLS, |it| it.read_some(tool)).map(names::unique);
+    let tools = Reader::sole(&children, &schema::TOOLS, Reader::all).map(names::unique);
     finish(&reader, &children, node);
     let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
     if image.is_none() && binary.is_none() {
         report_no_program(&reader, node, needs_image);
     }
-    (Some(Agent { kind, binary: program, port, health, tools, component }), share)
+    (Some(Agent { kind, binary: program, port, health, tools, component }), memory)
 }
 
 /// Reads the business application, if it is declared, and the memory that it asks for. One without
 /// an image is reported.
-pub(super) fn business(node: Option<&Node>, sink: &Sink) -> (Option<Business>, Option<Share>) {
+pub(super) fn business(
+    node: Option<&Node>,
+    sink: &Sink,
+) -> (Option<Business>, Option<MemoryLimit>) {
     let Some(node) = node else { return (None, None) };
     let reader = Reader::new(node, &schema::BUSINESS, sink);
     let children = reader.children();
-    let (component, share) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
+    let (component, memory) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
     let (autostart, restart) =
         Reader::sole(&children, &schema::AUTOSTART, read_autostart).unwrap_or_default();
     let health = health::of_business(children.one(&schema::HEALTH), sink);
@@ -74,20 +71,18 @@ pub(super) fn business(node: Option<&Node>, sink: &Sink) -> (Option<Business>, O
     if children.one(&schema::IMAGE).is_none() {
         report_no_program(&reader, node, true);
     }
-    (Some(Business { autostart, restart, health, component }), share)
+    (Some(Business { autostart, restart, health, component }), memory)
 }
 
 /// Reads whether a program is started, and whether again.
 fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
-    let autostart = reader.read_arg(value::truth);
-    let restart = reader.choice("restart");
-    let declared = reader.optional_prop("restart");
-    if let (Some(false), Some(restart)) = (autostart, declared) {
+    let (autostart, restart) = (reader.first(), reader.value("restart"));
+    if let (Some(false), Some(declared)) = (autostart, reader.optional_prop("restart")) {
         let message = "`restart` has no effect on a program that is not started";
-        let error = Diagnostic::new(message, restart.span, "has no effect");
+        let error = Diagnostic::new(message, declared.span, "has no effect");
         reader.report(error.with_help("remove it, or switch `autostart` on"));
     }
-    Some((autostart?, restart.unwrap_or_default()))
+    autostart.zip(restart)
 }
 
 /// Reads what both components have.
@@ -97,26 +92,24 @@ fn common(
     limits: &Limits,
     hostname: &str,
     sink: &Sink,
-) -> (Component, Option<Share>) {
-    let one = |declaration| children.one(declaration);
-    let (namespaces, hostname) = namespaces::read(one(&schema::NAMESPACES), hostname, sink);
-    let (limits, share) = limits::read(one(&schema::LIMITS), node, *limits, sink);
-    let user = Reader::sole(children, &schema::USER, |it| it.read_arg(user));
-    let rlimits = limits::read_rlimits(one(&schema::RLIMITS), user.as_ref(), sink);
+) -> (Component, Option<MemoryLimit>) {
+    let (namespaces, hostname) = namespaces::read(children, hostname);
+    let (limits, memory) = limits::read(children.one(&schema::LIMITS), node, *limits, sink);
+    let user = Reader::sole(children, &schema::USER, Reader::first);
+    let rlimits = limits::read_rlimits(children, user.as_ref());
     let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };
-    let capabilities = capabilities::read(one(&schema::CAPABILITIES), context, sink);
+    let capabilities = capabilities::read(children, context);
     let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
     let variables = env::read(children, sink);
     let component = Component {
-        image: Reader::sole(children, &schema::IMAGE, |it| it.read_arg(image::image)),
+        image: Reader::sole(children, &schema::IMAGE, Reader::first),
         args: command::args(children, entrypoint.as_ref()),
         entrypoint,
-        env_files: Reader::sole(children, &schema::ENV_FILE, |it| it.read_some(value::path))
-            .unwrap_or_default(),
+        env_files: Reader::sole(children, &schema::ENV_FILE, Reader::all).unwrap_or_default(),
         env: variables.env,
         launch_env: variables.launch,
-        files: file::read(children, sink),
-        workdir: Reader::sole(children, &schema::WORKDIR, |it| it.read_arg(workdir)),
+        files: file::read(children),
+        workdir: Reader::sole(children, &schema::WORKDIR, Reader::first),
         user,
         namespaces,
         hostname,
@@ -124,7 +117,7 @@ fn common(
         rlimits,
         capabilities,
     };
-    (component, share)
+    (component, memory)
 }
 
 fn finish(reader: &Reader<'_>, children: &Children<'_>, component: &Node) {
@@ -181,38 +174,6 @@ fn agreed_kind(
         ),
     }
     found
-}
-
-fn workdir(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
-    let path = value::absolute(value, name)?;
-    let Some(directory) = kernel_directory(&path.value) else { return Ok(path) };
-    let message = format!("the working directory cannot be {}", quote(&path.value));
-    let label = format!("in `{directory}`, which is the kernel's");
-    Err(Diagnostic::new(message, value.span, label)
-        .with_help("choose another directory, for instance \"/work\""))
-}
-
-fn user(value: &Value, name: &str) -> Result<Spanned<String>, Diagnostic> {
-    let text = value::text(value, name)?;
-    let Err(help) = check_user(text) else {
-        return Ok(Spanned { value: text.to_owned(), span: value.span });
-    };
-    let message = format!("{} is not a user", quote(text));
-    Err(Diagnostic::new(message, value.span, "not a user").with_help(help))
-}
-
-fn port(reader: &mut Reader<'_>) -> Option<u16> {
-    let kind = reader.first_kind();
-    let port = reader.read_arg(|value, name| value::integer(value, name, kind))?;
-    u16::try_from(port).ok()
-}
-
-fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let text = value::text(value, name)?;
-    diagnostics::suggest::builtin_tool(text).map(str::to_owned).map_err(|help| {
-        let message = format!("there is no built-in tool {}", quote(text));
-        Diagnostic::new(message, value.span, "no such tool").with_help(help)
-    })
 }
 
 /// Tells where a declaration belongs that was found inside of a component.

@@ -1,54 +1,29 @@
 //! `namespaces …`: which Linux namespaces a component has for itself, and its host name.
 
 use box_contract::Namespaces;
-use box_contract::rules::is_label;
 
-use crate::parse::reader::Reader;
-use crate::syntax::tree::{Node, Value};
-use crate::{form, schema, value};
+use crate::parse::children::Children;
+use crate::parse::reader::{Reader, read_fields};
+use crate::syntax::tree::Value;
+use crate::{form, schema};
 use diagnostics::Diagnostic;
-use diagnostics::Sink;
-use safe_text::quote;
 
 /// Reads the namespaces and the host name.
-pub(super) fn read(
-    node: Option<&Node>,
-    default_hostname: &str,
-    sink: &Sink,
-) -> (Namespaces, String) {
-    let mut namespaces = Namespaces::default();
-    let Some(node) = node else { return (namespaces, default_hostname.to_owned()) };
-    let mut reader = Reader::new(node, &schema::NAMESPACES, sink);
-    for (name, setting) in [
-        ("mount", &mut namespaces.mount),
-        ("pid", &mut namespaces.pid),
-        ("ipc", &mut namespaces.ipc),
-        ("uts", &mut namespaces.uts),
-        ("net", &mut namespaces.net),
-    ] {
-        *setting = reader.read_optional(name, value::truth).unwrap_or(*setting);
-    }
-    let hostname = match reader.optional_prop("hostname") {
-        Some(hostname) if !namespaces.uts => {
-            let uts = reader.optional_prop("uts");
-            reader.report(needs_uts(hostname, uts));
-            None
-        }
-        hostname => reader.read(hostname, "hostname", label),
-    };
-    reader.finish();
+pub(super) fn read(children: &Children<'_>, default_hostname: &str) -> (Namespaces, String) {
+    let read = Reader::sole(children, &schema::NAMESPACES, |reader| {
+        let namespaces = read_fields!(reader => Namespaces { mount, pid, ipc, uts, net })?;
+        let hostname = match reader.optional_prop("hostname") {
+            Some(hostname) if !namespaces.uts => {
+                let uts = reader.optional_prop("uts");
+                reader.report(needs_uts(hostname, uts));
+                None
+            }
+            _ => reader.optional("hostname"),
+        };
+        Some((namespaces, hostname))
+    });
+    let (namespaces, hostname) = read.unwrap_or_default();
     (namespaces, hostname.unwrap_or_else(|| default_hostname.to_owned()))
-}
-
-fn label(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let hostname = value::text(value, name)?;
-    if is_label(hostname) {
-        return Ok(hostname.to_owned());
-    }
-    let message = format!("{} is not a host name", quote(hostname));
-    Err(Diagnostic::new(message, value.span, "not a host name").with_help(
-        "it has letters, digits and inner hyphens, at most 63, and no dots: \"agent-host\"",
-    ))
 }
 
 fn needs_uts(hostname: &Value, uts: Option<&Value>) -> Diagnostic {

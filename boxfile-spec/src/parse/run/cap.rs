@@ -5,14 +5,10 @@ use box_contract::CapPlan;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::syntax::tree::{Node, Value};
-use crate::{form, schema, value};
+use crate::syntax::tree::Node;
+use crate::{form, schema};
 use diagnostics::Diagnostic;
 use diagnostics::Sink;
-
-/// In milliseconds.
-const DEFAULT_TIMEOUT: u64 = 30_000;
-const DEFAULT_CONNECTIONS: u32 = 16;
 
 /// Reads all capabilities, and sorts them by kind.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<CapPlan> {
@@ -21,7 +17,7 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<CapPlan> {
 
 fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     let mut reader = Reader::new(node, &schema::CAP, sink);
-    let kind: Option<String> = reader.choice_arg();
+    let kind: Option<String> = reader.first();
     let children = reader.children();
     let relays = children.one(&schema::RELAYS);
     children.finish(|_| None, |declaration| names::missing(declaration, node));
@@ -33,13 +29,11 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
     let cap = match kind.as_str() {
         "http" => {
             reader.refuse(&["max-connections"]);
-            let timeout = reader.read_optional("timeout", value::some_duration);
-            Some(CapPlan::Http { timeout_ms: timeout.unwrap_or(DEFAULT_TIMEOUT) })
+            reader.value("timeout").map(|timeout_ms| CapPlan::Http { timeout_ms })
         }
         "ws" => {
             reader.refuse(&["timeout"]);
-            let max_connections = reader.integer("max-connections").unwrap_or(DEFAULT_CONNECTIONS);
-            Some(CapPlan::Ws { max_connections })
+            reader.value("max-connections").map(|max_connections| CapPlan::Ws { max_connections })
         }
         other => {
             reader.refuse(&["max-connections", "timeout"]);
@@ -63,10 +57,6 @@ fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<CapPlan> {
         let message = "the capability `nostr` needs `relays`";
         reader.report_missing_as(message, "without `relays`", &format!("add {relays} to it"));
     }
-    let relays = Reader::sole(children, &schema::RELAYS, |it| it.read_some(relay))?;
+    let relays = Reader::sole(children, &schema::RELAYS, Reader::all)?;
     Some(CapPlan::Nostr { relays: names::unique(relays) })
-}
-
-fn relay(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    value::url(value, name, &["wss", "ws"]).map(|relay| relay.value)
 }

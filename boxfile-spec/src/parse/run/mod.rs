@@ -14,30 +14,17 @@ use crate::parse::reader::Reader;
 use crate::syntax::tree::Value;
 use crate::{form, schema};
 use diagnostics::Diagnostic;
-use diagnostics::Sink;
 
-/// The components that a file has, besides the agent.
-#[derive(Clone, Copy)]
-struct Components<'s> {
-    /// Whether a business application is declared.
-    business: bool,
-    sink: &'s Sink,
-}
-
-impl<'s> Components<'s> {
-    fn of(top: &Children<'_>, sink: &'s Sink) -> Self {
-        Self { business: top.may_have(&schema::BUSINESS), sink }
+/// Reads the property that says who sees something.
+fn scope(reader: &mut Reader<'_>, top: &Children<'_>) -> Option<Scope> {
+    let scope = reader.value("component");
+    let written = reader.optional_prop("component");
+    if let (Some(Scope::Business), Some(written)) = (scope, written)
+        && !top.may_have(&schema::BUSINESS)
+    {
+        top.sink().report_missing(no_business(written));
     }
-
-    /// Takes the property that says who sees something.
-    fn scope(self, reader: &mut Reader<'_>, default: Scope) -> Scope {
-        let written = reader.optional_prop("component");
-        let scope = reader.choice("component");
-        if let (Some(Scope::Business), Some(written), false) = (scope, written, self.business) {
-            self.sink.report_missing(no_business(written));
-        }
-        scope.unwrap_or(default)
-    }
+    scope
 }
 
 fn no_business(written: &Value) -> Diagnostic {

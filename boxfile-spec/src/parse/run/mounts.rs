@@ -2,95 +2,46 @@
 
 use std::collections::HashSet;
 
-use box_contract::plan::reserved_place;
-use box_contract::rules::{AtPlace, excludes, share_host_fault};
+use box_contract::rules::{AtPlace, excludes};
 use box_contract::{Scope, ScratchPlan, SharePlan};
 
 use crate::parse::children::Children;
-use crate::parse::names;
-use crate::parse::reader::Reader;
-use crate::parse::run::Components;
+use crate::parse::reader::{Reader, read_fields};
+use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
-use crate::parse::vm;
+use crate::rules::reserved_place;
 use crate::schema;
-use crate::syntax::tree::Node;
 use crate::{BakedFile, rules, value};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned};
 use safe_text::quote;
 
-const NAME_AT_LAUNCH: &str =
-    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
-
 /// Reads all shares, and sorts them by name.
-pub(in crate::parse) fn shares(top: &Children<'_>, sink: &Sink) -> Vec<Spanned<SharePlan>> {
-    let components = Components::of(top, sink);
-    let nodes = top.keyed(&schema::SHARE).into_iter();
-    nodes.filter_map(|node| share(node, components)).collect()
-}
-
-fn share(node: &Node, components: Components<'_>) -> Option<Spanned<SharePlan>> {
-    let sink = components.sink;
-    let mut reader = Reader::new(node, &schema::SHARE, sink);
-    let name = reader.read_arg(names::plain_name);
-    let guest = guest(&mut reader, sink);
-    let host = reader.read_optional("host", value::path);
-    host.iter().for_each(|host| check_host(host, sink));
-    let access = reader.choice("access").unwrap_or_default();
-    let scope = components.scope(&mut reader, Scope::Both);
-    reader.finish();
-    let (guest, host) = (guest?, host.map(|host| host.value));
-    let share = SharePlan { name: name?, guest: guest.value, access, scope, host };
-    Some(Spanned { value: share, span: guest.span })
-}
-
-fn check_host(host: &Spanned<String>, sink: &Sink) {
-    if let Some(label) = share_host_fault(&host.value) {
-        let message = "a share proposes a directory below the one where the box is launched";
-        sink.report(Diagnostic::new(message, host.span, label).with_help(NAME_AT_LAUNCH));
-    }
+pub(in crate::parse) fn shares(top: &Children<'_>) -> Vec<Spanned<SharePlan>> {
+    Reader::keyed(top, &schema::SHARE, |it| {
+        let span = it.value_span("guest");
+        let share = read_fields!(it => SharePlan {
+            name = it.first(), guest, host, access, scope = scope(it, top)
+        })?;
+        Some(Spanned { value: share, span })
+    })
 }
 
 /// Reads all scratch disks, and sorts them by name.
-pub(in crate::parse) fn scratch(top: &Children<'_>, sink: &Sink) -> Vec<Spanned<ScratchPlan>> {
-    let components = Components::of(top, sink);
-    top.keyed(&schema::SCRATCH).into_iter().filter_map(|node| disk(node, components)).collect()
+pub(in crate::parse) fn scratch(top: &Children<'_>) -> Vec<Spanned<ScratchPlan>> {
+    Reader::keyed(top, &schema::SCRATCH, |it| {
+        let span = it.value_span("guest");
+        let disk = read_fields!(it => ScratchPlan {
+            name = it.first(), guest, size_bytes = whole_size(it), scope = scope(it, top)
+        })?;
+        Some(Spanned { value: disk, span })
+    })
 }
 
-fn disk(node: &Node, components: Components<'_>) -> Option<Spanned<ScratchPlan>> {
-    let sink = components.sink;
-    let mut reader = Reader::new(node, &schema::SCRATCH, sink);
-    let name = reader.read_arg(names::plain_name);
-    let guest = guest(&mut reader, sink);
-    let written = reader.prop("size");
-    let size = reader.size("size");
-    let whole = |size: &u64| written.is_some_and(|value| vm::whole(value, "size", *size, sink));
-    let size = size.filter(whole);
-    let scope = components.scope(&mut reader, Scope::Both);
-    reader.finish();
-    let guest = guest?;
-    let disk = ScratchPlan { name: name?, guest: guest.value, size_bytes: size?, scope };
-    Some(Spanned { value: disk, span: guest.span })
-}
-
-fn guest(reader: &mut Reader<'_>, sink: &Sink) -> Option<Spanned<String>> {
-    let guest = reader.read_prop("guest", value::guest_path)?;
-    check_place("nothing can be mounted at", &guest, "/a3s/workspace", sink);
-    Some(guest)
-}
-
-/// Reports a place at which, above or below which the guest has something itself. `refusal` is the
-/// beginning of a sentence that ends with the place.
-pub(in crate::parse) fn check_place(
-    refusal: &str,
-    place: &Spanned<String>,
-    example: &str,
-    sink: &Sink,
-) {
-    let Some(taken) = reserved_place(&place.value) else { return };
-    let message = format!("{refusal} {}", quote(&place.value));
-    let error = Diagnostic::new(message, place.span, format!("the guest has its own `{taken}`"));
-    sink.report(error.with_help(format!("choose another place, for instance \"{example}\"")));
+fn whole_size(reader: &mut Reader<'_>) -> Option<u64> {
+    let size = reader.value("size")?;
+    let written = reader.optional_prop("size")?;
+    reader.check(value::check_whole(written, "size", size))
 }
 
 /// A place that a declaration fills, and who sees it.

@@ -1,26 +1,22 @@
 //! `network "…" { allow …; deny …; limits … }`: what the guest can reach.
 
-use std::net::IpAddr;
-use std::num::NonZeroU16;
-
 use box_contract::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
 
+use crate::form;
 use crate::parse::children::Children;
 use crate::parse::names;
-use crate::parse::reader::Reader;
+use crate::parse::reader::{Reader, read_fields};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
-use crate::{form, value};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Syntax};
-use safe_text::quote;
 
 /// Reads what the guest can reach; without a declaration, nothing.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
     let Some(node) = top.one(&schema::NETWORK) else { return NetworkPlan::default() };
     let mut reader = Reader::new(node, &schema::NETWORK, sink);
-    let mode: Option<NetworkMode> = reader.choice_arg();
+    let mode: Option<NetworkMode> = reader.first();
     let children = reader.children();
     if mode.is_some_and(|mode| mode != NetworkMode::Filtered) {
         report_filter(&children, reader.syntax());
@@ -46,8 +42,8 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
 fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<PeerPlan> {
     let read = |node| {
         let mut reader = Reader::new(node, declaration, children.sink());
-        let peers = reader.read_some(peer);
-        let port = reader.integer("port");
+        let peers = reader.all();
+        let port = reader.optional("port");
         reader.finish();
         if declaration.name == schema::ALLOW_PEER.name {
             let wanted = node.args.iter().filter_map(|it| needs_consent(it, port));
@@ -84,15 +80,12 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
 }
 
 fn limits(children: &Children<'_>) -> NetworkLimits {
-    let default = NetworkLimits::default();
     let limits = Reader::sole(children, &schema::NETWORK_LIMITS, |it| {
-        Some(NetworkLimits {
-            connections: it.integer("connections").unwrap_or(default.connections),
-            bytes_per_second: it.size("rate").unwrap_or(default.bytes_per_second),
-            names_per_minute: it.integer("names").unwrap_or(default.names_per_minute),
+        read_fields!(it => NetworkLimits {
+            connections, bytes_per_second: "rate", names_per_minute: "names"
         })
     });
-    limits.unwrap_or(default)
+    limits.unwrap_or_default()
 }
 
 /// Reports the declarations of a filter in a network without one: of those with one name, the first.
@@ -130,53 +123,4 @@ fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
     };
     Diagnostic::new(message, node.name.span, "has no effect here")
         .with_help(format!("write `{filtered}`, or remove `{name}`"))
-}
-
-fn peer(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let text = value::filled_text(value, name)?;
-    if Peer::parse(text).is_some() {
-        return Ok(text.to_ascii_lowercase());
-    }
-    let message = format!("{} is neither a domain nor an address", quote(text));
-    Err(Diagnostic::new(message, value.span, "not a peer").with_help(peer_help(
-        text,
-        name,
-        value.syntax,
-    )))
-}
-
-fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
-    let (address, bits) = text.split_once('/').unwrap_or((text, ""));
-    if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
-        return "after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: \
-                \"10.1.0.0/16\""
-            .to_owned();
-    }
-    if text.eq_ignore_ascii_case("localhost") {
-        return "each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` \
-                allows, is \"127.0.0.1\""
-            .to_owned();
-    }
-    let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
-    let bare = bare.split('/').next().unwrap_or_default();
-    let (host, port) = bare.split_once(':').unwrap_or((bare, ""));
-    if host == text || Peer::parse(host).is_none() {
-        return "write a domain of at least two parts, all its subdomains, an address or a network: \"api.example.com\", \
-                \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
-            .to_owned();
-    }
-    match port.parse::<NonZeroU16>() {
-        Ok(port) => format!("name the port by itself: `{}`", with_port(syntax, name, host, port)),
-        Err(_) => format!("name the host alone, without scheme, port and path: \"{host}\""),
-    }
-}
-
-/// Writes a peer with a port, which in TOML is one of a list.
-fn with_port(syntax: Syntax, name: &str, host: &str, port: NonZeroU16) -> String {
-    let [host, port] = [diagnostics::in_quotes(syntax, host), port.to_string()];
-    let port = form::prop(syntax, "port", &port);
-    match syntax {
-        Syntax::Kdl => format!("{name} {host} {port}"),
-        Syntax::Toml => format!("{{ {}, {port} }}", form::prop(syntax, "peer", &host)),
-    }
 }

@@ -3,14 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use box_contract::defaults::MAX_OUTPUT_BYTES;
 use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::parse::names;
 use crate::parse::reader::Reader;
-use crate::schema;
-use crate::syntax::tree::{Node, Value};
-use crate::{rules, value};
+use crate::syntax::tree::Node;
+use crate::{rules, schema};
 use diagnostics::Sink;
 use diagnostics::{Diagnostic, Span, Spanned};
 use safe_text::quote;
@@ -18,48 +16,44 @@ use safe_text::quote;
 /// Reads the policy.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {
     let mut reader = Reader::new(node, &schema::SANDBOX, sink);
-    let preset = reader.choice_arg();
-    let fallback = reader.choice("fallback");
-    let max_output_bytes = reader.size("max-output").unwrap_or(MAX_OUTPUT_BYTES);
+    let preset = reader.first();
+    let fallback = reader.optional("fallback");
+    let max_output_bytes = reader.value("max-output");
     let children = reader.children();
-    let list = |declaration, read: fn(&Value, &str) -> Result<Spanned<String>, Diagnostic>| {
-        Reader::sole(&children, declaration, |it| it.read_args(read)).unwrap_or_default()
-    };
-    let plain = |paths: Vec<Spanned<String>>| {
-        names::unique(paths.into_iter().map(|path| path.value).collect())
-    };
-    let [writable, deny_read, deny_write] =
-        [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE]
-            .map(|declaration| list(declaration, value::guest_path));
-    let patterns = [&schema::ALLOW, &schema::ASK, &schema::FORBID]
-        .map(|declaration| list(declaration, value::spanned_text));
-    check_writable(&writable, &deny_write, sink);
+    let list = |it| Reader::sole(&children, it, Reader::rest).unwrap_or_default();
+    let paths = [&schema::WRITABLE, &schema::DENY_READ, &schema::DENY_WRITE].map(list);
+    let patterns = PATTERNS.map(list);
+    check_writable(&paths[0], &paths[2], sink);
     check_patterns(&patterns, sink);
-    let [allow, ask, forbid] = patterns.map(|list| list.into_iter().map(|it| it.value).collect());
     reader.finish_block(&children);
-    let preset = preset?;
-    let default = match preset {
+    let plain = |it: Vec<Spanned<String>>| it.into_iter().map(|it| it.value).collect();
+    let [writable, deny_read, deny_write] = paths.map(|it| names::unique(plain(it)));
+    let [allow, ask, forbid] = patterns.map(plain);
+    let (preset, max_output_bytes) = (preset?, max_output_bytes?);
+    let fallback = fallback.unwrap_or(match preset {
         SandboxPreset::Development => SandboxFallback::Warn,
         SandboxPreset::Default | SandboxPreset::Ci => SandboxFallback::Strict,
-    };
+    });
     Some(SandboxPlan {
         preset,
-        fallback: fallback.unwrap_or(default),
+        fallback,
         max_output_bytes,
-        writable: plain(writable),
-        deny_read: plain(deny_read),
-        deny_write: plain(deny_write),
+        writable,
+        deny_read,
+        deny_write,
         allow,
         ask,
         forbid,
     })
 }
 
+/// The lists of patterns, of which each takes precedence over those in front.
+static PATTERNS: [&schema::Declaration; 3] = [&schema::ALLOW, &schema::ASK, &schema::FORBID];
+
 /// Reports each pattern that is in two of the lists `allow`, `ask` and `forbid`.
 fn check_patterns(lists: &[Vec<Spanned<String>>; 3], sink: &Sink) {
-    let names = [&schema::ALLOW, &schema::ASK, &schema::FORBID].map(|it| it.name);
     let mut known: HashMap<&str, (Span, &str)> = HashMap::new();
-    for (list, name) in lists.iter().zip(names) {
+    for (list, name) in lists.iter().zip(PATTERNS.map(|it| it.name)) {
         for pattern in list {
             let (first, other) = *known.entry(&pattern.value).or_insert((pattern.span, name));
             if other == name {

@@ -129,7 +129,7 @@ fn some(kind: Kind) -> Vec<String> {
     match kind {
         Kind::OneOf(choices) => choices.iter().map(|it| format!("\"{it}\"")).collect(),
         Kind::Truth => vec!["#true".to_owned(), "#false".to_owned()],
-        Kind::GuestPath | Kind::Absolute => vec!["\"/x\"".to_owned()],
+        Kind::MountPoint | Kind::FilePlace => vec!["\"/x\"".to_owned()],
         Kind::Size { .. } => vec!["\"1GiB\"".to_owned()],
         _ => vec!["\"x\"".to_owned()],
     }

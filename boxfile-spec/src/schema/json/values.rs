@@ -21,7 +21,9 @@ pub(super) fn definitions() -> Map<String, Value> {
 /// Returns the schema of a value of a declaration.
 pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
-        Kind::Text => json!({ "type": "string" }),
+        Kind::Text | Kind::Filled | Kind::HttpPath | Kind::GrpcService => {
+            json!({ "type": "string" })
+        }
         Kind::Truth => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
@@ -35,23 +37,21 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
         Kind::Hostname => reference("hostname"),
         Kind::Variable => reference("variable"),
         Kind::Size { .. } => reference("size"),
-        Kind::Duration => reference("duration"),
+        Kind::Duration | Kind::Seconds => reference("duration"),
         Kind::Sha256 => reference("sha256"),
-        Kind::Absolute => reference("absolute-path"),
-        Kind::GuestPath => reference("guest-path"),
+        Kind::FilePlace | Kind::WorkDir => reference("absolute-path"),
+        Kind::GuestPath | Kind::MountPoint | Kind::SecretPath => reference("guest-path"),
         Kind::Glob => reference("glob"),
         Kind::User => reference("user"),
         Kind::Mode => reference("mode"),
         Kind::Peer => reference("peer"),
-        Kind::Json
-        | Kind::Path
-        | Kind::Kernel
-        | Kind::LaunchPath
-        | Kind::Image
-        | Kind::PathOrUrl
-        | Kind::Tool
-        | Kind::Capabilities => json!({ "type": "string", "minLength": 1 }),
+        Kind::Json | Kind::Path | Kind::BakedPath | Kind::Kernel | Kind::LaunchPath => filled(),
+        Kind::Image | Kind::PathOrUrl | Kind::Tool | Kind::Capabilities => filled(),
     }
+}
+
+fn filled() -> Value {
+    json!({ "type": "string", "minLength": 1 })
 }
 
 /// Returns the schema of what a definition says.

@@ -96,14 +96,17 @@ pub(super) fn fitting(kind: Kind, arg: &Value) -> Option<String> {
     };
     let fits = match kind {
         Kind::OneOf(words) => words.contains(&text.as_str()),
-        Kind::Duration => units::duration(text).is_some(),
-        Kind::GuestPath | Kind::Absolute => text.starts_with('/'),
+        Kind::Duration | Kind::Seconds => units::duration(text).is_some(),
+        Kind::GuestPath | Kind::MountPoint | Kind::SecretPath | Kind::FilePlace | Kind::WorkDir => {
+            text.starts_with('/')
+        }
         Kind::Hostname => is_label(text),
         Kind::Sha256 => text.len() == 64,
         Kind::Size { .. } => {
             return units::intended_size(text).map(|it| diagnostics::in_quotes(arg.syntax, &it));
         }
-        Kind::Text | Kind::Path | Kind::LaunchPath => true,
+        Kind::Text | Kind::Filled | Kind::HttpPath | Kind::GrpcService => true,
+        Kind::Path | Kind::BakedPath | Kind::LaunchPath => true,
         _ => false,
     };
     (fits && text.chars().count() <= 100).then(|| diagnostics::in_quotes(arg.syntax, text))

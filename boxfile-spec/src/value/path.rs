@@ -1,0 +1,104 @@
+//! Paths of the checkout, of the host and of the guest.
+
+use box_contract::rules::{is_normalized, kernel_directory, share_host_fault};
+
+use super::{filled_text, fitting};
+use crate::rules::{check_place, last_name};
+use crate::syntax::tree::Value;
+use diagnostics::{Diagnostic, invisible, named_invisible};
+use safe_text::{quote, shown};
+
+const NAME_AT_LAUNCH: &str =
+    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
+
+/// Reads a path that names something outside of the guest, or a reference with such a path in it.
+/// It is written to locks and messages, and so must be what it looks like.
+pub(crate) fn outside(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = filled_text(value, name)?;
+    let Some(c) = invisible(path) else { return Ok(path.to_owned()) };
+    let message = format!("`{name}` contains {}", named_invisible(c));
+    Err(Diagnostic::new(message, value.span, "not what it looks like")
+        .with_help("remove the character; if the file has it in its name, rename the file"))
+}
+
+/// Reads the path of a file or directory that is baked. A directory with the Boxfile in it would have the lock in it,
+/// too, which pins the directory.
+pub(super) fn baked(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = outside(value, name)?;
+    if !matches!(last_name(&path), "" | "." | "..") {
+        return Ok(path);
+    }
+    let message = format!("{} cannot be put into the box as a whole", quote(&path));
+    Err(Diagnostic::new(message, value.span, "the Boxfile and its lock would be in it")
+        .with_help("name the files and directories that the box needs, one by one"))
+}
+
+/// Reads a path relative to where a box is launched.
+pub(super) fn of_launch(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = outside(value, name)?;
+    let Some(label) = share_host_fault(&path) else { return Ok(path) };
+    let message = "a share proposes a directory below the one where the box is launched";
+    Err(Diagnostic::new(message, value.span, label).with_help(NAME_AT_LAUNCH))
+}
+
+fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
+    let path = filled_text(value, name)?;
+    if path.starts_with('/') {
+        return Ok(path);
+    }
+    let message = format!("`{name}` takes an absolute path, not {}", quote(path));
+    let help = if path.starts_with('~') {
+        "`~` is not expanded here: write the whole path, from `/` on".to_owned()
+    } else {
+        format!("write \"/{}\"", shown(path.trim_start_matches("./")))
+    };
+    Err(Diagnostic::new(message, value.span, "a relative path").with_help(help))
+}
+
+/// Reads a path in which a program can work.
+pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let path = absolute(value, name)?;
+    let Some(directory) = kernel_directory(path) else { return Ok(path.to_owned()) };
+    let message = format!("the working directory cannot be {}", quote(path));
+    let label = format!("in `{directory}`, which is the kernel's");
+    Err(Diagnostic::new(message, value.span, label)
+        .with_help("choose another directory, for instance \"/work\""))
+}
+
+/// Reads a path at which the guest gets to see something: absolute, not the root, and without
+/// empty parts, `.` and `..`.
+pub(super) fn in_guest(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let help = "name a place below `/`, without `.`, `..`, `//` and a slash at its end";
+    plain(value, absolute(value, name)?, is_normalized, help)
+}
+
+/// Reads a place, whose slash at the end says that it is the directory around what is put there.
+pub(super) fn of_file(value: &Value, name: &str) -> Result<String, Diagnostic> {
+    let fits = |path: &str| {
+        let plain = path.strip_suffix('/').unwrap_or(path);
+        plain.is_empty() || is_normalized(plain)
+    };
+    let help = "name a place without `.`, `..` and `//`: \"/etc/app/\"";
+    plain(value, absolute(value, name)?, fits, help)
+}
+
+fn plain(
+    value: &Value,
+    path: &str,
+    fits: impl Fn(&str) -> bool,
+    help: &str,
+) -> Result<String, Diagnostic> {
+    fitting(value, path, fits, ["is not a plain path", "not a plain path", help])
+}
+
+/// Reads a path of the guest at which it has nothing itself; see [`check_place`].
+pub(super) fn free(
+    value: &Value,
+    name: &str,
+    refusal: &str,
+    example: &str,
+) -> Result<String, Diagnostic> {
+    let path = in_guest(value, name)?;
+    check_place(refusal, &path, value.span, example)?;
+    Ok(path)
+}
