@@ -2,8 +2,7 @@
 
 use crate::syntax::{allowance::Allowance, kdl, toml, tree::Node};
 use crate::{format, schema};
-use diagnostics::Sink;
-use diagnostics::{Source, Syntax};
+use diagnostics::{Sink, Source, Syntax};
 
 /// The declarations of which every Boxfile that stands alone has one.
 const TELLING: [&str; 3] = ["box", "agent", "business"];

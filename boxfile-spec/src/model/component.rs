@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use box_contract::{AgentKind, Capabilities, Limits, Namespaces, Restart, Rlimits};
+use box_contract::{AgentKind, Capabilities, ImageRef, Limits, Namespaces, Restart, Rlimits};
 use box_digest::Digest;
 use serde::Serialize;
 
-use box_contract::ImageRef;
 use box_contract::image_ref::digits;
 use diagnostics::{Span, Spanned};
 

@@ -4,8 +4,7 @@
 //! one machine to the next, and may be none of the Boxfile's business.
 
 use crate::{Agent, Binary, Business, Skill, SkillsDir};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Spanned};
+use diagnostics::{Diagnostic, Sink, Spanned};
 
 const COPY: &str =
     "copy it to a place beside the Boxfile or below it, and name it from there, without `..`";

@@ -6,9 +6,8 @@ use crate::form;
 use crate::parse::{hints, names};
 use crate::schema::{self, Count, Declaration};
 use crate::syntax::tree::Node;
-use diagnostics::Diagnostic;
-use diagnostics::Sink;
 use diagnostics::suggest::{did_you_mean, nearest};
+use diagnostics::{Diagnostic, Sink};
 use safe_text::quote;
 
 /// How many further declarations of the same name one error shows.

@@ -1,7 +1,7 @@
 //! The file as a whole: its declarations and the short ones among them.
 
 use box_contract::rules::MOST_SKILLS;
-use box_contract::{LogsPlan, Scope};
+use box_contract::{LogsPlan, Platform, Scope};
 
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::children::Children;
@@ -14,9 +14,7 @@ use crate::parse::{budget, layout, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form};
-use box_contract::Platform;
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Spanned, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 
 /// Reads the top-level nodes; nothing if a required declaration is missing or cannot be read.
 pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -> Option<Boxfile> {

@@ -7,8 +7,7 @@ use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::{Conflict, ConflictPolicy, form, schema};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Spanned};
+use diagnostics::{Diagnostic, Sink, Spanned};
 use safe_text::quote;
 
 /// Reads the layout, which is `merged` only with two images, and the conflict policies, which need

@@ -3,12 +3,10 @@
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::reader::Reader;
 use crate::parse::{merge, rebase};
-use crate::schema;
-use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Source, Sources, Span, Spanned, Syntax};
+use crate::{schema, syntax};
+use diagnostics::{Diagnostic, Sink, Source, Sources, Span, Spanned, Syntax};
 use safe_text::quote;
 
 /// The greatest length of a Boxfile in bytes: 1 MiB.

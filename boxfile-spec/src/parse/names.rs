@@ -3,8 +3,7 @@
 use crate::form;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
 /// Reports every declaration whose first argument another one has, too.

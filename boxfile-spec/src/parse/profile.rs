@@ -6,12 +6,10 @@ use crate::parse::children::Children;
 use crate::parse::load::Files;
 use crate::parse::reader::Reader;
 use crate::parse::{document, merge, names};
-use crate::schema;
 use crate::syntax::tree::Node;
-use crate::{Document, form};
-use diagnostics::Sink;
+use crate::{Document, form, schema};
 use diagnostics::suggest::nearest;
-use diagnostics::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Sink, Span};
 use safe_text::quote;
 
 /// How many profiles a Boxfile may have: each is read by itself.

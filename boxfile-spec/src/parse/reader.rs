@@ -6,9 +6,8 @@ use crate::parse::{hints, names};
 use crate::schema::{self, Declaration, Kind, Merge, Property};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::value::Read;
-use diagnostics::Sink;
 use diagnostics::suggest::{did_you_mean, nearest};
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
 
 /// A node that is being read: arguments one after another, properties and children by name.

@@ -7,14 +7,12 @@ use box_contract::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_
 use box_contract::{ComponentName, Scope};
 use safe_text::secrets::{Leak, PASSED, leaks, looks_secret};
 
-use crate::form;
 use crate::parse::component::env::{Variable, variables};
 use crate::parse::run::secret::Secret;
-use crate::rules;
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Syntax};
+use crate::{form, rules};
+use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
 
 /// The label of a secret's place.

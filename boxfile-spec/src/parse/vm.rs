@@ -9,8 +9,7 @@ use crate::schema::{self, MOST_MEMORY};
 use crate::syntax::tree::{Node, Value};
 use crate::units::{MIB, show_size};
 use crate::value::{self, Read as _};
-use diagnostics::Diagnostic;
-use diagnostics::Sink;
+use diagnostics::{Diagnostic, Sink};
 
 const DEFAULT_CPUS: u8 = 2;
 /// The memory that the default adds to the components' limits, for the kernel and init.

@@ -3,9 +3,8 @@
 use super::allowance::Allowance;
 use super::{kdl, toml};
 use crate::schema;
-use diagnostics::Sink;
 use diagnostics::cursor::lines;
-use diagnostics::{Diagnostic, Source, Span, Syntax};
+use diagnostics::{Diagnostic, Sink, Source, Span, Syntax};
 
 /// Returns the error that a text is written in the other syntax, if it is.
 pub(super) fn other_syntax(source: &Source) -> Option<Diagnostic> {

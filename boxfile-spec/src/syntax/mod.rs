@@ -15,8 +15,7 @@ use allowance::Allowance;
 use tree::{Node, Tree};
 
 use crate::schema;
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Source, Span, Syntax, edited};
+use diagnostics::{Diagnostic, Sink, Source, Span, Syntax, edited};
 
 /// Reads a text, as far as the allowance reaches; what cannot be read is reported and left out.
 pub(crate) fn read(source: &Source, allowance: &mut Allowance, sink: &Sink) -> Tree {

@@ -1,8 +1,7 @@
 //! Errors in single words of both syntaxes, and how words are quoted.
 
 use crate::errors::SYNTAX;
-use diagnostics::in_quotes;
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Span, Syntax, in_quotes};
 use safe_text::quote;
 
 /// Quotes as a word processor writes them.

@@ -8,9 +8,8 @@ use crate::rules;
 use crate::schema::{self, Kind};
 use crate::syntax::tree::Value;
 use crate::value::{self, Read};
-use diagnostics::Sink;
 use diagnostics::suggest::nearest;
-use diagnostics::{Diagnostic, Span, Spanned};
+use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
 /// The word for all of them, which can only be dropped.

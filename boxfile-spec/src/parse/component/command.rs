@@ -6,8 +6,7 @@ use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::schema;
 use crate::syntax::tree::{Data, Value};
-use diagnostics::in_quotes;
-use diagnostics::{Diagnostic, Spanned, Syntax};
+use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};
 
 /// A text of more words without an option is rather a sentence than a command line.
 const MOST_WORDS: usize = 4;

@@ -7,8 +7,7 @@ use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration, Kind};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::{form, rules, value};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
 
 /// The property of a variable that may be given at launch.

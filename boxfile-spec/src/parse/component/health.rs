@@ -5,8 +5,7 @@ use box_contract::AgentKind;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;
 use crate::{Health, schema};
-use diagnostics::Sink;
-use diagnostics::{Spanned, Syntax};
+use diagnostics::{Sink, Spanned, Syntax};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";

@@ -2,7 +2,7 @@
 //! from.
 
 use box_contract::rules::{is_layout_name, is_repository, is_tag};
-use box_contract::{DEFAULT_TAG, DockerName};
+use box_contract::{DEFAULT_TAG, DockerName, ImageRef};
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 
 use crate::parse::reader::Reader;
@@ -11,7 +11,6 @@ use crate::syntax::tree::{Data, Value};
 use crate::syntax::word::TYPOGRAPHIC;
 use crate::value::{self, Read};
 use crate::{Binary, form};
-use box_contract::ImageRef;
 use box_contract::image_ref::{DOCKER_ARCHIVE, OCI, OCI_ARCHIVE, REGISTRY, WITH_PATH};
 use diagnostics::suggest::nearest;
 use diagnostics::{Diagnostic, Spanned};

@@ -6,8 +6,7 @@ use crate::parse::children::Children;
 use crate::parse::reader::{Reader, read_fields};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, schema};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Spanned};
+use diagnostics::{Diagnostic, Sink, Span, Spanned};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]

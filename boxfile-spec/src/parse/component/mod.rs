@@ -18,8 +18,7 @@ use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, form};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Spanned, Syntax};
+use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
 
 const AGENT_LIMITS: Limits =

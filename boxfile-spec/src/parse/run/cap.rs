@@ -7,8 +7,7 @@ use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;
 use crate::{form, schema};
-use diagnostics::Diagnostic;
-use diagnostics::Sink;
+use diagnostics::{Diagnostic, Sink};
 
 /// Reads all capabilities, and sorts them by kind.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<CapPlan> {

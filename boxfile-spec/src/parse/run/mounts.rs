@@ -10,10 +10,8 @@ use crate::parse::reader::{Reader, read_fields};
 use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
 use crate::rules::reserved_place;
-use crate::schema;
-use crate::{BakedFile, rules, value};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Spanned};
+use crate::{BakedFile, rules, schema, value};
+use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
 /// Reads all shares, and sorts them by name.

@@ -9,8 +9,7 @@ use crate::parse::names;
 use crate::parse::reader::{Reader, read_fields};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Syntax};
+use diagnostics::{Diagnostic, Sink, Syntax};
 
 /// Reads what the guest can reach; without a declaration, nothing.
 pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {

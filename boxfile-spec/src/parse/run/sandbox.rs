@@ -9,8 +9,7 @@ use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;
 use crate::{rules, schema};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Spanned};
+use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
 /// Reads the policy.

@@ -6,8 +6,7 @@ use box_contract::task::TaskError;
 use crate::parse::reader::{Reader, read_fields};
 use crate::schema;
 use crate::syntax::tree::Node;
-use diagnostics::Diagnostic;
-use diagnostics::Sink;
+use diagnostics::{Diagnostic, Sink};
 
 /// Reads the task.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {

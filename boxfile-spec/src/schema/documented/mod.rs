@@ -8,12 +8,10 @@ use serde_json::{Map, Value, json};
 use toml::de::{DeTable, DeValue};
 
 use super::{Count, Declaration, find};
-use crate::syntax;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Data, Node};
-use crate::{Document, Reach, read_within};
-use diagnostics::Sink;
-use diagnostics::Source;
+use crate::{Document, Reach, read_within, syntax};
+use diagnostics::{Sink, Source};
 
 pub(super) use example::variants;
 

@@ -7,11 +7,9 @@ use kdl::{KdlEntry, KdlNode};
 use super::lexeme::{self, is_blank};
 use crate::errors::SYNTAX;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
-use diagnostics::Sink;
 use diagnostics::cursor::Cursor;
 use diagnostics::edited::hidden_character;
-use diagnostics::escape;
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Syntax, escape};
 use safe_text::quote;
 
 /// The characters that a bare word cannot contain (KDL 2.0, section 3.9 "Identifier String").

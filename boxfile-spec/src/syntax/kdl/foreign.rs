@@ -10,8 +10,7 @@ use super::explain::Words;
 use super::lexeme::is_blank;
 use crate::errors::SYNTAX;
 use crate::syntax::word::{TYPOGRAPHIC, as_text, unquoted};
-use diagnostics::Sink;
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Syntax};
 
 /// Reports what in a header, which starts at `base`, is of another language; returns whether there
 /// is such a thing.

@@ -6,9 +6,8 @@ use super::lexeme::{self, Unclosed, is_blank, is_newline, is_space};
 use crate::errors::SYNTAX;
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::DEEPEST;
-use diagnostics::Sink;
 use diagnostics::cursor::{BYTE_ORDER_MARK, Cursor};
-use diagnostics::{Diagnostic, Span};
+use diagnostics::{Diagnostic, Sink, Span};
 
 /// A file cut into statements.
 pub(super) struct Outline {

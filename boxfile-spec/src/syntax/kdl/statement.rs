@@ -8,8 +8,7 @@ use super::outline::Statement;
 use super::{explain, foreign};
 use crate::errors::SYNTAX;
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
-use diagnostics::Sink;
-use diagnostics::{Span, Spanned, Syntax};
+use diagnostics::{Sink, Span, Spanned, Syntax};
 
 /// Reads all statements of a block; `text` is the outline's.
 pub(super) fn nodes(text: &str, statements: Vec<Statement>, sink: &Sink) -> Vec<Node> {

@@ -11,8 +11,7 @@ use super::statement::{Form, Statement, span};
 use super::table::{Content, Item, Origin, Path, Table};
 use super::word;
 use crate::syntax::allowance::Allowance;
-use diagnostics::Sink;
-use diagnostics::{Span, Spanned};
+use diagnostics::{Sink, Span, Spanned};
 
 /// The content of a text.
 pub(super) struct Document {

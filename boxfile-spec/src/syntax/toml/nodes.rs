@@ -11,9 +11,8 @@ use super::table::{Content, Item, Table};
 use crate::schema::{Count, Declaration, find};
 use crate::syntax::tree::{Block, Data, Node, Prop, Value};
 use crate::value::describe;
-use diagnostics::Sink;
 use diagnostics::suggest::nearest;
-use diagnostics::{Diagnostic, Span, Spanned, Syntax};
+use diagnostics::{Diagnostic, Sink, Span, Spanned, Syntax};
 use safe_text::quote;
 
 /// How many unknown keys of a table are looked at: the sink keeps no more errors, and each takes

@@ -5,8 +5,7 @@ use toml_parser::{ParseError, Raw, Span as Range};
 use super::table::{Content, Item, Path};
 use super::word;
 use crate::syntax::tree::{DEEPEST, Data};
-use diagnostics::Sink;
-use diagnostics::{Span, Spanned};
+use diagnostics::{Sink, Span, Spanned};
 
 /// The kind of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

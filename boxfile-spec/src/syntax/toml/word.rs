@@ -10,8 +10,7 @@ use crate::errors::SYNTAX;
 use crate::syntax::tree::Data;
 use crate::syntax::word::{as_text, begins_like_number, not_number, unquoted};
 use diagnostics::edited::hidden_character;
-use diagnostics::escape;
-use diagnostics::{Diagnostic, Span, Syntax};
+use diagnostics::{Diagnostic, Span, Syntax, escape};
 
 /// Returns the error that a token, which begins at an offset, has a control character.
 ///
