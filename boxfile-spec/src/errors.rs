@@ -1,9 +1,12 @@
-//! The errors in the syntax of a Boxfile, KDL or TOML.
+//! The errors in a Boxfile whose words are the same each time, but for one part.
 
 use diagnostics::ErrorTable;
 
-/// Each row is an error.
+/// Each row is an error in the syntax, KDL or TOML.
 pub(crate) const SYNTAX: ErrorTable = ErrorTable::new(include_str!("syntax/errors.md"));
+
+/// Each row is an error in what is declared.
+pub(crate) const MEANING: ErrorTable = ErrorTable::new(include_str!("parse/errors.md"));
 
 #[cfg(test)]
 mod tests {
@@ -14,7 +17,9 @@ mod tests {
     #[test]
     fn error_names_and_table_rows_match() {
         let code = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let calls = testkit::error_table::check(SYNTAX.page(), &code, "SYNTAX");
-        assert!(calls > 20, "{calls} calls");
+        for (table, name) in [(SYNTAX, "SYNTAX"), (MEANING, "MEANING")] {
+            let calls = testkit::error_table::check(table.page(), &code, name);
+            assert!(calls > 20, "{calls} calls of {name}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use crate::errors::MEANING;
 use crate::form;
 use crate::parse::{hints, names};
 use crate::schema::{self, Count, Declaration};
@@ -149,12 +150,13 @@ impl<'n> Children<'n> {
             let intended = synonym(node, &names).or_else(|| nearest(&node.name.value, &names));
             meant.extend(intended);
             if !node.broken {
-                self.sink.report(match elsewhere(node) {
-                    Some(place) => misplaced(node, place),
-                    None => unknown(node).with_help(
-                        self.as_property(node).unwrap_or_else(|| known(node, intended, &names)),
-                    ),
-                });
+                let (error, help) = match elsewhere(node) {
+                    Some(place) => ("misplaced", Some(place)),
+                    None => ("unknown", self.as_property(node)),
+                };
+                let help = help.unwrap_or_else(|| known(node, intended, &names));
+                let error = MEANING.about(error, &quote(&node.name.value), node.name.span);
+                self.sink.report(error.with_help(help));
             }
         }
         meant
@@ -171,16 +173,6 @@ impl<'n> Children<'n> {
             Some(format!("write `{}`", form::with_props(node.syntax, declaration.name, &written)))
         })
     }
-}
-
-fn misplaced(node: &Node, place: String) -> Diagnostic {
-    let message = format!("{} does not belong here", quote(&node.name.value));
-    Diagnostic::new(message, node.name.span, "in the wrong place").with_help(place)
-}
-
-fn unknown(node: &Node) -> Diagnostic {
-    let message = format!("unknown declaration {}", quote(&node.name.value));
-    Diagnostic::new(message, node.name.span, "no such declaration here")
 }
 
 /// Says which declaration was meant by an unknown one, or which there are.

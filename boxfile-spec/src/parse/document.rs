@@ -3,6 +3,7 @@
 use box_contract::rules::MOST_SKILLS;
 use box_contract::{LogsPlan, Platform, Scope};
 
+use crate::errors::MEANING;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::children::Children;
 use crate::parse::component;
@@ -30,7 +31,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     let skills_dir =
         Reader::sole(&top, &schema::SKILLS, |it| read_fields!(it => SkillsDir { dir, mode }));
     if let Some(further) = top.many(&schema::SKILL).get(MOST_SKILLS) {
-        sink.report(too_many_skills(further));
+        sink.report(MEANING.about("skills", &MOST_SKILLS.to_string(), further.name.span));
     }
     let skills = Reader::keyed(
         &top,
@@ -103,16 +104,8 @@ const AMD64: Spanned<Platform> = Spanned { value: Platform::LinuxAmd64, span: Sp
 
 /// The error that a file lacks a declaration.
 fn missing_in_file(declaration: &'static Declaration, syntax: Syntax) -> Diagnostic {
-    let message = format!("the file does not declare `{}`", declaration.name);
-    Diagnostic::new(message, Span::default(), "in this file")
-        .with_help(form::imperative("add", &declaration.usage(syntax)))
-}
-
-/// The error of the first skill that is one too many.
-fn too_many_skills(skill: &Node) -> Diagnostic {
-    let message = format!("a box has at most {MOST_SKILLS} skills");
-    Diagnostic::new(message, skill.name.span, "one too many")
-        .with_help("put what belongs together into one skill")
+    let error = MEANING.about("missing", declaration.name, Span::default());
+    error.with_help(form::imperative("add", &declaration.usage(syntax)))
 }
 
 fn read_platforms(reader: &mut Reader<'_>) -> Option<Vec<Spanned<Platform>>> {

@@ -3,11 +3,12 @@
 use box_contract::Layout;
 use box_contract::rules::ACCOUNT_FILES;
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::{Conflict, ConflictPolicy, form, schema};
-use diagnostics::{Diagnostic, Sink, Spanned};
+use diagnostics::{Sink, Spanned};
 use safe_text::quote;
 
 /// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
@@ -23,17 +24,13 @@ pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
     if let (Some(Layout::Merged), Some(node)) = (layout, declared)
         && !top.may_have(&schema::BUSINESS)
     {
-        let message = "without `business` there is only one image, and nothing to merge";
-        let error = Diagnostic::new(message, node.name.span, "has no effect");
-        sink.report(error.with_help("declare `business`, or remove the layout"));
+        sink.report(MEANING.at("merged-alone", node.name.span));
     }
     // Of a layout that cannot be read, nothing is known.
     let split = declared.is_none() || layout == Some(Layout::Split);
     if let (true, Some(first)) = (split, nodes.first()) {
-        let message = "nothing can conflict in the layout `split`";
-        let error = Diagnostic::new(message, first.name.span, "has no effect");
         let merged = form::declaration(first.syntax, "layout", "\"merged\"");
-        let error = error.with_help(format!("remove it, or write `{merged}`"));
+        let error = MEANING.about("idle-conflict", &merged, first.name.span);
         match declared {
             Some(layout) => sink.report(error.with_label(layout.name.span, "the layout")),
             None => sink.report_missing(error),
@@ -47,8 +44,7 @@ fn read_conflict(reader: &mut Reader<'_>) -> Option<Conflict> {
     let policy: Option<Spanned<ConflictPolicy>> = reader.value("policy");
     let (pattern, policy) = (pattern?, policy?);
     if policy.value == ConflictPolicy::Merge && !ACCOUNT_FILES.contains(&pattern.value.as_str()) {
-        let message = format!("`merge` cannot combine {}", quote(&pattern.value));
-        let error = Diagnostic::new(message, policy.span, "only for four files of accounts");
+        let error = MEANING.about("merge-pattern", &quote(&pattern.value), policy.span);
         let [passwd, group, shadow, gshadow] = ACCOUNT_FILES;
         let help = format!(
             "`merge` is for {passwd}, {group}, {shadow} and {gshadow}; choose one image's file, or \

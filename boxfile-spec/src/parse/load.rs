@@ -1,5 +1,6 @@
 //! Reads a file and the chain of files that it extends, and makes one list of nodes of them.
 
+use crate::errors::MEANING;
 use crate::parse::checkout::{Checkout, Reach};
 use crate::parse::reader::Reader;
 use crate::parse::{merge, rebase};
@@ -128,9 +129,7 @@ impl Chain {
 
     fn read(&self, path: &Spanned<String>, load: Load<'_>) -> Result<Source, Diagnostic> {
         let error = |reason: &str| {
-            let message = format!("cannot extend {}: {reason}", quote(&path.value));
-            Diagnostic::new(message, path.span, "named here")
-                .with_help("name a file of the checkout, relative to the directory of this one")
+            MEANING.about("base", &format!("{}: {reason}", quote(&path.value)), path.span)
         };
         if self.paths.len() == MOST_BASES {
             let reason = format!("more than {MOST_BASES} files would extend one another");
@@ -171,13 +170,9 @@ impl Chain {
 
 /// The error of a base whose directory makes its paths too long. Nothing of such a base is read.
 fn too_long(named: &Spanned<String>) -> Diagnostic {
-    let message = format!(
-        "the directories of bases add more than {} bytes to the paths in them, with {}",
-        rebase::MOST_ADDED,
-        quote(&named.value)
-    );
-    Diagnostic::new(message, named.span, "its directory is put before each of its paths")
-        .with_help("move the base to a directory with a shorter path, or name fewer files in it")
+    let (most, base) = (rebase::MOST_ADDED, quote(&named.value));
+    let most = format!("{most} bytes to the paths in them, with {base}");
+    MEANING.about("base-length", &most, named.span)
 }
 
 fn is_extends(node: &Node) -> bool {
@@ -189,13 +184,8 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     let mut all = nodes.iter().filter(|node| is_extends(node));
     let first = all.next()?;
     if let Some(second) = all.next() {
-        let error =
-            Diagnostic::new("a file extends one other file", second.name.span, "the second");
-        sink.report(
-            error
-                .with_label(first.name.span, "the first")
-                .with_help("let one of the two bases extend the other"),
-        );
+        let error = MEANING.at("extends-twice", second.name.span);
+        sink.report(error.with_label(first.name.span, "the first"));
     }
     let path: Spanned<String> = Reader::whole(first, &schema::EXTENDS, sink, Reader::first)?;
     let label = if path.value.starts_with('/') {
@@ -205,10 +195,6 @@ fn extended(nodes: &[Node], sink: &Sink) -> Option<Spanned<String>> {
     } else {
         return Some(path);
     };
-    let message = "a base file must be inside the checkout";
-    sink.report(Diagnostic::new(message, path.span, label).with_help(
-        "a base is checked in with what extends it: name it relative to this file, such as \
-         \"../base.Boxfile\"",
-    ));
+    sink.report(MEANING.about("base-path", label, path.span));
     None
 }

@@ -1,5 +1,6 @@
 //! Reads the arguments, properties and children that a declaration has from a node, and reports all others.
 
+use crate::errors::MEANING;
 use crate::form;
 use crate::parse::children::Children;
 use crate::parse::{hints, names};
@@ -266,8 +267,7 @@ impl<'n> Reader<'n> {
     /// Reports what was not asked for, a block included.
     pub(super) fn finish(self) {
         if let Some(block) = &self.node.block {
-            let message = format!("`{}` takes no block", self.name());
-            let error = Diagnostic::new(message, block.open, "opened here");
+            let error = MEANING.about("no-block", self.name(), block.open);
             self.sink.report(error.with_help(self.usage()));
         }
         self.finish_line();
@@ -287,8 +287,7 @@ impl<'n> Reader<'n> {
             self.name()
         );
         if self.is_mute() {
-            let message = format!("`{}` is empty", self.name());
-            let error = Diagnostic::new(message, self.span(), "nothing is given");
+            let error = MEANING.about("nothing-said", self.name(), self.span());
             self.report(error.with_help(self.usage()));
         }
         for arg in self.args {

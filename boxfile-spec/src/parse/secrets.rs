@@ -7,6 +7,7 @@ use box_contract::wire::{MAX_SECRETS, MAX_VARIABLES, TOO_MANY_SECRETS, TOO_MANY_
 use box_contract::{ComponentName, Scope};
 use safe_text::secrets::{Leak, PASSED, leaks, looks_secret};
 
+use crate::errors::MEANING;
 use crate::parse::component::env::{Variable, variables};
 use crate::parse::run::secret::Secret;
 use crate::schema::{self, Declaration};
@@ -14,9 +15,6 @@ use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules};
 use diagnostics::{Diagnostic, Sink, Span, Syntax};
 use safe_text::quote;
-
-/// The label of a secret's place.
-const LEAKS: &str = "it would be in the checkout and in every box";
 
 /// Declarations that have a program or its arguments.
 const COMMANDS: [&str; 3] = [schema::ENTRYPOINT.name, schema::ARGS.name, schema::HEALTH.name];
@@ -60,10 +58,8 @@ fn check_counts(components: [Option<&Node>; 2], declared: &[Secret], sink: &Sink
     let variable = given.map(|it| it.span).nth(MAX_VARIABLES);
     let secret = declared.iter().filter_map(|it| Some(it.name.as_ref()?.span)).nth(MAX_SECRETS);
     for (place, message) in [(variable, TOO_MANY_VARIABLES), (secret, TOO_MANY_SECRETS)] {
-        let error = place.map(|place| Diagnostic::new(message, place, "one too many"));
-        error.into_iter().for_each(|error| {
-            sink.report(error.with_help("hand over several in one, such as a file"));
-        });
+        let error = place.map(|place| MEANING.about("too-many", message, place));
+        error.into_iter().for_each(|error| sink.report(error));
     }
 }
 
@@ -103,14 +99,9 @@ fn plain_variable(variable: Variable<'_>, syntax: Syntax, needs: Needs) -> Diagn
     let declaration = declaration(syntax, name, needs);
     let error = match value {
         Some(value) => {
-            let error = Diagnostic::new(rules::plain_secret(name), value.span, LEAKS);
-            error.hiding(value.span)
+            MEANING.about("plain-secret", &rules::plain_secret(name), value.span).hiding(value.span)
         }
-        None => {
-            let message =
-                format!("{} looks like a secret that is given as a plain value", quote(name));
-            Diagnostic::new(message, span, "it would be in the box's record")
-        }
+        None => MEANING.about("secret-at-launch", &quote(name), span),
     };
     error.with_help(format!(
         "declare it by name alone, outside of the component: {declaration} ({PASSED}); if it is not a \
@@ -148,7 +139,7 @@ fn plain_word(name: &str, word: &Value, leak: &Leak, needs: Needs) -> Diagnostic
     };
     let variable = leak.variable();
     let declaration = declaration(word.syntax, &variable, needs);
-    Diagnostic::new(message, word.span, LEAKS).hiding(word.span).with_help(format!(
+    MEANING.about("plain-secret", &message, word.span).hiding(word.span).with_help(format!(
         "declare it by name alone, outside of the component: {declaration}; the program then has \
          it as the environment variable `{variable}` ({PASSED})"
     ))
@@ -168,10 +159,7 @@ fn check_declared(component: &Node, secrets: &[Secret], sink: &Sink) {
 }
 
 fn both(variable: Variable<'_>, secret: Span) -> Diagnostic {
-    let message = format!("{} is a secret and a plain value at once", quote(variable.name));
-    let error = Diagnostic::new(message, variable.span, "a plain value here");
+    let error = MEANING.about("secret-and-plain", &quote(variable.name), variable.span);
     let error = variable.value.into_iter().fold(error, |error, value| error.hiding(value.span));
-    error.with_label(secret, "declared as a secret").with_help(
-        "remove the plain value: the launcher hands the secret over; or rename one of them",
-    )
+    error.with_label(secret, "declared as a secret")
 }

@@ -9,6 +9,7 @@ use box_digest::Digest;
 use serde::de::value::{Error as Unknown, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 
+use crate::errors::MEANING;
 use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
 use crate::{form, rules, units};
@@ -74,37 +75,12 @@ impl Read for String {
             Kind::Variable => variable(value, name),
             Kind::Tool => tool(value, name),
             Kind::HttpPath => http_path(value, name),
-            Kind::GrpcService => fitting(
-                value,
-                text(value, name)?,
-                is_grpc_service,
-                [
-                    "is not the name of a gRPC service",
-                    "not a service",
-                    "it has letters, digits, `_` and `.`, at most 100: \"acme.v1.Orders\"",
-                ],
-            ),
+            Kind::GrpcService => {
+                fitting(value, text(value, name)?, is_grpc_service, "grpc-service")
+            }
             Kind::User => user(value, text(value, name)?),
-            Kind::Hostname => fitting(
-                value,
-                text(value, name)?,
-                is_label,
-                [
-                    "is not a host name",
-                    "not a host name",
-                    "it has letters, digits and inner hyphens, at most 63, and no dots: \"agent-host\"",
-                ],
-            ),
-            Kind::Glob => fitting(
-                value,
-                filled_text(value, name)?,
-                rules::is_glob,
-                [
-                    "is not a pattern of paths",
-                    "not a pattern",
-                    "it begins with `/`; `*` stands for anything but `/`, `**` for anything: \"/usr/share/doc/**\"",
-                ],
-            ),
+            Kind::Hostname => fitting(value, text(value, name)?, is_label, "host-name"),
+            Kind::Glob => fitting(value, filled_text(value, name)?, rules::is_glob, "pattern"),
             _ => Err(mismatch(value, name, "a value")),
         }
     }
@@ -181,18 +157,19 @@ fn user(value: &Value, text: &str) -> Result<String, Diagnostic> {
     Err(Diagnostic::new(message, value.span, "not a user").with_help(help))
 }
 
-/// Returns a text that fits a rule; else its error, of which the message begins with the text.
-fn fitting(
+/// Returns a text that fits a rule; else the error of a name.
+pub(crate) fn fitting(
     value: &Value,
     text: &str,
     fits: impl Fn(&str) -> bool,
-    [message, label, help]: [&str; 3],
+    error: &str,
 ) -> Result<String, Diagnostic> {
-    if fits(text) {
-        return Ok(text.to_owned());
-    }
-    let message = format!("{} {message}", quote(text));
-    Err(Diagnostic::new(message, value.span, label).with_help(help))
+    if fits(text) { Ok(text.to_owned()) } else { Err(unfit(value, text, error)) }
+}
+
+/// Returns the error of a name about a text.
+pub(crate) fn unfit(value: &Value, text: &str, error: &str) -> Diagnostic {
+    MEANING.about(error, &quote(text), value.span)
 }
 
 /// Reads a text; it may not contain NUL, which neither paths nor argv nor environments can hold.
@@ -201,8 +178,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
         return Err(mismatch(value, name, "a string").with_help(quoted_form(value)));
     };
     if text.contains('\0') {
-        let message = format!("`{name}` contains a NUL character");
-        let error = Diagnostic::new(message, value.span, "no program can receive this");
+        let error = MEANING.about("nul", name, value.span);
         let escape = if value.syntax == Syntax::Kdl { "\\u{0}" } else { "\\u0000" };
         return Err(error.with_help(format!("remove the `{escape}`")));
     }
@@ -213,9 +189,7 @@ pub(crate) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnost
 pub(crate) fn filled_text<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
     let text = text(value, name)?;
     if text.is_empty() {
-        let message = format!("`{name}` is empty");
-        let error = Diagnostic::new(message, value.span, "nothing between the quotes");
-        return Err(error.with_help("write something between the quotes"));
+        return Err(MEANING.about("no-text", name, value.span));
     }
     Ok(text)
 }
@@ -288,10 +262,9 @@ pub(crate) fn check_whole(value: &Value, name: &str, bytes: u64) -> Result<u64, 
     if bytes.is_multiple_of(units::MIB) {
         return Ok(bytes);
     }
-    let message = format!("`{name}` must be a whole number of MiB");
     let next = units::show_size(bytes.next_multiple_of(units::MIB));
     let help = form::write_text(value.syntax, name, &next);
-    Err(Diagnostic::new(message, value.span, "not a multiple of 1MiB").with_help(help))
+    Err(MEANING.about("mebibytes", name, value.span).with_help(help))
 }
 
 /// Reads a duration in milliseconds other than 0.
@@ -299,8 +272,8 @@ fn some_duration(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     match duration(value, name)? {
         0 => {
             let least = form::write_text(value.syntax, name, "1ms");
-            let message = format!("`{name}` must be at least 1ms");
-            Err(Diagnostic::new(message, value.span, "no time at all")
+            Err(MEANING
+                .about("no-time", name, value.span)
                 .with_help(format!("{least} or more, or leave `{name}` out")))
         }
         ms => Ok(ms),
@@ -314,8 +287,7 @@ fn whole_seconds(value: &Value, name: &str) -> Result<u64, Diagnostic> {
         return Ok(ms / 1000);
     }
     let help = form::write_text(value.syntax, name, &format!("{}s", ms.div_ceil(1000)));
-    let message = "the kernel counts CPU time in whole seconds";
-    Err(Diagnostic::new(message, value.span, "not a whole second").with_help(help))
+    Err(MEANING.about("seconds", &help, value.span))
 }
 
 /// Reads a size in bytes.
@@ -398,14 +370,13 @@ fn number_in_quotes(value: &Data) -> Option<i128> {
 fn sha256(value: &Value, name: &str) -> Result<Digest, Diagnostic> {
     let text = text(value, name)?;
     Digest::from_hex(text).ok_or_else(|| {
+        let length = text.chars().count().to_string();
+        let error = MEANING.about("sha256", &length, value.span);
         let intended = text.trim().trim_start_matches("sha256:").to_ascii_lowercase();
-        let help = match Digest::from_hex(&intended) {
-            Some(_) => form::write_text(value.syntax, name, &intended),
-            None => "the output of `sha256sum` begins with them".to_owned(),
-        };
-        let label = format!("{} characters", text.chars().count());
-        let message = "a sha256 has 64 hexadecimal digits, in lower case";
-        Diagnostic::new(message, value.span, label).with_help(help)
+        match Digest::from_hex(&intended) {
+            Some(_) => error.with_help(form::write_text(value.syntax, name, &intended)),
+            None => error,
+        }
     })
 }
 
@@ -417,46 +388,32 @@ pub(crate) fn is_url(value: &Value) -> bool {
 /// Reads a URL of one of some schemes: it has a host, and neither a user nor white space.
 fn url(value: &Value, name: &str, schemes: &[&str]) -> Result<String, Diagnostic> {
     let url = filled_text(value, name)?;
-    let error = |message: String, label: &str| Diagnostic::new(message, value.span, label);
     let Some((scheme, rest)) = url.split_once("://") else {
-        let message = format!("{} is not a URL", quote(url));
         let help = format!("write \"{}://{}\"", schemes[0], shown(url));
-        return Err(error(message, "without a scheme").with_help(help));
+        return Err(unfit(value, url, "url-scheme").with_help(help));
     };
     if !schemes.contains(&scheme) {
         let names = schemes.iter().map(|scheme| format!("`{scheme}://`")).collect::<Vec<_>>();
-        let message = format!("{} is not a URL that can be used", quote(url));
-        return Err(error(message, "another kind of URL")
-            .with_help(format!("it begins with {}", names.join(" or "))));
+        let help = format!("it begins with {}", names.join(" or "));
+        return Err(unfit(value, url, "url-kind").with_help(help));
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if host.contains('@') {
-        return Err(error("the URL has a user in it".to_owned(), "it would be checked in")
-            .with_help(
-                "remove what is in front of the `@`: credentials do not belong in a Boxfile",
-            ));
+        return Err(MEANING.at("url-user", value.span));
     }
     let odd = |c: char| c.is_whitespace() || c.is_control() || !c.is_ascii() || c == '\\';
-    if host_and_port(host).is_none() || url.chars().any(odd) {
-        let message = format!("{} is not a URL", quote(url));
-        return Err(error(message, "not a URL").with_help(
-            "it has a host, perhaps a port up to 65535, and neither spaces nor backslashes nor \
-             characters beyond ASCII: \"https://example.com:8443/agent\"",
-        ));
-    }
-    Ok(url.to_owned())
+    fitting(value, url, |_| host_and_port(host).is_some() && !url.chars().any(odd), "url")
 }
 
 /// Reads a text that is JSON.
 fn json(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = text(value, name)?;
-    if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
-        let message = format!("`{name}` is not JSON: {error}");
-        return Err(Diagnostic::new(message, value.span, "not JSON").with_help(
-            "write a JSON value as one string, for instance \"{\\\"files\\\": [\\\"a.rs\\\"]}\"",
-        ));
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => {
+            Err(MEANING.about("json", &format!("`{name}` is not JSON: {error}"), value.span))
+        }
     }
-    Ok(text.to_owned())
 }
 
 /// Reads the name of a box, skill, share or the like.
@@ -470,41 +427,35 @@ fn plain_name(value: &Value, name: &str) -> Result<String, Diagnostic> {
 
 /// Reads the name of a secret, which is that of a variable.
 fn variable(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let text = text(value, name)?;
-    if rules::is_variable(text) {
-        return Ok(text.to_owned());
+    let name = fitting(value, text(value, name)?, rules::is_variable, "secret-name");
+    name.map_err(|error| error.with_help(intended_variable(value)))
+}
+
+/// Says what a text was probably meant to be that is not the name of a variable.
+fn intended_variable(value: &Value) -> String {
+    let text = if let Data::Text(text) = &value.data { text.as_str() } else { "" };
+    let mapped = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' });
+    let intended = mapped.collect::<String>().to_ascii_uppercase();
+    match rules::is_variable(&intended) {
+        true => format!("name it as an environment variable is named: \"{intended}\""),
+        false => format!("a secret's name {}", rules::VARIABLE_FORM),
     }
-    let intended: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let intended = intended.to_ascii_uppercase();
-    let message = format!("{} cannot name a secret", quote(text));
-    let error = Diagnostic::new(message, value.span, "not a variable's name");
-    Err(error.with_help(if rules::is_variable(&intended) {
-        format!("name it as an environment variable is named: \"{intended}\"")
-    } else {
-        format!("a secret's name {}", rules::VARIABLE_FORM)
-    }))
 }
 
 fn tool(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = text(value, name)?;
-    builtin_tool(text).map(str::to_owned).map_err(|help| {
-        let message = format!("there is no built-in tool {}", quote(text));
-        Diagnostic::new(message, value.span, "no such tool").with_help(help)
-    })
+    let tool = builtin_tool(text).map(str::to_owned);
+    tool.map_err(|help| unfit(value, text, "tool").with_help(help))
 }
 
 /// Reads the path of a request.
 fn http_path(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = text(value, name)?;
-    let help = match rules::intended_http_path(path) {
-        Some(path) => {
-            let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
-            format!("{encoded}{}", form::write_text(value.syntax, name, &path))
-        }
-        None => "it begins with `/` and consists of visible ASCII: \"/health\"".to_owned(),
-    };
-    fitting(value, path, is_request_path, ["is not the path of a request", "not a path", &help])
+    fitting(value, path, is_request_path, "http-path").map_err(|error| {
+        let Some(path) = rules::intended_http_path(path) else { return error };
+        let encoded = if path.contains('%') { "percent-encode it: " } else { "" };
+        error.with_help(format!("{encoded}{}", form::write_text(value.syntax, name, &path)))
+    })
 }
 
 /// Reads permissions: three octal digits, with a 0 in front or not.
@@ -514,14 +465,8 @@ fn mode(value: &Value, name: &str) -> Result<u64, Diagnostic> {
     let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
     let is_octal = digits.len() == 3 && digits.bytes().all(|it| matches!(it, b'0'..=b'7'));
     let mode = is_octal.then(|| u64::from_str_radix(digits, 8).ok()).flatten();
-    mode.ok_or_else(|| {
-        let message = format!("{} is not a mode", quote(text));
-        let help = format!(
-            "{example}: three octal digits for owner, group and others; set-uid, set-gid and sticky \
-             have no effect in a box"
-        );
-        Diagnostic::new(message, value.span, "not three octal digits").with_help(help)
-    })
+    let help = "three octal digits for owner, group and others; set-uid, set-gid and sticky have no effect in a box";
+    mode.ok_or_else(|| unfit(value, text, "mode").with_help(format!("{example}: {help}")))
 }
 
 #[cfg(test)]

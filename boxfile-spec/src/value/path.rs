@@ -3,13 +3,11 @@
 use box_contract::rules::{is_normalized, kernel_directory, share_host_fault};
 
 use super::{filled_text, fitting};
+use crate::errors::MEANING;
 use crate::rules::{check_place, last_name};
 use crate::syntax::tree::Value;
 use diagnostics::{Diagnostic, invisible, named_invisible};
 use safe_text::{quote, shown};
-
-const NAME_AT_LAUNCH: &str =
-    "leave `host` out: whoever launches the box names a directory, which may be anywhere";
 
 /// Reads a path that names something outside of the guest, or a reference with such a path in it.
 /// It is written to locks and messages, and so must be what it looks like.
@@ -25,20 +23,15 @@ pub(crate) fn outside(value: &Value, name: &str) -> Result<String, Diagnostic> {
 /// too, which pins the directory.
 pub(super) fn baked(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
-    if !matches!(last_name(&path), "" | "." | "..") {
-        return Ok(path);
-    }
-    let message = format!("{} cannot be put into the box as a whole", quote(&path));
-    Err(Diagnostic::new(message, value.span, "the Boxfile and its lock would be in it")
-        .with_help("name the files and directories that the box needs, one by one"))
+    let has_name = |path: &str| !matches!(last_name(path), "" | "." | "..");
+    fitting(value, &path, has_name, "baked-path")
 }
 
 /// Reads a path relative to where a box is launched.
 pub(super) fn of_launch(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let path = outside(value, name)?;
     let Some(label) = share_host_fault(&path) else { return Ok(path) };
-    let message = "a share proposes a directory below the one where the box is launched";
-    Err(Diagnostic::new(message, value.span, label).with_help(NAME_AT_LAUNCH))
+    Err(MEANING.about("launch-path", label, value.span))
 }
 
 fn absolute<'v>(value: &'v Value, name: &str) -> Result<&'v str, Diagnostic> {
@@ -68,8 +61,7 @@ pub(super) fn to_work_in(value: &Value, name: &str) -> Result<String, Diagnostic
 /// Reads a path at which the guest gets to see something: absolute, not the root, and without
 /// empty parts, `.` and `..`.
 pub(super) fn in_guest(value: &Value, name: &str) -> Result<String, Diagnostic> {
-    let help = "name a place below `/`, without `.`, `..`, `//` and a slash at its end";
-    plain(value, absolute(value, name)?, is_normalized, help)
+    fitting(value, absolute(value, name)?, is_normalized, "guest-path")
 }
 
 /// Reads a place, whose slash at the end says that it is the directory around what is put there.
@@ -78,17 +70,7 @@ pub(super) fn of_file(value: &Value, name: &str) -> Result<String, Diagnostic> {
         let plain = path.strip_suffix('/').unwrap_or(path);
         plain.is_empty() || is_normalized(plain)
     };
-    let help = "name a place without `.`, `..` and `//`: \"/etc/app/\"";
-    plain(value, absolute(value, name)?, fits, help)
-}
-
-fn plain(
-    value: &Value,
-    path: &str,
-    fits: impl Fn(&str) -> bool,
-    help: &str,
-) -> Result<String, Diagnostic> {
-    fitting(value, path, fits, ["is not a plain path", "not a plain path", help])
+    fitting(value, absolute(value, name)?, fits, "file-place")
 }
 
 /// Reads a path of the guest at which it has nothing itself; see [`check_place`].

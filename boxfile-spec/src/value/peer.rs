@@ -5,49 +5,45 @@ use std::num::NonZeroU16;
 
 use egress_rules::Peer;
 
-use super::filled_text;
+use super::{filled_text, unfit};
 use crate::form;
 use crate::syntax::tree::Value;
 use diagnostics::{Diagnostic, Syntax};
-use safe_text::quote;
 
 pub(super) fn read(value: &Value, name: &str) -> Result<String, Diagnostic> {
     let text = filled_text(value, name)?;
     if Peer::parse(text).is_some() {
         return Ok(text.to_ascii_lowercase());
     }
-    let message = format!("{} is neither a domain nor an address", quote(text));
-    Err(Diagnostic::new(message, value.span, "not a peer").with_help(peer_help(
-        text,
-        name,
-        value.syntax,
-    )))
+    let error = unfit(value, text, "peer");
+    Err(match peer_help(text, name, value.syntax) {
+        Some(help) => error.with_help(help),
+        None => error,
+    })
 }
 
-fn peer_help(text: &str, name: &str, syntax: Syntax) -> String {
+/// Says how a text is written that was probably meant as a peer.
+fn peer_help(text: &str, name: &str, syntax: Syntax) -> Option<String> {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     if address.parse::<IpAddr>().is_ok() && !bits.is_empty() {
-        return "after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: \
-                \"10.1.0.0/16\""
-            .to_owned();
+        let help = "after the `/` of a network comes its length in bits, at most 32, or 128 for IPv6: \"10.1.0.0/16\"";
+        return Some(help.to_owned());
     }
     if text.eq_ignore_ascii_case("localhost") {
-        return "each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` \
-                allows, is \"127.0.0.1\""
-            .to_owned();
+        let help = "each machine is its own `localhost`; that of the host, which `boxlaunch run --network-local localhost` \
+                    allows, is \"127.0.0.1\"";
+        return Some(help.to_owned());
     }
     let bare = text.split_once("://").map_or(text, |(_, rest)| rest);
     let bare = bare.split('/').next().unwrap_or_default();
     let (host, port) = bare.split_once(':').unwrap_or((bare, ""));
     if host == text || Peer::parse(host).is_none() {
-        return "write a domain of at least two parts, all its subdomains, an address or a network: \"api.example.com\", \
-                \"*.example.com\", \"10.1.0.7\", \"10.1.0.0/16\""
-            .to_owned();
+        return None;
     }
-    match port.parse::<NonZeroU16>() {
+    Some(match port.parse::<NonZeroU16>() {
         Ok(port) => format!("name the port by itself: `{}`", with_port(syntax, name, host, port)),
         Err(_) => format!("name the host alone, without scheme, port and path: \"{host}\""),
-    }
+    })
 }
 
 /// Writes a peer with a port, which in TOML is one of a list.

@@ -2,6 +2,7 @@
 
 use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::rules;
@@ -49,21 +50,16 @@ pub(super) fn read(children: &Children<'_>, context: Context<'_>) -> Capabilitie
 fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
     let all = || added.value.iter().flatten();
     if let Some(both) = all().find(|it| dropped.value.contains(&Some(it))) {
-        let message = format!("the capability `{}` is added and dropped", both.name);
-        let error = Diagnostic::new(message, dropped.span, "dropped here");
-        sink.report(error.with_label(added.span, "added").with_help("remove it from one of them"));
+        let error = MEANING.about("capability-twice", both.name, dropped.span);
+        sink.report(error.with_label(added.span, "added"));
     }
     let other = context.user.filter(|user| !rules::is_root(&user.value));
     if let (Some(user), Some(_)) = (other, all().next()) {
-        let message = "`add` has no effect on users other than root";
-        let error = Diagnostic::new(message, added.span, "only root has capabilities");
-        let error = error.with_label(user.span, "the component runs as another user");
-        sink.report(error.with_help("remove `add`, or let the component run as root"));
+        let error = MEANING.at("capability-user", added.span);
+        sink.report(error.with_label(user.span, "the component runs as another user"));
     }
     if all().any(|it| it.name == "SYS_CHROOT") && !context.own_mounts {
-        let message = "`SYS_CHROOT` needs a component with mounts of its own";
-        let error = Diagnostic::new(message, added.span, "would let it leave its root directory");
-        sink.report(error.with_help("remove it, or `mount` of `namespaces`"));
+        sink.report(MEANING.at("capability-chroot", added.span));
     }
 }
 
@@ -71,7 +67,7 @@ fn check(added: &Named, dropped: &Named, context: Context<'_>, sink: &Sink) {
 fn addable(named: &Named) -> Result<(), Diagnostic> {
     for capability in &named.value {
         let (message, label) = match capability {
-            None => ("`ALL` cannot be added".to_owned(), "too much".to_owned()),
+            None => return Err(MEANING.at("capability-all", named.span)),
             Some(it) if it.grant == Grant::Never => (
                 format!("no component can have the capability `{}`", it.name),
                 format!("it {}", it.about),
@@ -103,9 +99,7 @@ fn unknown(text: &str, span: Span) -> Diagnostic {
     let names = CAPABILITIES.each_ref().map(|it| it.name);
     let upper = text.to_ascii_uppercase();
     if text.contains([',', ';', '|']) {
-        let message = format!("{} is not the name of a capability", quote(text));
-        let help = "write several names with spaces between: \"NET_RAW IPC_LOCK\"";
-        return Diagnostic::new(message, span, "not a name").with_help(help);
+        return MEANING.about("capability-list", &quote(text), span);
     }
     let help = match nearest(upper.strip_prefix("CAP_").unwrap_or(&upper), &names) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
@@ -115,6 +109,5 @@ fn unknown(text: &str, span: Span) -> Diagnostic {
             format!("those that a component can have are {}", names.join(", "))
         }
     };
-    let message = format!("there is no capability {}", quote(text));
-    Diagnostic::new(message, span, "no such capability").with_help(help)
+    MEANING.about("capability", &quote(text), span).with_help(help)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::schema::{self, Declaration, Kind};
@@ -108,9 +109,9 @@ fn at_launch(
         reader.report(beside(declaration.name, name, prop));
     }
     if let Some(further) = rest.get(1) {
-        let message = format!("{} has one value at most", quote(name));
+        let error = MEANING.about("second-value", &quote(name), further.span);
         let help = format!("write each variable with an `{}` for itself", declaration.name);
-        reader.report(Diagnostic::new(message, further.span, "one too many").with_help(help));
+        reader.report(error.with_help(help));
     }
     match (rest.first(), is_launch) {
         (None, None | Some(Some(true))) => Some((name.clone(), None)),
@@ -142,10 +143,9 @@ fn beside(declaration: &str, name: &str, prop: &Prop) -> Diagnostic {
 }
 
 fn valueless(name: &str, span: Span, syntax: Syntax) -> Diagnostic {
-    let message = format!("{} has no value, and none may be given at launch", quote(name));
     let fixed = form::prop(syntax, name, "\"value\"");
-    Diagnostic::new(message, span, "so it has none ever")
-        .with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
+    let error = MEANING.about("no-value", &quote(name), span);
+    error.with_help(format!("remove `{LAUNCH}`, or write `{fixed}`"))
 }
 
 /// The error of a value of which it is not clear whether it may be replaced.
@@ -167,8 +167,7 @@ fn unclear(declaration: &str, name: &str, value: &Value) -> Diagnostic {
             form::with_props(syntax, declaration, &form::prop(syntax, name, &table))
         }
     };
-    let message = format!("is the value of {} fixed, or a default?", quote(name));
-    let error = Diagnostic::new(message, value.span, "its value");
+    let error = MEANING.about("fixed-value", &quote(name), value.span);
     let error = if is_secret { error.hiding(value.span) } else { error };
     error.with_help(format!(
         "write `{fixed}` for a value of every start, or `{replaceable}` for one that `boxlaunch run -e` may replace"

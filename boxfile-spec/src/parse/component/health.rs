@@ -2,6 +2,7 @@
 
 use box_contract::AgentKind;
 
+use crate::errors::MEANING;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;
 use crate::{Health, schema};
@@ -92,8 +93,7 @@ fn read_exec(reader: &mut Reader<'_>) -> Option<Health> {
             Syntax::Kdl => "health \"exec\" \"/bin/check\"",
             Syntax::Toml => "health = { kind = \"exec\", command = [\"/bin/check\"] }",
         };
-        let message = "the health check `exec` needs a program to run";
-        reader.report_missing_as(message, "without a program", &format!("write `{example}`"));
+        reader.report_missing_error(MEANING.about("no-program", example, reader.span()));
         argv.clear();
     }
     (!argv.is_empty()).then_some(Health::Exec { argv: Spanned { value: argv, span } })

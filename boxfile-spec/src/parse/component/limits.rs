@@ -2,11 +2,12 @@
 
 use box_contract::{Limits, Rlimits};
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::reader::{Reader, read_fields};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, schema};
-use diagnostics::{Diagnostic, Sink, Span, Spanned};
+use diagnostics::{Sink, Span, Spanned};
 
 /// The memory that a component asks for.
 #[derive(Debug, Clone, Copy)]
@@ -48,10 +49,8 @@ pub(super) fn read(
 fn read_weight(reader: &mut Reader<'_>) -> Option<u16> {
     let written = ["cpu-weight", "cpu-shares"].map(|name| reader.optional_prop(name));
     if let [Some(weight), Some(shares)] = written {
-        let message = "`cpu-weight` and `cpu-shares` set the same limit";
-        let error = Diagnostic::new(message, shares.span, "and this");
-        let error = error.with_label(weight.span, "this");
-        reader.report(error.with_help("remove `cpu-shares`"));
+        let error = MEANING.at("two-weights", shares.span);
+        reader.report(error.with_label(weight.span, "this"));
     }
     let weight = reader.optional("cpu-weight");
     weight.or(reader.optional("cpu-shares").map(self::weight))
@@ -83,13 +82,8 @@ fn check_user(nproc: Option<&Value>, user: Option<&Spanned<String>>, sink: &Sink
     let (Some(nproc), Some(root)) = (nproc, root) else { return };
     let Data::Integer(number) = nproc.data else { return };
     let pids = form::prop(nproc.syntax, "pids", &number.to_string());
-    let help =
-        format!("remove `nproc`, and write `{pids}` in `limits`, which applies to every user");
-    sink.report(
-        Diagnostic::new("`nproc` has no effect on root", nproc.span, "root is exempt from it")
-            .with_label(root.span, "the component runs as root")
-            .with_help(help),
-    );
+    let error = MEANING.about("root-nproc", &pids, nproc.span);
+    sink.report(error.with_label(root.span, "the component runs as root"));
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod namespaces;
 
 use box_contract::{AgentKind, Limits, Restart};
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
@@ -18,7 +19,7 @@ use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, form};
-use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
+use diagnostics::{Sink, Spanned, Syntax};
 use limits::MemoryLimit;
 
 const AGENT_LIMITS: Limits =
@@ -77,9 +78,7 @@ pub(super) fn business(
 fn read_autostart(reader: &mut Reader<'_>) -> Option<(bool, Restart)> {
     let (autostart, restart) = (reader.first(), reader.value("restart"));
     if let (Some(false), Some(declared)) = (autostart, reader.optional_prop("restart")) {
-        let message = "`restart` has no effect on a program that is not started";
-        let error = Diagnostic::new(message, declared.span, "has no effect");
-        reader.report(error.with_help("remove it, or switch `autostart` on"));
+        reader.report(MEANING.at("idle-restart", declared.span));
     }
     autostart.zip(restart)
 }
@@ -160,17 +159,14 @@ fn agreed_kind(
     if declared.value == found || images.contains(&found) && images.contains(&declared.value) {
         return declared.value;
     }
-    let message = "the agent's `kind` does not match its `image` and `binary`";
-    let error = Diagnostic::new(message, declared.span, "declared here");
+    let error = MEANING.at("agent-kind", declared.span);
     match binary {
         Some(binary) => sink.report(
             error
                 .with_label(binary.name.span, format!("makes it a `{word}`"))
                 .with_help(format!("write `{word}`, or remove `kind` or `binary`")),
         ),
-        None => sink.report_missing(
-            error.with_help("this kind needs a `binary`; add one, or remove `kind`"),
-        ),
+        None => sink.report_missing(error),
     }
     found
 }

@@ -2,6 +2,7 @@
 
 use box_contract::Namespaces;
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::reader::{Reader, read_fields};
 use crate::syntax::tree::Value;
@@ -27,9 +28,7 @@ pub(super) fn read(children: &Children<'_>, default_hostname: &str) -> (Namespac
 }
 
 fn needs_uts(hostname: &Value, uts: Option<&Value>) -> Diagnostic {
-    let message = "a component without its own `uts` namespace cannot have its own host name";
     let needed = form::prop(hostname.syntax, "uts", form::truth(hostname.syntax, true));
-    let error = Diagnostic::new(message, hostname.span, format!("needs `{needed}`"));
-    let uts = uts.map_or(hostname.span, |uts| uts.span);
-    error.with_label(uts, "switched off").with_help("remove `hostname`, or `uts`")
+    let error = MEANING.about("host-name-of-all", &needed, hostname.span);
+    error.with_label(uts.map_or(hostname.span, |uts| uts.span), "switched off")
 }

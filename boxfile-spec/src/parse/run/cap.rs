@@ -2,6 +2,7 @@
 
 use box_contract::CapPlan;
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::names;
 use crate::parse::reader::Reader;
@@ -44,17 +45,15 @@ fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {
 }
 
 fn without_relays(relays: &Node, kind: &str) -> Diagnostic {
-    let message = format!("the capability `{kind}` has no relays");
     let nostr = form::keyed(relays.syntax, "cap", "nostr");
-    Diagnostic::new(message, relays.name.span, "has no effect here")
-        .with_help(format!("remove it, or write it inside of `{nostr}`"))
+    let error = MEANING.about("idle-relays", kind, relays.name.span);
+    error.with_help(format!("remove it, or write it inside of `{nostr}`"))
 }
 
 fn nostr(reader: &Reader<'_>, children: &Children<'_>) -> Option<CapPlan> {
     if children.one(&schema::RELAYS).is_none() {
         let relays = schema::RELAYS.usage(reader.syntax());
-        let message = "the capability `nostr` needs `relays`";
-        reader.report_missing_as(message, "without `relays`", &format!("add {relays} to it"));
+        reader.report_missing_error(MEANING.about("no-relays", &relays, reader.span()));
     }
     let relays = Reader::sole(children, &schema::RELAYS, Reader::all)?;
     Some(CapPlan::Nostr { relays: names::unique(relays) })

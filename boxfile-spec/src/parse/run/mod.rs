@@ -9,6 +9,7 @@ pub(super) mod task;
 
 use box_contract::Scope;
 
+use crate::errors::MEANING;
 use crate::parse::children::Children;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Value;
@@ -28,9 +29,8 @@ fn scope(reader: &mut Reader<'_>, top: &Children<'_>) -> Option<Scope> {
 }
 
 fn no_business(written: &Value) -> Diagnostic {
-    let message = "the file declares no business application";
     let agent = form::prop(written.syntax, "component", "\"agent\"");
     let business = form::block(written.syntax, schema::BUSINESS.name);
-    Diagnostic::new(message, written.span, "not declared")
-        .with_help(format!("write `{agent}`, or declare `{business}`"))
+    let error = MEANING.at("no-business", written.span);
+    error.with_help(format!("write `{agent}`, or declare `{business}`"))
 }

@@ -3,6 +3,7 @@
 use box_contract::{NetworkLimits, NetworkMode, NetworkPlan, PeerPlan};
 use egress_rules::{Local, Peer, Rule, Wanted};
 
+use crate::errors::MEANING;
 use crate::form;
 use crate::parse::children::Children;
 use crate::parse::names;
@@ -56,10 +57,7 @@ fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<Peer
 /// Warns that only the command line of whoever runs the box gives it the network of the host.
 fn warn_of_sharing(node: &Node, sink: &Sink) {
     let span = node.args.first().map_or(node.name.span, |mode| mode.span);
-    let message = "a box gets the network of its host only from whoever runs it";
-    let help = "they have to add `boxlaunch run --network shared`; to reach some hosts on the internet, `filtered` needs no \
-                option";
-    sink.report(Diagnostic::warning(message, span, "refused without an option").with_help(help));
+    sink.report(MEANING.at("shared-network", span).into_warning());
 }
 
 /// Returns the warning about a host that is not on the internet: only whoever runs the box gives it that.
@@ -72,10 +70,9 @@ fn needs_consent(value: &Value, port: Option<u16>) -> Option<Diagnostic> {
         true => "this network is not, or not as a whole, on the internet",
         false => "this address is not on the internet",
     };
-    let message = format!("{what} ({purpose}): a box reaches it only if whoever runs it says so");
+    let warning = MEANING.about("local-peer", &format!("{what} ({purpose})"), value.span);
     let help = format!("they have to add `boxlaunch run --network-local {needs}`");
-    let warning = Diagnostic::warning(message, value.span, "refused without an option");
-    Some(warning.with_help(help))
+    Some(warning.with_help(help).into_warning())
 }
 
 fn limits(children: &Children<'_>) -> NetworkLimits {
@@ -99,27 +96,22 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
 /// Reports a mode that lets through nothing, because a declaration is missing.
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
-    let (message, help) = if lacks == "cap" {
-        let cap = form::keyed(syntax, "cap", "http");
-        let message = "without a `cap`, the network mode `cap-only` lets nothing through";
-        (message, format!("declare one, such as `{cap}`, or write \"none\""))
+    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
+    reader.report_missing_error(if lacks == "cap" {
+        MEANING.about("no-cap", &form::keyed(syntax, "cap", "http"), span)
     } else {
         let usage = schema::NETWORK.usage(syntax);
-        let message = "without an `allow`, the network mode `filtered` lets nothing through";
-        (message, format!("write \"none\", or say what may be reached:{usage}"))
-    };
-    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
-    let error = Diagnostic::new(message, span, format!("without `{lacks}`"));
-    reader.report_missing_error(error.with_help(help));
+        let help = format!("write \"none\", or say what may be reached:{usage}");
+        MEANING.at("no-allow", span).with_help(help)
+    });
 }
 
 fn needs_filter(node: &Node, syntax: Syntax) -> Diagnostic {
     let name = &node.name.value;
-    let message = format!("`{name}` needs the network mode `filtered`");
     let filtered = match syntax {
         Syntax::Kdl => "network \"filtered\" { … }".to_owned(),
         Syntax::Toml => form::prop(syntax, "mode", "\"filtered\""),
     };
-    Diagnostic::new(message, node.name.span, "has no effect here")
-        .with_help(format!("write `{filtered}`, or remove `{name}`"))
+    let error = MEANING.about("no-filter", name, node.name.span);
+    error.with_help(format!("write `{filtered}`, or remove `{name}`"))
 }

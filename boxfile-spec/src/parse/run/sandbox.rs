@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
+use crate::errors::MEANING;
 use crate::parse::names;
 use crate::parse::reader::Reader;
 use crate::syntax::tree::Node;
@@ -85,12 +86,8 @@ fn check_writable(writable: &[Spanned<String>], denied: &[Spanned<String>], sink
         let before = denied.partition_point(|denied| !is_after(denied));
         let last = before.checked_sub(1).map(|index| denied[index]);
         if let Some(denied) = last.filter(|it| rules::is_inside(&path.value, &it.value)) {
-            let message = format!("{} is declared writable and denied", quote(&path.value));
-            sink.report(
-                Diagnostic::new(message, path.span, "declared writable")
-                    .with_label(denied.span, "denied, which takes precedence")
-                    .with_help("remove one of them"),
-            );
+            let error = MEANING.about("writable-denied", &quote(&path.value), path.span);
+            sink.report(error.with_label(denied.span, "denied, which takes precedence"));
         }
     }
 }

@@ -3,10 +3,11 @@
 use box_contract::TaskPlan;
 use box_contract::task::TaskError;
 
+use crate::errors::MEANING;
 use crate::parse::reader::{Reader, read_fields};
 use crate::schema;
 use crate::syntax::tree::Node;
-use diagnostics::{Diagnostic, Sink};
+use diagnostics::Sink;
 
 /// Reads the task.
 pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
@@ -15,11 +16,13 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
     reader.finish_block(&reader.children());
     let task = task?;
     let refused = |error: TaskError| {
-        let message = format!("the task cannot be given: {error}");
-        Diagnostic::new(message, node.name.span, "this task").with_help(match error {
-            TaskError::TooLong(_) => "give the box larger inputs as a directory: declare a `share`",
-            _ => "write some text without zero bytes",
-        })
+        let refused = MEANING.about("task", &error.to_string(), node.name.span);
+        match error {
+            TaskError::TooLong(_) => {
+                refused.with_help("give the box larger inputs as a directory: declare a `share`")
+            }
+            _ => refused,
+        }
     };
     sink.check(task.checked().map_err(refused))
 }
