@@ -2,8 +2,7 @@
 
 use box_contract::Budget;
 
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Children, Reader, read_fields};
 use crate::units::show_duration;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Spanned};
@@ -43,10 +42,10 @@ fn check_possible(
     if phase.value <= most {
         return;
     }
-    let [taken, most] = [phase.value, most].map(show_duration);
-    let message = format!("`{name}` is {taken}, but the whole start may take only {most}");
+    let [phase_limit, most] = [phase.value, most].map(show_duration);
+    let message = format!("`{name}` is {phase_limit}, but the whole start may take only {most}");
     let error = Diagnostic::new(message, phase.span, "impossible");
-    let enough = form::prop(reader.syntax(), "total", &format!("\"{taken}\""));
+    let enough = form::prop(reader.syntax(), "total", &format!("\"{phase_limit}\""));
     match total {
         Some(total) => reader.report(
             error

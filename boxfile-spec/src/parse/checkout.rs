@@ -67,7 +67,7 @@ impl Checkout<'_> {
         let parts: Vec<&str> =
             path.value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
         let up = parts.iter().take_while(|part| **part == "..").count();
-        let (label, why) = match reach.up {
+        let (label, reason) = match reach.up {
             _ if path.value.starts_with('/') => ("an absolute path", ""),
             None => ("there is no checkout here", &*reach.why),
             Some(most) if up > most => ("`..` leads out of it", &*reach.why),
@@ -76,9 +76,9 @@ impl Checkout<'_> {
         };
         let message = format!("{what} must be inside the checkout");
         let help = match reach.up {
-            _ if why.is_empty() => help.to_owned(),
-            None => why.to_owned(),
-            Some(_) => format!("{help}; {why}"),
+            _ if reason.is_empty() => help.to_owned(),
+            None => reason.to_owned(),
+            Some(_) => format!("{help}; {reason}"),
         };
         Err(Diagnostic::new(message, path.span, label).with_help(help))
     }

@@ -5,13 +5,10 @@ use box_contract::{LogsPlan, Platform, Scope};
 
 use crate::errors::MEANING;
 use crate::parse::checkout::{Checkout, Reach};
-use crate::parse::children::Children;
-use crate::parse::component;
 use crate::parse::names::place_inside;
-use crate::parse::reader::{Reader, read_fields};
 use crate::parse::run::mounts::Placed;
 use crate::parse::run::secret::Secret;
-use crate::parse::{budget, layout, run, secrets, vm};
+use crate::parse::{Children, Reader, budget, component, layout, read_fields, run, secrets, vm};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::{Agent, BakedFile, Boxfile, Business, Kernel, Skill, SkillsDir, form};

@@ -4,9 +4,7 @@ use box_contract::Layout;
 use box_contract::rules::ACCOUNT_FILES;
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::names;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader, names};
 use crate::{Conflict, ConflictPolicy, form, schema};
 use diagnostics::{Sink, Spanned};
 use safe_text::quote;

@@ -2,8 +2,7 @@
 
 use crate::errors::MEANING;
 use crate::parse::checkout::{Checkout, Reach};
-use crate::parse::reader::Reader;
-use crate::parse::{merge, rebase};
+use crate::parse::{Reader, merge, rebase};
 use crate::syntax::allowance::Allowance;
 use crate::syntax::tree::{Node, Tree};
 use crate::{schema, syntax};
@@ -80,7 +79,7 @@ struct Chain {
     /// The number of declarations that the remaining files may have.
     allowance: Allowance,
     /// The number of bytes that their directories may add to their paths.
-    room: rebase::Room,
+    growth: rebase::Growth,
     reach: Reach,
 }
 
@@ -97,8 +96,8 @@ impl Chain {
         let extends = extended(&tree.nodes, &sink).filter(|_| !self.allowance.is_exceeded());
         self.unread |= extends.is_none() && tree.nodes.iter().any(is_extends);
         let index = self.sources.push(source);
-        rebase::nodes(&mut tree.nodes, schema::TOP, directory, &mut self.room);
-        if let Some(named) = named.filter(|_| self.room.is_exceeded()) {
+        rebase::nodes(&mut tree.nodes, schema::TOP, directory, &mut self.growth);
+        if let Some(named) = named.filter(|_| self.growth.is_exceeded()) {
             self.found.push(too_long(named));
             self.trees.push(Tree::default());
             return None;

@@ -24,8 +24,10 @@ pub use load::MAX_SOURCE;
 pub use rebase::MOST_ADDED;
 
 use crate::Boxfile;
+use children::Children;
 use diagnostics::{Diagnostic, Diagnostics, Severity, Source, Sources, Span};
 use load::Files;
+use reader::{Reader, read_fields};
 
 /// The result of reading a Boxfile.
 #[derive(Debug)]

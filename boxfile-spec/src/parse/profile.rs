@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use crate::parse::children::Children;
 use crate::parse::load::Files;
-use crate::parse::reader::Reader;
-use crate::parse::{document, merge, names};
+use crate::parse::{Children, Reader, document, merge, names};
 use crate::syntax::tree::Node;
 use crate::{Document, form, schema};
 use diagnostics::suggest::nearest;

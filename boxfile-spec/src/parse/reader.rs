@@ -312,12 +312,6 @@ impl<'n> Reader<'n> {
         self.missing.push(what.to_owned());
     }
 
-    /// As [`Self::report_missing`], in words of one's own.
-    pub(super) fn report_missing_as(&self, message: &str, label: &str, help: &str) {
-        let error = Diagnostic::new(message, self.span(), label);
-        self.report_missing_error(error.with_help(help));
-    }
-
     /// Reports the error that something is missing, unless it may be in what cannot be read.
     pub(super) fn report_missing_error(&self, error: Diagnostic) {
         if !self.node.broken {

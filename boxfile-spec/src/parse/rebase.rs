@@ -12,16 +12,16 @@ pub const MOST_ADDED: usize = 1 << 20;
 
 /// Counts the bytes that may still be added to paths; `None` once one was too many.
 #[derive(Debug)]
-pub(super) struct Room(Option<usize>);
+pub(super) struct Growth(Option<usize>);
 
-impl Default for Room {
+impl Default for Growth {
     fn default() -> Self {
         Self(Some(MOST_ADDED))
     }
 }
 
-impl Room {
-    /// Takes what a path is longer than the text that was there; returns the path, if there is room for it.
+impl Growth {
+    /// Takes what a path is longer than the text that was there; returns the path, if it may be so long.
     fn take(&mut self, path: String, before: &str) -> Option<String> {
         let added = path.len().saturating_sub(before.len());
         self.0 = self.0.and_then(|left| left.checked_sub(added));
@@ -34,17 +34,17 @@ impl Room {
     }
 }
 
-/// Rewrites every path of the nodes of a file that lies in `directory`, as long as there is room.
+/// Rewrites every path of the nodes of a file that lies in `directory`, until they have grown too much.
 ///
 /// The main file's own directory is the empty one: there, the paths lose what says nothing.
 pub(super) fn nodes(
     nodes: &mut [Node],
     known: &[&'static Declaration],
     directory: &str,
-    room: &mut Room,
+    growth: &mut Growth,
 ) {
     for node in nodes {
-        if room.is_exceeded() {
+        if growth.is_exceeded() {
             return;
         }
         let Some(declaration) = find(known, &node.name.value) else { continue };
@@ -53,22 +53,22 @@ pub(super) fn nodes(
             .iter()
             .chain(std::iter::repeat_n(declaration.rest.as_ref(), node.args.len()).flatten());
         for (value, argument) in node.args.iter_mut().zip(kinds) {
-            rewrite(value, argument.kind, directory, room);
+            rewrite(value, argument.kind, directory, growth);
         }
         for prop in &mut node.props {
             if let Some(known) = declaration.prop(&prop.name.value) {
-                rewrite(&mut prop.value, known.kind, directory, room);
+                rewrite(&mut prop.value, known.kind, directory, growth);
             }
         }
         if let Some(block) = &mut node.block {
-            self::nodes(&mut block.nodes, declaration.children, directory, room);
+            self::nodes(&mut block.nodes, declaration.children, directory, growth);
         }
     }
 }
 
-fn rewrite(value: &mut Value, kind: Kind, directory: &str, room: &mut Room) {
+fn rewrite(value: &mut Value, kind: Kind, directory: &str, growth: &mut Growth) {
     let Data::Text(text) = &mut value.data else { return };
-    let path = rewritten(text, kind, directory).and_then(|path| room.take(path, text));
+    let path = rewritten(text, kind, directory).and_then(|path| growth.take(path, text));
     if let Some(path) = path {
         *text = path;
     }
@@ -144,7 +144,7 @@ mod tests {
             let data = Data::Text(text.to_owned());
             let syntax = diagnostics::Syntax::Kdl;
             let mut value = Value { data, span: diagnostics::Span::default(), syntax };
-            rewrite(&mut value, Kind::Kernel, directory, &mut Room::default());
+            rewrite(&mut value, Kind::Kernel, directory, &mut Growth::default());
             let Data::Text(text) = value.data else { unreachable!() };
             text
         };

@@ -3,8 +3,8 @@
 use box_contract::Vm;
 
 use crate::form;
+use crate::parse::Reader;
 use crate::parse::component::limits::MemoryLimit;
-use crate::parse::reader::Reader;
 use crate::schema::{self, MOST_MEMORY};
 use crate::syntax::tree::{Node, Value};
 use crate::units::{MIB, show_size};

@@ -55,7 +55,7 @@ fn section(place: &SchemaPlace) -> String {
     parts.extend(declaration.variables.map(str::to_owned));
     parts.extend(inner(declaration));
     let (count, merge) = (declaration.count, declaration.merge);
-    parts.push(format!("{} {}", count.words(), merge.words(count)));
+    parts.push(format!("{} {}", count.description(), merge.description(count)));
     parts.join("\n\n")
 }
 
@@ -102,7 +102,13 @@ fn property(of: &Declaration, property: &Property) -> Vec<String> {
 }
 
 fn row(name: &str, position: &str, kind: Kind, default: &str, doc: &str) -> Vec<String> {
-    vec![format!("`{name}`"), position.to_owned(), kind.words(), default.to_owned(), doc.to_owned()]
+    vec![
+        format!("`{name}`"),
+        position.to_owned(),
+        kind.description(),
+        default.to_owned(),
+        doc.to_owned(),
+    ]
 }
 
 /// Writes what the words mean of which one is to be chosen.

@@ -5,45 +5,54 @@ use crate::units::show_size;
 
 impl Kind {
     /// Says what a value must be: `a size from 4MiB to 64GiB`.
-    pub(super) fn words(self) -> String {
-        let plain = match self {
-            Self::Integer { least, most } => {
-                return format!("a whole number from {least} to {most}");
-            }
+    pub(super) fn description(self) -> String {
+        match self {
+            Self::Integer { least, most } => format!("a whole number from {least} to {most}"),
             Self::Size { least, most } => {
-                return format!("a size from {} to {}", show_size(least), show_size(most));
+                format!("a size from {} to {}", show_size(least), show_size(most))
             }
-            Self::Text | Self::Filled | Self::HttpPath | Self::GrpcService => "a string",
-            Self::Json => "a string of JSON",
-            Self::Name => "a name",
-            Self::Path | Self::BakedPath => "a path of the checkout",
-            Self::Kernel => "`lean`, `krunfw` or a path",
-            Self::LaunchPath => "a path, relative to where the box is launched",
-            Self::FilePlace | Self::WorkDir => "an absolute path",
-            Self::GuestPath | Self::MountPoint | Self::SecretPath => "a path of the guest",
-            Self::Duration | Self::Seconds => "a duration",
-            Self::Truth => "true or false",
-            Self::Sha256 => "a sha256",
-            Self::SocketUrl => "a ws or wss URL",
-            Self::Image => "a reference to an image",
-            Self::PathOrUrl => "a path of the checkout, or an http or https URL",
-            Self::User => "`USER` or `USER:GROUP`",
-            Self::Mode => "a mode in octal digits",
-            Self::Hostname => "a host name without dots",
-            Self::Variable => "the name of a variable",
-            Self::Glob => "a pattern of paths",
-            Self::Peer => "a domain, an address or a network",
-            Self::Tool => "the name of a tool",
-            Self::Capabilities => "names of capabilities with spaces between",
-            Self::OneOf(_) => "a word of the list below",
-        };
-        plain.to_owned()
+            _ => self.form().0.to_owned(),
+        }
+    }
+
+    /// Returns in words what a value must be, and the name of its rule in the JSON Schema. Rules without a definition
+    /// there are written out by [`super::json`].
+    pub(super) const fn form(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Text | Self::Filled | Self::HttpPath | Self::GrpcService => ("a string", "text"),
+            Self::Json => ("a string of JSON", "filled"),
+            Self::Name => ("a name", "name"),
+            Self::Path | Self::BakedPath => ("a path of the checkout", "filled"),
+            Self::Kernel => ("`lean`, `krunfw` or a path", "filled"),
+            Self::LaunchPath => ("a path, relative to where the box is launched", "filled"),
+            Self::FilePlace | Self::WorkDir => ("an absolute path", "absolute-path"),
+            Self::GuestPath | Self::MountPoint | Self::SecretPath => {
+                ("a path of the guest", "guest-path")
+            }
+            Self::Integer { .. } => ("a whole number", "integer"),
+            Self::Size { .. } => ("a size", "size"),
+            Self::Duration | Self::Seconds => ("a duration", "duration"),
+            Self::Truth => ("true or false", "truth"),
+            Self::Sha256 => ("a sha256", "sha256"),
+            Self::SocketUrl => ("a ws or wss URL", "socket-url"),
+            Self::Image => ("a reference to an image", "filled"),
+            Self::PathOrUrl => ("a path of the checkout, or an http or https URL", "filled"),
+            Self::User => ("`USER` or `USER:GROUP`", "user"),
+            Self::Mode => ("a mode in octal digits", "mode"),
+            Self::Hostname => ("a host name without dots", "hostname"),
+            Self::Variable => ("the name of a variable", "variable"),
+            Self::Glob => ("a pattern of paths", "glob"),
+            Self::Peer => ("a domain, an address or a network", "peer"),
+            Self::Tool => ("the name of a tool", "filled"),
+            Self::Capabilities => ("names of capabilities with spaces between", "filled"),
+            Self::OneOf(_) => ("a word of the list below", "word"),
+        }
     }
 }
 
 impl Count {
     /// Says how often a declaration can be given in its block.
-    pub(super) const fn words(self) -> &'static str {
+    pub(super) const fn description(self) -> &'static str {
         match self {
             Self::Required => "Required.",
             Self::Optional => "Optional.",
@@ -55,7 +64,7 @@ impl Count {
 
 impl Merge {
     /// Says what happens to a declaration that a base file has, too.
-    pub(super) const fn words(self, count: Count) -> &'static str {
+    pub(super) const fn description(self, count: Count) -> &'static str {
         match (self, count) {
             (Self::Replace, _) => "Overrides the base file.",
             (Self::Combine, Count::Keyed) => {

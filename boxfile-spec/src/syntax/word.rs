@@ -25,9 +25,7 @@ pub(super) fn unquoted(syntax: Syntax, word: &str, span: Span, label: &str) -> D
     // A page or a word processor leaves such a one where a space was typed.
     if let Some((at, c)) = word.char_indices().find(|(_, c)| c.is_whitespace() && !c.is_ascii()) {
         let place = Span::at(span.offset + at, c.len_utf8());
-        let message = format!("U+{:04X} is not the space that separates words here", u32::from(c));
-        let error = Diagnostic::new(message, place, "looks like a space");
-        return error.with_help("write a plain space in its place");
+        return SYNTAX.about("odd-space", &format!("U+{:04X}", u32::from(c)), place);
     }
     Diagnostic::new(format!("{} must be in quotes", quote(word)), span, label)
         .with_help(format!("write `{text}`"))

@@ -4,35 +4,35 @@ use super::token::{Lexeme, Token};
 
 /// Removes every `\` after which its statement ends, and every one that the layout has
 /// no use for: in front of a brace, of a `=`, or of another `\`. Their comments stay.
-pub(super) fn settle(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
-    let mut settled: Vec<Token<'_>> = Vec::with_capacity(tokens.len());
+pub(super) fn resolve(tokens: Vec<Token<'_>>) -> Vec<Token<'_>> {
+    let mut resolved: Vec<Token<'_>> = Vec::with_capacity(tokens.len());
     // From the end: what a `\` joins depends on what is left of those after it.
     for token in tokens.into_iter().rev() {
-        let next = settled.last_mut();
+        let next = resolved.last_mut();
         match token.kind {
-            Lexeme::Join(comment) if !next.as_deref().is_some_and(goes_on) => {
+            Lexeme::Join(comment) if !next.as_deref().is_some_and(continues) => {
                 if let Some(next) = next {
                     // The line end that the `\` took in counts again.
                     next.newlines += 1;
                 }
                 if comment.is_empty() {
-                    give_way(&token, settled.last_mut());
+                    pass_on(&token, resolved.last_mut());
                 } else {
-                    settled.push(Token { kind: Lexeme::LineComment(comment), ..token });
+                    resolved.push(Token { kind: Lexeme::LineComment(comment), ..token });
                 }
             }
             Lexeme::Join("") if next.as_deref().is_some_and(needs_no_join) => {
-                give_way(&token, next);
+                pass_on(&token, next);
             }
-            _ => settled.push(token),
+            _ => resolved.push(token),
         }
     }
-    settled.reverse();
-    settled
+    resolved.reverse();
+    resolved
 }
 
 /// Returns whether a token continues a statement whose lines are joined in front of it.
-fn goes_on(token: &Token<'_>) -> bool {
+fn continues(token: &Token<'_>) -> bool {
     let ends = matches!(token.kind, Lexeme::Close | Lexeme::LineComment(_));
     token.newlines == 0 && !token.ended && !ends
 }
@@ -42,7 +42,7 @@ const fn needs_no_join(token: &Token<'_>) -> bool {
 }
 
 /// Hands what separates a token from the one in front to the next.
-fn give_way(token: &Token<'_>, next: Option<&mut Token<'_>>) {
+fn pass_on(token: &Token<'_>, next: Option<&mut Token<'_>>) {
     if let Some(next) = next {
         next.newlines += token.newlines;
         next.ended |= token.ended;

@@ -28,6 +28,6 @@ mod tests;
 /// Formatting twice gives the same as once. The time is proportional to the length of the source.
 #[must_use]
 pub fn format_kdl(source: &str) -> Option<String> {
-    let tokens = joins::settle(token::tokens(source)?);
+    let tokens = joins::resolve(token::tokens(source)?);
     Some(layout::lay_out(&tokens)?.finish(source))
 }

@@ -3,8 +3,7 @@
 use box_contract::capabilities::{CAPABILITIES, Capabilities, Capability, Grant};
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader};
 use crate::rules;
 use crate::schema::{self, Kind};
 use crate::syntax::tree::Value;

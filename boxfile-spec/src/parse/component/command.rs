@@ -2,8 +2,7 @@
 
 use safe_text::words;
 
-use crate::parse::children::Children;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader};
 use crate::schema;
 use crate::syntax::tree::{Data, Value};
 use diagnostics::{Diagnostic, Spanned, Syntax, in_quotes};

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader};
 use crate::schema::{self, Declaration, Kind};
 use crate::syntax::tree::{Data, Node, Prop, Value};
 use crate::{form, rules, value};

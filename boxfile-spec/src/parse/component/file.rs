@@ -1,7 +1,6 @@
 //! `file "PATH" to="/PLACE"`: what of the checkout is baked into a component's root.
 
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Children, Reader, read_fields};
 use crate::{BakedFile, rules, schema};
 use diagnostics::Spanned;
 

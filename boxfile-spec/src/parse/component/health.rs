@@ -3,7 +3,7 @@
 use box_contract::AgentKind;
 
 use crate::errors::MEANING;
-use crate::parse::reader::Reader;
+use crate::parse::Reader;
 use crate::syntax::tree::Node;
 use crate::{Health, schema};
 use diagnostics::{Sink, Spanned, Syntax};

@@ -6,7 +6,7 @@ use box_contract::{DEFAULT_TAG, DockerName, ImageRef};
 use box_digest::{Algorithm as _, Digest, Sha256, algorithm};
 
 use crate::errors::MEANING;
-use crate::parse::reader::Reader;
+use crate::parse::Reader;
 use crate::schema::Kind;
 use crate::syntax::tree::{Data, Value};
 use crate::syntax::word::TYPOGRAPHIC;

@@ -3,8 +3,7 @@
 use box_contract::{Limits, Rlimits};
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Children, Reader, read_fields};
 use crate::syntax::tree::{Data, Node, Value};
 use crate::{form, rules, schema};
 use diagnostics::{Sink, Span, Spanned};

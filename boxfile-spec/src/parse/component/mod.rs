@@ -12,14 +12,12 @@ mod namespaces;
 use box_contract::{AgentKind, Limits, Restart};
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::names;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader, names};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::Node;
 use crate::units::MIB;
 use crate::{Agent, Binary, Business, Component, form};
-use diagnostics::{Sink, Spanned, Syntax};
+use diagnostics::{Diagnostic, Sink, Spanned, Syntax};
 use limits::MemoryLimit;
 
 const AGENT_LIMITS: Limits =
@@ -137,8 +135,8 @@ fn report_no_program(reader: &Reader<'_>, node: &Node, needs_image: bool) {
         let message = format!("`{}` needs {what}", reader.name());
         // The example names the agent's.
         let usage = missing.usage(reader.syntax()).replace("agent", reader.name());
-        let help = form::imperative("add", &usage);
-        reader.report_missing_as(&message, &format!("without {what}"), &help);
+        let error = Diagnostic::new(message, reader.span(), format!("without {what}"));
+        reader.report_missing_error(error.with_help(form::imperative("add", &usage)));
     }
 }
 

@@ -3,8 +3,7 @@
 use box_contract::Namespaces;
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Children, Reader, read_fields};
 use crate::syntax::tree::Value;
 use crate::{form, schema};
 use diagnostics::Diagnostic;

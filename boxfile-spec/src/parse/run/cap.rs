@@ -3,9 +3,7 @@
 use box_contract::CapPlan;
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::names;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader, names};
 use crate::syntax::tree::Node;
 use crate::{form, schema};
 use diagnostics::{Diagnostic, Sink};

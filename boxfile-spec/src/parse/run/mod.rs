@@ -10,8 +10,7 @@ pub(super) mod task;
 use box_contract::Scope;
 
 use crate::errors::MEANING;
-use crate::parse::children::Children;
-use crate::parse::reader::Reader;
+use crate::parse::{Children, Reader};
 use crate::syntax::tree::Value;
 use crate::{form, schema};
 use diagnostics::Diagnostic;

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use box_contract::rules::{AtPlace, excludes};
 use box_contract::{Scope, ScratchPlan, SharePlan};
 
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
 use crate::parse::run::scope;
 use crate::parse::run::secret::Secret;
+use crate::parse::{Children, Reader, read_fields};
 use crate::rules::reserved_place;
 use crate::{BakedFile, rules, schema, value};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};

@@ -5,9 +5,7 @@ use egress_rules::{Local, Peer, Rule, Wanted};
 
 use crate::errors::MEANING;
 use crate::form;
-use crate::parse::children::Children;
-use crate::parse::names;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Children, Reader, names, read_fields};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
 use diagnostics::{Diagnostic, Sink, Syntax};

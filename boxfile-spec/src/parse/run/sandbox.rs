@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::errors::MEANING;
-use crate::parse::names;
-use crate::parse::reader::Reader;
+use crate::parse::{Reader, names};
 use crate::syntax::tree::Node;
 use crate::{rules, schema};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};

@@ -2,9 +2,8 @@
 
 use box_contract::{Scope, SecretDelivery, SecretPlan};
 
-use crate::parse::children::Children;
-use crate::parse::reader::{Reader, read_fields};
 use crate::parse::run::scope;
+use crate::parse::{Children, Reader, read_fields};
 use crate::schema;
 use diagnostics::Spanned;
 

@@ -4,7 +4,7 @@ use box_contract::TaskPlan;
 use box_contract::task::TaskError;
 
 use crate::errors::MEANING;
-use crate::parse::reader::{Reader, read_fields};
+use crate::parse::{Reader, read_fields};
 use crate::schema;
 use crate::syntax::tree::Node;
 use diagnostics::Sink;

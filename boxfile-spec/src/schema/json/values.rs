@@ -21,9 +21,6 @@ pub(super) fn definitions() -> Map<String, Value> {
 /// Returns the schema of a value of a declaration.
 pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
     match kind {
-        Kind::Text | Kind::Filled | Kind::HttpPath | Kind::GrpcService => {
-            json!({ "type": "string" })
-        }
         Kind::Truth => json!({ "type": "boolean" }),
         Kind::Integer { least, most } => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
@@ -33,25 +30,12 @@ pub(super) fn value(of: &Declaration, kind: Kind) -> Value {
             any(words.iter().map(word).collect())
         }
         Kind::SocketUrl => json!({ "type": "string", "pattern": "^wss?://" }),
-        Kind::Name => reference("name"),
-        Kind::Hostname => reference("hostname"),
-        Kind::Variable => reference("variable"),
-        Kind::Size { .. } => reference("size"),
-        Kind::Duration | Kind::Seconds => reference("duration"),
-        Kind::Sha256 => reference("sha256"),
-        Kind::FilePlace | Kind::WorkDir => reference("absolute-path"),
-        Kind::GuestPath | Kind::MountPoint | Kind::SecretPath => reference("guest-path"),
-        Kind::Glob => reference("glob"),
-        Kind::User => reference("user"),
-        Kind::Mode => reference("mode"),
-        Kind::Peer => reference("peer"),
-        Kind::Json | Kind::Path | Kind::BakedPath | Kind::Kernel | Kind::LaunchPath => filled(),
-        Kind::Image | Kind::PathOrUrl | Kind::Tool | Kind::Capabilities => filled(),
+        _ => match kind.form().1 {
+            "text" => json!({ "type": "string" }),
+            "filled" => json!({ "type": "string", "minLength": 1 }),
+            rule => reference(rule),
+        },
     }
-}
-
-fn filled() -> Value {
-    json!({ "type": "string", "minLength": 1 })
 }
 
 /// Returns the schema of what a definition says.

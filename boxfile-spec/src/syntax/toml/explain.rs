@@ -127,13 +127,12 @@ impl Explainer<'_> {
     /// The error of a key without a value.
     fn no_value(&self, at: Span, key: Option<&Spanned<String>>, equals: Span) -> Diagnostic {
         let Some(key) = key else { return SYNTAX.at("no-value", at) };
-        let message = format!("{} has no value", quote(&key.value));
-        let error = Diagnostic::new(message, key.span, "a name alone");
+        let error = SYNTAX.about("name-alone", &quote(&key.value), key.span);
         let top = key.span.end() <= equals.offset;
-        error.with_help(match declaration(self.scope, &key.value).filter(|_| top) {
-            Some(declaration) => written(declaration),
-            None => "write `name = \"value\"`; a list of values is written `[\"a\", \"b\"]`".into(),
-        })
+        match declaration(self.scope, &key.value).filter(|_| top) {
+            Some(declaration) => error.with_help(written(declaration)),
+            None => error,
+        }
     }
 
     /// The error of a value after the value.
@@ -177,17 +176,16 @@ impl Explainer<'_> {
             (Some(name), _) => colon(span).with_help(self.assignment(name, rest)),
             (None, _) if name.is_empty() => SYNTAX.at("toml-line", span),
             (None, None) => {
-                Diagnostic::new(format!("{} has no value", quote(name)), span, "a name alone")
-                    .with_help(self.assignment(name, rest))
+                let error = SYNTAX.about("name-alone", &quote(name), span);
+                error.with_help(self.assignment(name, rest))
             }
             (None, Some('{')) if rest == "{" => {
                 let names = self.scope.iter().map(|name| name.value.as_str()).chain([name]);
                 SYNTAX.about("toml-block", &header(names), span)
             }
             (None, Some(_)) => {
-                let message = format!("the `=` after {} is missing", quote(name));
-                Diagnostic::new(message, span, "a name without `=`")
-                    .with_help(self.assignment(name, rest))
+                let error = SYNTAX.about("name-without-equals", &quote(name), span);
+                error.with_help(self.assignment(name, rest))
             }
         }
     }
