@@ -45,7 +45,7 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
     // A binary with no image under it is the small mode, for which less time is allowed.
     let small = agent.as_ref().is_some_and(|agent| agent.component.image.is_none());
     let total = if small { budget::BINARY_TOTAL } else { budget::IMAGE_TOTAL };
-    let (layout, conflicts) = layout::read(&top, sink);
+    let (layout, conflicts) = layout::read(&top);
     let platforms = Reader::sole(&top, &schema::PLATFORM, read_platforms);
     // Whatever is missing in the end, all of it was read: each part reports for itself.
     let name = Reader::sole(&top, &schema::BOX, Reader::first);
@@ -53,21 +53,21 @@ pub(super) fn read(nodes: &[Node], syntax: Syntax, reach: &Reach, sink: &Sink) -
         platforms: platforms.unwrap_or_else(|| vec![AMD64]),
         skills_dir,
         skills,
-        vm: vm::read(top.one(&schema::VM), &[agent_memory, business_memory], sink),
+        vm: vm::read(&top, &[agent_memory, business_memory]),
         layout,
         conflicts,
         shares,
         scratch,
-        network: run::network::read(&top, sink),
+        network: run::network::read(&top),
         secrets: declared.into_iter().filter_map(Secret::plan).collect(),
-        task: top.one(&schema::TASK).and_then(|node| run::task::read(node, sink)),
+        task: run::task::read(&top),
         logs: Reader::sole(
             &top,
             &schema::LOGS,
             |it| read_fields!(it => LogsPlan { stdout, stderr, events, atif }),
         ),
-        caps: run::cap::read(&top, sink),
-        sandbox: top.one(&schema::SANDBOX).and_then(|node| run::sandbox::read(node, sink)),
+        caps: run::cap::read(&top),
+        sandbox: run::sandbox::read(&top),
         budget: budget::read(&top, total),
         kernel: Reader::sole(&top, &schema::KERNEL, read_kernel),
         name: name?,

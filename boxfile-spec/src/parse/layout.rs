@@ -6,12 +6,13 @@ use box_contract::rules::ACCOUNT_FILES;
 use crate::errors::MEANING;
 use crate::parse::{Children, Reader, names};
 use crate::{Conflict, ConflictPolicy, form, schema};
-use diagnostics::{Sink, Spanned};
+use diagnostics::Spanned;
 use safe_text::quote;
 
 /// Reads the layout, which is `merged` only with two images, and the conflict policies, which need
 /// the layout `merged`.
-pub(super) fn read(top: &Children<'_>, sink: &Sink) -> (Layout, Vec<Conflict>) {
+pub(super) fn read(top: &Children<'_>) -> (Layout, Vec<Conflict>) {
+    let sink = top.sink();
     let declared = top.one(&schema::LAYOUT);
     let layout = Reader::sole(top, &schema::LAYOUT, Reader::first);
     let nodes = top.many(&schema::CONFLICT);

@@ -3,10 +3,10 @@
 use box_contract::Vm;
 
 use crate::form;
-use crate::parse::Reader;
 use crate::parse::component::limits::MemoryLimit;
+use crate::parse::{Children, Reader};
 use crate::schema::{self, MOST_MEMORY};
-use crate::syntax::tree::{Node, Value};
+use crate::syntax::tree::Value;
 use crate::units::{MIB, show_size};
 use crate::value::{self, Read as _};
 use diagnostics::{Diagnostic, Sink};
@@ -17,7 +17,8 @@ const RESERVE: u64 = 256 * MIB;
 
 /// Reads the machine's size. `limits` are the memory limits of the components, as far as they are
 /// known: the agent's and the business application's.
-pub(super) fn read(node: Option<&Node>, limits: &[Option<MemoryLimit>; 2], sink: &Sink) -> Vm {
+pub(super) fn read(top: &Children<'_>, limits: &[Option<MemoryLimit>; 2]) -> Vm {
+    let (node, sink) = (top.one(&schema::VM), top.sink());
     let limits: Vec<MemoryLimit> = limits.iter().flatten().copied().collect();
     // Each is at most 64 GiB: see `limits`.
     let sensible = roomy(total(&limits));

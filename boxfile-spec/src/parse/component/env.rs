@@ -52,7 +52,8 @@ pub(super) struct Variables {
 }
 
 /// Reads the variables of all `env` and `plain-env` declarations of a component.
-pub(super) fn read(children: &Children<'_>, sink: &Sink) -> Variables {
+pub(super) fn read(children: &Children<'_>) -> Variables {
+    let sink = children.sink();
     let mut found: BTreeMap<&str, Variable<'_>> = BTreeMap::new();
     let mut read = Variables::default();
     for declaration in [&schema::ENV, &schema::PLAIN_ENV] {

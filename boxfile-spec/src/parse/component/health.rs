@@ -3,22 +3,22 @@
 use box_contract::AgentKind;
 
 use crate::errors::MEANING;
-use crate::parse::Reader;
-use crate::syntax::tree::Node;
+use crate::parse::{Children, Reader};
 use crate::{Health, schema};
-use diagnostics::{Sink, Spanned, Syntax};
+use diagnostics::{Spanned, Syntax};
 
 /// Where OpenCode answers that it is well.
 const OPENCODE_PATH: &str = "/global/health";
 
 /// Reads the health check of the agent; without a declaration, that of its kind.
-pub(super) fn of_agent(node: Option<&Node>, kind: AgentKind, sink: &Sink) -> Option<Health> {
-    node.map_or_else(|| Some(default(kind)), |node| read(node, Port::Agents, sink))
+pub(super) fn of_agent(children: &Children<'_>, kind: AgentKind) -> Option<Health> {
+    let declared = children.one(&schema::HEALTH).is_some();
+    if declared { read(children, Port::Agents) } else { Some(default(kind)) }
 }
 
 /// Reads the health check of the business application, which has no port of its own.
-pub(super) fn of_business(node: Option<&Node>, sink: &Sink) -> Option<Health> {
-    node.and_then(|node| read(node, Port::Named, sink))
+pub(super) fn of_business(children: &Children<'_>) -> Option<Health> {
+    read(children, Port::Named)
 }
 
 /// Where the port of a check comes from that names none.
@@ -30,8 +30,9 @@ enum Port {
     Named,
 }
 
-fn read(node: &Node, default: Port, sink: &Sink) -> Option<Health> {
-    let mut reader = Reader::new(node, &schema::HEALTH, sink);
+fn read(children: &Children<'_>, default: Port) -> Option<Health> {
+    let node = children.one(&schema::HEALTH)?;
+    let mut reader = Reader::new(node, &schema::HEALTH, children.sink());
     // Of an unknown kind, nothing can be said about the rest.
     let kind: String = reader.first()?;
     let allowed: &[&'static str] = match kind.as_str() {

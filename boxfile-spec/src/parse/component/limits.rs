@@ -19,15 +19,15 @@ pub(in crate::parse) struct MemoryLimit {
 
 /// Reads the limits of `component`, and its memory with the place; no memory where it is wrong.
 pub(super) fn read(
-    node: Option<&Node>,
+    children: &Children<'_>,
     component: &Node,
     default: Limits,
-    sink: &Sink,
 ) -> (Limits, Option<MemoryLimit>) {
     let (bytes, span) = (default.memory_bytes, component.name.span);
     let by_default = MemoryLimit { bytes, span, written: false };
+    let node = children.one(&schema::LIMITS);
     let Some(node) = node else { return (default, Some(by_default)) };
-    let mut reader = Reader::new(node, &schema::LIMITS, sink);
+    let mut reader = Reader::new(node, &schema::LIMITS, children.sink());
     let memory =
         match reader.optional_prop("memory") {
             None => Some(by_default),

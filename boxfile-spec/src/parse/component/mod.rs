@@ -32,7 +32,7 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
     let mut reader = Reader::new(node, &schema::AGENT, sink);
     let kind: Option<Spanned<AgentKind>> = reader.optional("kind");
     let children = reader.children();
-    let (component, memory) = common(&children, node, &AGENT_LIMITS, "agent-host", sink);
+    let (component, memory) = common(&children, node, &AGENT_LIMITS, "agent-host");
     let binary = children.one(&schema::BINARY);
     let program = Reader::sole(&children, &schema::BINARY, image::binary);
     let image = children.one(&schema::IMAGE);
@@ -42,7 +42,7 @@ pub(super) fn agent(node: Option<&Node>, sink: &Sink) -> (Option<Agent>, Option<
         agreed_kind(kind, program.as_ref(), binary, sink)
     };
     let port = Reader::sole(&children, &schema::PORT, Reader::first);
-    let health = health::of_agent(children.one(&schema::HEALTH), kind, sink);
+    let health = health::of_agent(&children, kind);
     let tools = Reader::sole(&children, &schema::TOOLS, Reader::all).map(names::unique);
     finish(&reader, &children, node);
     let needs_image = !matches!(kind, AgentKind::LocalBinary | AgentKind::RemoteBinary);
@@ -61,10 +61,10 @@ pub(super) fn business(
     let Some(node) = node else { return (None, None) };
     let reader = Reader::new(node, &schema::BUSINESS, sink);
     let children = reader.children();
-    let (component, memory) = common(&children, node, &BUSINESS_LIMITS, "business-host", sink);
+    let (component, memory) = common(&children, node, &BUSINESS_LIMITS, "business-host");
     let (autostart, restart) =
         Reader::sole(&children, &schema::AUTOSTART, read_autostart).unwrap_or_default();
-    let health = health::of_business(children.one(&schema::HEALTH), sink);
+    let health = health::of_business(&children);
     finish(&reader, &children, node);
     if children.one(&schema::IMAGE).is_none() {
         report_no_program(&reader, node, true);
@@ -87,16 +87,15 @@ fn common(
     node: &Node,
     limits: &Limits,
     hostname: &str,
-    sink: &Sink,
 ) -> (Component, Option<MemoryLimit>) {
     let (namespaces, hostname) = namespaces::read(children, hostname);
-    let (limits, memory) = limits::read(children.one(&schema::LIMITS), node, *limits, sink);
+    let (limits, memory) = limits::read(children, node, *limits);
     let user = Reader::sole(children, &schema::USER, Reader::first);
     let rlimits = limits::read_rlimits(children, user.as_ref());
     let context = capabilities::Context { user: user.as_ref(), own_mounts: namespaces.mount };
     let capabilities = capabilities::read(children, context);
     let entrypoint = Reader::sole(children, &schema::ENTRYPOINT, command::entrypoint);
-    let variables = env::read(children, sink);
+    let variables = env::read(children);
     let component = Component {
         image: Reader::sole(children, &schema::IMAGE, Reader::first),
         args: command::args(children, entrypoint.as_ref()),

@@ -9,8 +9,8 @@ use crate::{form, schema};
 use diagnostics::{Diagnostic, Sink};
 
 /// Reads all capabilities, and sorts them by kind.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> Vec<CapPlan> {
-    top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, sink)).collect()
+pub(in crate::parse) fn read(top: &Children<'_>) -> Vec<CapPlan> {
+    top.keyed(&schema::CAP).into_iter().filter_map(|node| read_one(node, top.sink())).collect()
 }
 
 fn read_one(node: &Node, sink: &Sink) -> Option<CapPlan> {

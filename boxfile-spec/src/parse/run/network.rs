@@ -8,12 +8,12 @@ use crate::form;
 use crate::parse::{Children, Reader, names, read_fields};
 use crate::schema::{self, Declaration};
 use crate::syntax::tree::{Data, Node, Value};
-use diagnostics::{Diagnostic, Sink, Syntax};
+use diagnostics::{Diagnostic, Span, Syntax};
 
 /// Reads what the guest can reach; without a declaration, nothing.
-pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
+pub(in crate::parse) fn read(top: &Children<'_>) -> NetworkPlan {
     let Some(node) = top.one(&schema::NETWORK) else { return NetworkPlan::default() };
-    let mut reader = Reader::new(node, &schema::NETWORK, sink);
+    let mut reader = Reader::new(node, &schema::NETWORK, top.sink());
     let mode: Option<NetworkMode> = reader.first();
     let children = reader.children();
     if mode.is_some_and(|mode| mode != NetworkMode::Filtered) {
@@ -22,7 +22,8 @@ pub(in crate::parse) fn read(top: &Children<'_>, sink: &Sink) -> NetworkPlan {
     let [allow, deny] = [&schema::ALLOW_PEER, &schema::DENY_PEER].map(|it| peers(&children, it));
     let limits = limits(&children);
     if mode == Some(NetworkMode::Shared) {
-        warn_of_sharing(node, sink);
+        // Only the command line of whoever runs the box gives it the network of the host.
+        top.sink().report(MEANING.at("shared-network", mode_span(node)).into_warning());
     }
     let lacks = match mode {
         Some(NetworkMode::Filtered) if !children.may_have(&schema::ALLOW_PEER) => Some("allow"),
@@ -52,10 +53,8 @@ fn peers(children: &Children<'_>, declaration: &'static Declaration) -> Vec<Peer
     names::unique(children.many(declaration).into_iter().flat_map(read).collect())
 }
 
-/// Warns that only the command line of whoever runs the box gives it the network of the host.
-fn warn_of_sharing(node: &Node, sink: &Sink) {
-    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
-    sink.report(MEANING.at("shared-network", span).into_warning());
+fn mode_span(network: &Node) -> Span {
+    network.args.first().map_or(network.name.span, |mode| mode.span)
 }
 
 /// Returns the warning about a host that is not on the internet: only whoever runs the box gives it that.
@@ -94,13 +93,12 @@ fn report_filter(children: &Children<'_>, syntax: Syntax) {
 /// Reports a mode that lets through nothing, because a declaration is missing.
 fn report_closed(reader: &Reader<'_>, node: &Node, lacks: &str) {
     let syntax = reader.syntax();
-    let span = node.args.first().map_or(node.name.span, |mode| mode.span);
     reader.report_missing_error(if lacks == "cap" {
-        MEANING.about("no-cap", &form::keyed(syntax, "cap", "http"), span)
+        MEANING.about("no-cap", &form::keyed(syntax, "cap", "http"), mode_span(node))
     } else {
         let usage = schema::NETWORK.usage(syntax);
         let help = format!("write \"none\", or say what may be reached:{usage}");
-        MEANING.at("no-allow", span).with_help(help)
+        MEANING.at("no-allow", mode_span(node)).with_help(help)
     });
 }
 

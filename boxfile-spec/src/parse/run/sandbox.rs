@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use box_contract::{SandboxFallback, SandboxPlan, SandboxPreset};
 
 use crate::errors::MEANING;
-use crate::parse::{Reader, names};
-use crate::syntax::tree::Node;
+use crate::parse::{Children, Reader, names};
 use crate::{rules, schema};
 use diagnostics::{Diagnostic, Sink, Span, Spanned};
 use safe_text::quote;
 
 /// Reads the policy.
-pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<SandboxPlan> {
+pub(in crate::parse) fn read(top: &Children<'_>) -> Option<SandboxPlan> {
+    let (node, sink) = (top.one(&schema::SANDBOX)?, top.sink());
     let mut reader = Reader::new(node, &schema::SANDBOX, sink);
     let preset = reader.first();
     let fallback = reader.optional("fallback");

@@ -4,19 +4,17 @@ use box_contract::TaskPlan;
 use box_contract::task::TaskError;
 
 use crate::errors::MEANING;
-use crate::parse::{Reader, read_fields};
+use crate::parse::{Children, Reader, read_fields};
 use crate::schema;
-use crate::syntax::tree::Node;
-use diagnostics::Sink;
 
 /// Reads the task.
-pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
-    let mut reader = Reader::new(node, &schema::TASK, sink);
+pub(in crate::parse) fn read(top: &Children<'_>) -> Option<TaskPlan> {
+    let mut reader = Reader::new(top.one(&schema::TASK)?, &schema::TASK, top.sink());
     let task = task(&mut reader);
     reader.finish_block(&reader.children());
     let task = task?;
     let refused = |error: TaskError| {
-        let refused = MEANING.about("task", &error.to_string(), node.name.span);
+        let refused = MEANING.about("task", &error.to_string(), reader.span());
         match error {
             TaskError::TooLong(_) => {
                 refused.with_help("give the box larger inputs as a directory: declare a `share`")
@@ -24,7 +22,7 @@ pub(in crate::parse) fn read(node: &Node, sink: &Sink) -> Option<TaskPlan> {
             _ => refused,
         }
     };
-    sink.check(task.checked().map_err(refused))
+    reader.check(task.checked().map_err(refused))
 }
 
 fn task(reader: &mut Reader<'_>) -> Option<TaskPlan> {
