@@ -4,6 +4,7 @@
 use box_contract::rules::is_label;
 use safe_text::secrets::{PASSED, looks_secret};
 
+use crate::errors::MEANING;
 use crate::rules::is_variable;
 use crate::schema::{Declaration, Kind, Property, SECRET};
 use crate::syntax::tree::{Data, Node, Value};
@@ -51,8 +52,7 @@ fn variable(declaration: &str, arg: &Value) -> Diagnostic {
     let value = diagnostics::in_quotes(arg.syntax, if secret { "…" } else { value });
     let written = form::prop(arg.syntax, name, &value);
     let written = form::with_props(arg.syntax, declaration, &written);
-    let message = format!("`{declaration}` takes variables");
-    let error = Diagnostic::new(message, arg.span, "no variable");
+    let error = MEANING.about("no-variable", declaration, arg.span);
     let error = error.with_help(format!("write `{written}`"));
     if secret { error.hiding(arg.span) } else { error }
 }

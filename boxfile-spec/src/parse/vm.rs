@@ -2,6 +2,7 @@
 
 use box_contract::Vm;
 
+use crate::errors::MEANING;
 use crate::form;
 use crate::parse::component::limits::MemoryLimit;
 use crate::parse::{Children, Reader};
@@ -81,8 +82,7 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
     if let [first, ..] = limits
         && sensible > MOST_MEMORY
     {
-        let message = "the components may take more memory than a machine can have";
-        let error = Diagnostic::new(message, first.span, label(first));
+        let error = MEANING.about("memory-too-large", &label(first), first.span);
         let most = show_size(MOST_MEMORY - RESERVE);
         let error = add_labels(error, &limits[1..]);
         sink.report_missing(
@@ -93,15 +93,12 @@ fn default_memory(sensible: u64, limits: &[MemoryLimit], sink: &Sink) -> u64 {
 }
 
 fn too_small(memory: &Value, sum: u64, limits: &[MemoryLimit]) -> Diagnostic {
-    let figure = show_size(sum);
-    let message =
-        format!("the components may take {figure}, which leaves no memory for the machine itself");
-    let error = Diagnostic::new(message, memory.span, format!("must be more than {figure}"));
-    let lower = "lower the limits";
-    add_labels(error, limits).with_help(match sufficient(memory, sum) {
-        _ if roomy(sum) > MOST_MEMORY => lower.to_owned(),
-        enough => format!("{enough}, or {lower}"),
-    })
+    let error = MEANING.about("memory-too-small", &show_size(sum), memory.span);
+    let error = add_labels(error, limits);
+    if roomy(sum) > MOST_MEMORY {
+        return error;
+    }
+    error.with_help(format!("{}, or lower the limits", sufficient(memory, sum)))
 }
 
 /// Says how a memory is written that is enough, where a machine can have so much.

@@ -2,6 +2,7 @@
 
 use safe_text::words;
 
+use crate::errors::MEANING;
 use crate::parse::{Children, Reader};
 use crate::schema;
 use crate::syntax::tree::{Data, Value};
@@ -49,7 +50,6 @@ fn several(only: &Value) -> Option<Diagnostic> {
         Syntax::Kdl => format!("args {}", quoted.join(" ")),
         Syntax::Toml => format!("args = [{}]", quoted.join(", ")),
     };
-    let message = "`args` is one argument with spaces in it, and no shell splits it";
-    let warning = Diagnostic::warning(message, only.span, "one argument");
+    let warning = MEANING.at("one-argument", only.span).into_warning();
     Some(warning.with_help(format!("for {} arguments, write `{written}`", words.len())))
 }
