@@ -31,7 +31,7 @@ struct Machine<'a> {
     state: &'a Path,
     signals: &'a StopSignals,
     /// A directory that it serves.
-    share: Option<Share>,
+    share: Option<HostShare>,
 }
 
 /// Makes all attempts from within the jail of a box; with a directory, that of a machine to which it is given to write.
