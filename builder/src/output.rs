@@ -34,11 +34,10 @@ pub enum Form {
 impl Form {
     /// Returns the blobs that a directory of this form has, in the order of their digests: two parts of a box may be one blob.
     fn blobs(self, sealed: &Sealed) -> BTreeSet<(Digest, u64)> {
-        let blobs = match self {
-            Self::Whole => &sealed.blobs,
-            Self::Thin => sealed.documents(),
-        };
-        blobs.iter().copied().collect()
+        match self {
+            Self::Whole => sealed.blobs().into_iter().collect(),
+            Self::Thin => sealed.documents().into(),
+        }
     }
 
     /// Returns the mode of its documents, before the umask. Nobody else may change which blobs of the store are meant: boxlaunch
@@ -200,9 +199,10 @@ mod tests {
         let sealed = Sealed {
             manifest: blob,
             manifest_size: 7,
+            config: (blob, 7),
             tree: Blake3Digest::from_bytes([0; 32]),
             rootfs_size: 0,
-            blobs: vec![(blob, 7), (blob, 7)],
+            layers: Vec::new(),
         };
         let documents = documents(sealed.manifest, sealed.manifest_size);
         fs::write(at("precious"), "precious").unwrap();

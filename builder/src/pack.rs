@@ -295,7 +295,7 @@ fn is_gone(error: &StoreError) -> bool {
     }
 }
 
-impl erofs_writer::Contents for PackReader<'_> {
+impl erofs_writer::ContentSource for PackReader<'_> {
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         self.copy_content(Content { hash: *content, size }, out)
     }

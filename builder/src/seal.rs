@@ -19,18 +19,25 @@ pub struct Sealed {
     pub manifest: Digest,
     /// The manifest's size in bytes.
     pub manifest_size: u64,
+    /// The config, and its size in bytes.
+    pub config: (Digest, u64),
     /// The tree digest.
     pub tree: Blake3Digest,
     /// The size of the rootfs in bytes.
     pub rootfs_size: u64,
-    /// Every blob of the box with its size, in this order: manifest, config, metadata, segments, init, kernel and listing.
-    pub blobs: Vec<(Digest, u64)>,
+    /// The other blobs and their sizes, in this order: metadata, segments, init, kernel and listing.
+    pub layers: Vec<(Digest, u64)>,
 }
 
 impl Sealed {
     /// Returns the manifest and the config, and the size of each.
-    pub fn documents(&self) -> &[(Digest, u64)] {
-        &self.blobs[..2.min(self.blobs.len())]
+    pub const fn documents(&self) -> [(Digest, u64); 2] {
+        [(self.manifest, self.manifest_size), self.config]
+    }
+
+    /// Returns every blob of the box and its size.
+    pub fn blobs(&self) -> Vec<(Digest, u64)> {
+        [&self.documents()[..], &self.layers].concat()
     }
 
     /// Reads the run plan of the box.
@@ -38,9 +45,7 @@ impl Sealed {
     /// # Errors
     /// [`BuildError`].
     pub fn plan(&self, store: &Store) -> Result<RunPlan, BuildError> {
-        // After the manifest: see `blobs`.
-        let (config, _) = self.blobs.get(1).copied().unwrap_or((self.manifest, 0));
-        let config: BoxConfig = serde_json::from_slice(&store.read(&config)?)?;
+        let config: BoxConfig = serde_json::from_slice(&store.read(&self.config.0)?)?;
         Ok(config.plan)
     }
 }
@@ -71,7 +76,7 @@ impl Stored {
 
 /// The parts of a box that its manifest names.
 #[derive(Debug)]
-pub(crate) struct Contents {
+pub(crate) struct BoxParts {
     pub(crate) plan: RunPlan,
     pub(crate) tree: Blake3Digest,
     pub(crate) kernel_version: String,
@@ -84,17 +89,17 @@ pub(crate) struct Contents {
 }
 
 /// Writes config and manifest.
-pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildError> {
+pub(crate) fn seal(store: &Store, parts: BoxParts) -> Result<Sealed, BuildError> {
     let config = BoxConfig {
         epoch: FORMAT_EPOCH,
-        tree: contents.tree,
-        plan: contents.plan,
-        kernel_version: contents.kernel_version,
+        tree: parts.tree,
+        plan: parts.plan,
+        kernel_version: parts.kernel_version,
         // The init has the mark of this protocol; without it nothing is built.
         protocol: Some(PROTOCOL),
     };
     let config = document(store, &config)?.descriptor(CONFIG_TYPE);
-    let Contents { metadata, segments, init, kernel, listing, .. } = contents;
+    let BoxParts { metadata, segments, init, kernel, listing, .. } = parts;
     let rootfs_size = segments.iter().fold(metadata.size, |size, segment| size + segment.size);
     let layers: Vec<_> = [metadata.descriptor(METADATA_TYPE)]
         .into_iter()
@@ -107,13 +112,13 @@ pub(crate) fn seal(store: &Store, contents: Contents) -> Result<Sealed, BuildErr
         .collect();
     let manifest = document(store, &Manifest::new(config.clone(), layers.clone()))?
         .descriptor(OCI_MANIFEST_TYPE);
-    let all = [manifest.clone(), config].into_iter().chain(layers);
     Ok(Sealed {
         manifest: manifest.digest,
         manifest_size: manifest.size,
-        tree: contents.tree,
+        config: (config.digest, config.size),
+        tree: parts.tree,
         rootfs_size,
-        blobs: all.map(|blob| (blob.digest, blob.size)).collect(),
+        layers: layers.into_iter().map(|blob| (blob.digest, blob.size)).collect(),
     })
 }
 

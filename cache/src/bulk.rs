@@ -35,7 +35,7 @@ pub struct BulkWriter<'scope, 'store> {
 
 /// What the hash is told, in the order in which the blob is written.
 #[derive(Debug)]
-enum Told {
+enum HashMessage {
     Piece(Arc<Vec<u8>>),
     Mark,
     Back,
@@ -49,11 +49,11 @@ struct MarkedHasher {
 }
 
 impl MarkedHasher {
-    fn take(&mut self, told: Told) {
-        match told {
-            Told::Piece(piece) => self.now.update(piece.as_slice()),
-            Told::Mark => self.marked.clone_from(&self.now),
-            Told::Back => self.now.clone_from(&self.marked),
+    fn take(&mut self, message: HashMessage) {
+        match message {
+            HashMessage::Piece(piece) => self.now.update(piece.as_slice()),
+            HashMessage::Mark => self.marked.clone_from(&self.now),
+            HashMessage::Back => self.now.clone_from(&self.marked),
         }
     }
 }
@@ -61,23 +61,23 @@ impl MarkedHasher {
 /// Who hashes the blob.
 #[derive(Debug)]
 enum Hashing<'scope> {
-    Thread(SyncSender<Told>, ScopedJoinHandle<'scope, Digest>),
+    Thread(SyncSender<HashMessage>, ScopedJoinHandle<'scope, Digest>),
     Here(Box<MarkedHasher>),
 }
 
 impl<'scope> Hashing<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>) -> Self {
-        let (telling, told) = sync_channel(WAITING);
+        let (sender, receiver) = sync_channel(WAITING);
         let thread =
-            Builder::new().name("hash".to_owned()).spawn_scoped(scope, move || hash(&told));
-        thread.map_or_else(|_| Self::Here(Box::default()), |thread| Self::Thread(telling, thread))
+            Builder::new().name("hash".to_owned()).spawn_scoped(scope, move || hash(&receiver));
+        thread.map_or_else(|_| Self::Here(Box::default()), |thread| Self::Thread(sender, thread))
     }
 
-    fn tell(&mut self, told: Told) -> io::Result<()> {
+    fn tell(&mut self, message: HashMessage) -> io::Result<()> {
         match self {
-            Self::Thread(telling, _) => telling.send(told).map_err(|_| ended()),
+            Self::Thread(sender, _) => sender.send(message).map_err(|_| ended()),
             Self::Here(hasher) => {
-                hasher.take(told);
+                hasher.take(message);
                 Ok(())
             }
         }
@@ -85,8 +85,8 @@ impl<'scope> Hashing<'scope> {
 
     fn finish(self) -> io::Result<Digest> {
         match self {
-            Self::Thread(telling, thread) => {
-                drop(telling);
+            Self::Thread(sender, thread) => {
+                drop(sender);
                 thread.join().map_err(|_| ended())
             }
             Self::Here(hasher) => Ok(hasher.now.digest()),
@@ -139,7 +139,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
     pub fn mark(&mut self) -> io::Result<()> {
         self.pass_on()?;
         self.marked = self.size;
-        self.hashing.tell(Told::Mark)
+        self.hashing.tell(HashMessage::Mark)
     }
 
     /// Takes back what was written since the last mark.
@@ -150,7 +150,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         self.piece.clear();
         self.raw.cut(self.marked)?;
         self.size = self.marked;
-        self.hashing.tell(Told::Back)
+        self.hashing.tell(HashMessage::Back)
     }
 
     /// Writes what was collected, while it is hashed.
@@ -160,7 +160,7 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
         }
         let piece = Arc::new(std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE)));
         self.size += piece.len() as u64;
-        self.hashing.tell(Told::Piece(Arc::clone(&piece)))?;
+        self.hashing.tell(HashMessage::Piece(Arc::clone(&piece)))?;
         self.raw.write_all(&piece)?;
         if self.size % FLUSHED < PIECE as u64
             && let Some((flushes, _)) = &self.flushing
@@ -174,12 +174,12 @@ impl<'scope, 'store> BulkWriter<'scope, 'store> {
 
 impl Write for BulkWriter<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(PIECE - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..taken]);
+        let length = bytes.len().min(PIECE - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..length]);
         if self.piece.len() == PIECE {
             self.pass_on()?;
         }
-        Ok(taken)
+        Ok(length)
     }
 
     /// Does nothing: a piece is written when it is full, the last one by the commit.
@@ -188,9 +188,9 @@ impl Write for BulkWriter<'_, '_> {
     }
 }
 
-fn hash(told: &Receiver<Told>) -> Digest {
+fn hash(receiver: &Receiver<HashMessage>) -> Digest {
     let mut hasher = MarkedHasher::default();
-    told.iter().for_each(|told| hasher.take(told));
+    receiver.iter().for_each(|message| hasher.take(message));
     hasher.now.digest()
 }
 

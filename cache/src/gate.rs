@@ -116,7 +116,7 @@ pub(crate) fn lock_within(
         match take() {
             Err(TryLockError::WouldBlock) if start.elapsed() < time => sleep(PAUSE),
             Err(TryLockError::WouldBlock) => return Ok(false),
-            taken => return taken.map(|()| true).map_err(io::Error::from),
+            result => return result.map(|()| true).map_err(io::Error::from),
         }
     }
 }

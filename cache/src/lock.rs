@@ -28,14 +28,14 @@ pub struct ActionLock {
 pub(crate) struct Waiting {
     /// Says that another process is waited for.
     tell: Box<dyn Fn() + Send + Sync>,
-    told: Once,
+    reported: Once,
     held: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 impl Waiting {
     /// Calls a function the first time that another process is waited for.
     pub(crate) fn new(tell: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { tell: Box::new(tell), told: Once::new(), held: Arc::default() }
+        Self { tell: Box::new(tell), reported: Once::new(), held: Arc::default() }
     }
 
     /// Says that another process is waited for, unless it was said, or it is this one that holds the lock.
@@ -48,7 +48,7 @@ impl Waiting {
 
     /// Says that another process is waited for, unless it was said.
     pub(crate) fn say(&self) {
-        self.told.call_once(|| (self.tell)());
+        self.reported.call_once(|| (self.tell)());
     }
 }
 
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn who_waits_for_another_process_is_told_and_who_waits_for_this_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        let told = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&told);
+        let reported = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&reported);
         let tell = move || {
             count.fetch_add(1, Ordering::SeqCst);
         };
@@ -202,12 +202,12 @@ mod tests {
             });
         };
         wait_for(store.lock_action(&key).unwrap());
-        assert_eq!(told.load(Ordering::SeqCst), 0);
+        assert_eq!(reported.load(Ordering::SeqCst), 0);
         // Another store is what another process has.
         let other = Store::open(directory.path()).unwrap();
         for _ in 0..2 {
             wait_for(other.lock_action(&key).unwrap());
-            assert_eq!(told.load(Ordering::SeqCst), 1);
+            assert_eq!(reported.load(Ordering::SeqCst), 1);
         }
     }
 

@@ -304,7 +304,7 @@ fn broken_headers_are_refused_without_much_memory() {
         inspected(&file)
     };
     let prefix = "it is an ELF file that Linux does not start: ";
-    for (result, why) in [
+    for (result, reason) in [
         (inspected(&good[..19]), "its header is cut off"),
         (inspected(&good[..63]), "its header is cut off"),
         (inspected(&good[..80]), "it is cut off"),
@@ -315,13 +315,13 @@ fn broken_headers_are_refused_without_much_memory() {
         (patched(54, &[32, 0]), "it has no proper program headers"),
         (patched(64, &[6]), "it has no loadable segment"),
     ] {
-        assert_eq!(result, Err(format!("{prefix}{why}")));
+        assert_eq!(result, Err(format!("{prefix}{reason}")));
     }
     let interp = [elf::PT_INTERP, elf::PT_LOAD];
     for path in [b"".as_slice(), b"\0", b"/ld.so", b"ld.so\0", b"/a\0b\0"] {
         let file = elf_file(elf::EM_X86_64, elf::ET_EXEC, 1, &interp, path);
-        let why = "it does not name its dynamic linker by an absolute path";
-        assert_eq!(inspected(&file), Err(format!("{prefix}{why}")), "{path:?}");
+        let reason = "it does not name its dynamic linker by an absolute path";
+        assert_eq!(inspected(&file), Err(format!("{prefix}{reason}")), "{path:?}");
     }
     let mut huge = elf_file(elf::EM_X86_64, elf::ET_EXEC, 1, &interp, b"/ld.so\0");
     huge[96..104].copy_from_slice(&(1u64 << 40).to_le_bytes());

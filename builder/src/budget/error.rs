@@ -36,6 +36,6 @@ pub enum MeasureError {
         stderr: String,
     },
     /// A program printed something else than it should.
-    #[error("{command} printed no measurement: {why}")]
-    Malformed { command: String, why: String },
+    #[error("{command} printed no measurement: {reason}")]
+    Malformed { command: String, reason: String },
 }

@@ -122,8 +122,8 @@ fn phases(command: &str, ended: &Ended, digest: Digest) -> Result<Phases> {
     if report.digest == digest {
         return Ok(report.phases_ms);
     }
-    let why = "the box was changed while it was measured".to_owned();
-    Err(MeasureError::Malformed { command: command.to_owned(), why })
+    let reason = "the box was changed while it was measured".to_owned();
+    Err(MeasureError::Malformed { command: command.to_owned(), reason })
 }
 
 /// Reads the JSON object that a command printed.
@@ -133,13 +133,13 @@ fn read<'e, T: Deserialize<'e>>(command: &str, ended: &'e Ended) -> Result<T> {
     }
     serde_json::from_slice(&ended.stdout).map_err(|error| MeasureError::Malformed {
         command: command.to_owned(),
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
 fn nothing<T>(command: &str) -> Result<T> {
-    let (command, why) = (format!("boxlaunch {command}"), "it was not run".to_owned());
-    Err(MeasureError::Malformed { command, why })
+    let (command, reason) = (format!("boxlaunch {command}"), "it was not run".to_owned());
+    Err(MeasureError::Malformed { command, reason })
 }
 
 /// Returns the error of a failed command: in boxlaunch's words where it printed some.

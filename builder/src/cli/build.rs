@@ -143,7 +143,7 @@ fn attempt(args: &Args, cap: Cap, is_missing: &Cell<bool>) -> Result<(), Failure
     let written = save(&lock_file, &lock)?;
     stages.begin(&format!("writing {}", directory.display()));
     let before = Before::of(directory);
-    let published = tools.store.publish(&built.sealed.blobs).inspect_err(|error| {
+    let published = tools.store.publish(&built.sealed.blobs()).inspect_err(|error| {
         is_missing.set(StoreError::is_missing(error));
     })?;
     let swap = target.write((&tools.store, published), &built.sealed, &mut warnings)?;

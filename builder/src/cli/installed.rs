@@ -92,12 +92,12 @@ fn first_static(
     let name = wanted.name;
     let mut skipped = Vec::new();
     for place in places.iter().filter(|place| place.is_file()) {
-        let Some(why) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
+        let Some(reason) = search::distrust(place, trusted).or_else(|| unusable(place)) else {
             return Ok(place.clone());
         };
-        let why = format!("{} was skipped: {why}", place.display());
-        terminal::detail(name, &why);
-        skipped.push(why);
+        let reason = format!("{} was skipped: {reason}", place.display());
+        terminal::detail(name, &reason);
+        skipped.push(reason);
     }
     let message = match skipped.is_empty() {
         true => format!("{name} is not installed"),

@@ -90,18 +90,18 @@ impl Stage {
 
     /// Removes its line, and says how long it took.
     fn finish(self) {
-        let taken = self.started.elapsed();
-        if taken >= UNSEEN && terminal::shows_status() {
+        let duration = self.started.elapsed();
+        if duration >= UNSEEN && terminal::shows_status() {
             terminal::status("");
         }
-        terminal::detail(&self.title, format_args!("{:.1} s", taken.as_secs_f64()));
+        terminal::detail(&self.title, format_args!("{:.1} s", duration.as_secs_f64()));
     }
 
     /// Returns its line after a time.
-    fn line(&self, taken: Duration) -> String {
+    fn line(&self, duration: Duration) -> String {
         let bytes =
             self.bytes.map(|(read, all)| format!("{} of {}, ", readable(read), readable(all)));
-        format!("{}: {}{} s", self.title, bytes.unwrap_or_default(), taken.as_secs())
+        format!("{}: {}{} s", self.title, bytes.unwrap_or_default(), duration.as_secs())
     }
 }
 
@@ -113,10 +113,10 @@ fn show(current: Arc<Mutex<Option<Stage>>>) -> Sender<()> {
             // Held while the line is written, so that it does not outlive its stage.
             let current = lock(&current);
             let stage = current.as_ref().map(|stage| (stage, stage.started.elapsed()));
-            if let Some((stage, taken)) = stage.filter(|(_, taken)| *taken >= UNSEEN)
+            if let Some((stage, duration)) = stage.filter(|(_, duration)| *duration >= UNSEEN)
                 && terminal::status_is_older_than(UNSEEN)
             {
-                terminal::status(&stage.line(taken));
+                terminal::status(&stage.line(duration));
             }
         }
     };

@@ -95,8 +95,8 @@ pub enum Obstacle {
     #[error(transparent)]
     Path(#[from] LookupError),
     /// The guest has something of its own there. `path` is where links lead.
-    #[error("it is at {path}, and the guest has its own {taken}")]
-    Reserved { path: String, taken: &'static str },
+    #[error("it is at {path}, and the guest has its own {reserved}")]
+    Reserved { path: String, reserved: &'static str },
     /// Another file of the checkout is there.
     #[error("{file} is there")]
     File { file: String, span: Span },

@@ -224,9 +224,9 @@ mod tests {
             let mut image = Config::default();
             image.set_env(Some(vec!["OK=1".to_owned(), entry.to_owned()]));
             let config = ImageConfig { component: ComponentName::Agent, process: &image };
-            let said = config.env().unwrap_err().to_string();
+            let message = config.env().unwrap_err().to_string();
             let end = format!("config has the environment entry {entry:?} without {lacks}");
-            assert!(said.ends_with(&end), "{said}");
+            assert!(message.ends_with(&end), "{message}");
         }
     }
 

@@ -26,7 +26,7 @@ use crate::compose::ComposeError;
 use crate::compose::merged::Unused;
 use crate::error::Cause;
 use crate::pack::{ContentMap, Pack, PackDamaged};
-use crate::seal::{Contents, Stored, seal};
+use crate::seal::{BoxParts, Stored, seal};
 use crate::{BuildError, Sealed};
 use bake::{Segments, metadata};
 use inputs::Inputs;
@@ -72,9 +72,9 @@ impl Resolved<'_> {
 
     /// Notes that the blobs of a box that was made just now were written or verified.
     fn vouch(&self, sealed: &Sealed) {
-        for (blob, _) in &sealed.blobs {
-            if let Ok(file) = self.store.open_blob(blob) {
-                self.store.note_written(blob, &file);
+        for (blob, _) in sealed.blobs() {
+            if let Ok(file) = self.store.open_blob(&blob) {
+                self.store.note_written(&blob, &file);
             }
         }
     }
@@ -137,7 +137,7 @@ impl Resolved<'_> {
         // The tree goes before the metadata are written, which take as much memory again.
         let metadata = metadata(listing.tree, &stored.blob, (&segments, &contents), self.store)?;
         let (segments, listing) = (segments.stored(), stored);
-        let contents = Contents {
+        let parts = BoxParts {
             plan,
             tree: digest,
             kernel_version,
@@ -147,7 +147,7 @@ impl Resolved<'_> {
             kernel,
             listing,
         };
-        Ok((seal(self.store, contents)?, unused))
+        Ok((seal(self.store, parts)?, unused))
     }
 
     /// Checks that the store has the segments undamaged. This build need not hash a segment that it wrote; it only checks that the

@@ -25,7 +25,7 @@ pub(super) fn record(
     actions: &[ActionKey],
 ) -> Result<(), BuildError> {
     let record = Record { sealed: sealed.clone(), unused: unused.to_vec() };
-    let blobs: Vec<_> = sealed.blobs.iter().map(|(blob, _)| *blob).collect();
+    let blobs: Vec<_> = sealed.blobs().into_iter().map(|(blob, _)| blob).collect();
     Ok(store.record_action(
         key,
         &serde_json::to_vec(&record)?,
@@ -39,6 +39,6 @@ pub(super) fn recall(store: &Store, key: &ActionKey) -> Result<Option<Build>, Bu
     let record = store.action(key)?;
     let record: Option<Record> = record.and_then(|it| serde_json::from_slice(&it).ok());
     let Some(Record { sealed, unused }) = record else { return Ok(None) };
-    let is_whole = sealed.blobs.par_iter().all(|(blob, _)| store.is_whole(blob));
+    let is_whole = sealed.blobs().par_iter().all(|(blob, _)| store.is_whole(blob));
     Ok(is_whole.then_some(Build { sealed, cached: true, unused }))
 }

@@ -20,14 +20,14 @@ pub enum ArchiveError {
     #[error(transparent)]
     File(#[from] FileError),
     /// It is something else than an archive or a directory with boxes.
-    #[error("{what} has no boxes: {why}")]
-    NoBoxes { what: String, why: String },
+    #[error("{what} has no boxes: {reason}")]
+    NoBoxes { what: String, reason: String },
     /// What is in it could be read in two ways, or not at all.
-    #[error("{what} is not sound: {why}")]
-    Malformed { what: String, why: String },
+    #[error("{what} is not sound: {reason}")]
+    Malformed { what: String, reason: String },
     /// It is an archive that a reader that cannot go back does not understand.
-    #[error("{what} cannot be read as a stream: {why}")]
-    NotAStream { what: String, why: String },
+    #[error("{what} cannot be read as a stream: {reason}")]
+    NotAStream { what: String, reason: String },
     /// The index names more than is read.
     #[error("{what} names more than {MOST_MANIFESTS} manifests")]
     TooMany { what: String },

@@ -67,7 +67,7 @@ pub(crate) fn text(digest: Digest, name: &str) -> Option<String> {
 /// Checks that no other box has a name.
 pub(crate) fn check(store: &Store, digest: Digest, name: &str) -> Result<(), ArchiveError> {
     match Label::new(digest, name) {
-        Some(Label::Name(named)) => store.check_name(name, &named).map_err(taken),
+        Some(Label::Name(named)) => store.check_name(name, &named).map_err(name_taken),
         Some(Label::Pulled(pulled)) => {
             other_pulled(store, &pulled)?.map_or(Ok(()), |_| Err(taken_by_pull(name)))
         }
@@ -90,7 +90,9 @@ pub(crate) fn name(
         Some(Label::Name(named)) if names == Names::Replace => {
             store.rename_box(name, &named)?.map(|it| it.digest)
         }
-        Some(Label::Name(named)) => store.name_box(name, &named).map(|_| None).map_err(taken)?,
+        Some(Label::Name(named)) => {
+            store.name_box(name, &named).map(|_| None).map_err(name_taken)?
+        }
         Some(Label::Pulled(pulled)) => {
             let other = other_pulled(store, &pulled)?;
             match names {
@@ -118,7 +120,7 @@ fn taken_by_pull(name: &str) -> ArchiveError {
     ArchiveError::NameTaken { name: name.to_owned(), holder }
 }
 
-fn taken(error: StoreError) -> ArchiveError {
+fn name_taken(error: StoreError) -> ArchiveError {
     match error {
         StoreError::NameTaken { name, owner } => {
             ArchiveError::NameTaken { name, holder: owner.to_string() }

@@ -78,8 +78,11 @@ impl<'a> Plan<'a> {
             let digest = it.remote.digest;
             let Some(text) = keep::text(digest, name) else { continue };
             if given.insert(text, digest).is_some_and(|before| before != digest) {
-                let why = format!("two boxes of it have the name {name:?}");
-                return Err(ArchiveError::Malformed { what: self.archive.title().to_owned(), why });
+                let reason = format!("two boxes of it have the name {name:?}");
+                return Err(ArchiveError::Malformed {
+                    what: self.archive.title().to_owned(),
+                    reason,
+                });
             }
             if names == Names::Free {
                 keep::check(store, digest, name)?;

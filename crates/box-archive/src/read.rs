@@ -113,7 +113,7 @@ impl Archive {
     }
 
     fn no_boxes(&self, name: &str) -> ArchiveError {
-        ArchiveError::NoBoxes { what: self.title.clone(), why: format!("it has no file {name}") }
+        ArchiveError::NoBoxes { what: self.title.clone(), reason: format!("it has no file {name}") }
     }
 
     /// Returns what messages call it.
@@ -138,8 +138,8 @@ impl Archive {
         }
         if boxes.is_empty() {
             let what = self.title.clone();
-            let why = other.map_or("its index is empty".to_owned(), |it| format!("it has {it}"));
-            return Err(ArchiveError::NoBoxes { what, why });
+            let reason = other.map_or("its index is empty".to_owned(), |it| format!("it has {it}"));
+            return Err(ArchiveError::NoBoxes { what, reason });
         }
         Ok(boxes)
     }
@@ -184,7 +184,7 @@ impl Archive {
 
     fn manifest(&self, digest: Digest, size: u64) -> Result<Vec<u8>, BoxRegistryError> {
         let (mut from, found) = self.blob(&digest)?;
-        let wrong = |why: String| self.wrong(digest, why);
+        let wrong = |reason: String| self.wrong(digest, reason);
         if found != size || size > MANIFESTS_LIMIT {
             return Err(wrong(format!("it has {found} bytes, and the index says {size}")));
         }
@@ -197,8 +197,8 @@ impl Archive {
         }
     }
 
-    fn wrong(&self, digest: Digest, why: String) -> BoxRegistryError {
-        BoxRegistryError::Content { what: self.title.clone(), digest, why }
+    fn wrong(&self, digest: Digest, reason: String) -> BoxRegistryError {
+        BoxRegistryError::Content { what: self.title.clone(), digest, reason }
     }
 
     /// Opens a blob, and returns how many bytes it has.
@@ -254,8 +254,8 @@ impl Archive {
     ) -> Result<(), BoxRegistryError> {
         let (mut from, size) = self.blob(&sent.0)?;
         if size != sent.1 {
-            let why = format!("it has {size} bytes, and its manifest says {}", sent.1);
-            return Err(self.wrong(sent.0, why));
+            let reason = format!("it has {size} bytes, and its manifest says {}", sent.1);
+            return Err(self.wrong(sent.0, reason));
         }
         fill(&self.title, target, &mut *from, sent)
     }
@@ -271,8 +271,8 @@ pub(crate) fn fill(
     let (what, digest) = (title.to_owned(), sent.0);
     target.fill(from, sent).map_err(|error| match error {
         FillError::Read(source) => BoxRegistryError::Read { what, source },
-        FillError::Draft(DraftError::Content(why)) => {
-            BoxRegistryError::Content { what, digest, why }
+        FillError::Draft(DraftError::Content(reason)) => {
+            BoxRegistryError::Content { what, digest, reason }
         }
         FillError::Draft(DraftError::Io(source)) => BoxRegistryError::Sink { digest, source },
         FillError::Draft(DraftError::Store(error)) => {
@@ -337,29 +337,29 @@ pub(crate) fn checked(title: &str, listed: Vec<Listed>) -> Result<Vec<Listed>, A
         return Err(ArchiveError::TooMany { what: what() });
     }
     if listed.iter().any(|it| it.names.len() > MOST_NAMES) {
-        let why = format!("it gives one box more than {MOST_NAMES} names");
-        return Err(ArchiveError::Malformed { what: what(), why });
+        let reason = format!("it gives one box more than {MOST_NAMES} names");
+        return Err(ArchiveError::Malformed { what: what(), reason });
     }
     if bytes > MANIFESTS_LIMIT {
-        let why = format!(
+        let reason = format!(
             "its manifests have {bytes} bytes together, and at most {MANIFESTS_LIMIT} are allowed"
         );
-        return Err(ArchiveError::Malformed { what: what(), why });
+        return Err(ArchiveError::Malformed { what: what(), reason });
     }
     Ok(listed)
 }
 
 pub(crate) fn too_long(title: &str, name: &str, size: u64) -> ArchiveError {
-    let why = format!("its {name} has {size} bytes, and at most {DOCUMENT_LIMIT} are allowed");
-    ArchiveError::Malformed { what: title.to_owned(), why }
+    let reason = format!("its {name} has {size} bytes, and at most {DOCUMENT_LIMIT} are allowed");
+    ArchiveError::Malformed { what: title.to_owned(), reason }
 }
 
 /// Returns the error of headers that do not read: at the beginning it is no archive.
-pub(crate) fn not_tar(title: &str, offset: u64, why: String) -> ArchiveError {
+pub(crate) fn not_tar(title: &str, offset: u64, reason: String) -> ArchiveError {
     let what = title.to_owned();
     if offset == 0 {
-        let why = format!("it is neither a directory nor a tar archive ({why})");
-        return ArchiveError::NoBoxes { what, why };
+        let reason = format!("it is neither a directory nor a tar archive ({reason})");
+        return ArchiveError::NoBoxes { what, reason };
     }
-    ArchiveError::Malformed { what, why }
+    ArchiveError::Malformed { what, reason }
 }

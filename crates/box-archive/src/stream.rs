@@ -81,13 +81,13 @@ impl Stream {
                 let name = shown(&file.name);
                 return Err(not_a_stream(&title, &format!("{name} comes before its manifests")));
             };
-            let wrong = |why| {
+            let wrong = |reason| {
                 let what = title.clone();
-                BoxRegistryError::Content { what, digest, why }
+                BoxRegistryError::Content { what, digest, reason }
             };
             if file.size != size {
-                let why = format!("it has {} bytes, and the index says {size}", file.size);
-                return Err(wrong(why).into());
+                let reason = format!("it has {} bytes, and the index says {size}", file.size);
+                return Err(wrong(reason).into());
             }
             let bytes = members.content(size).map_err(|error| error.named(&title))?;
             match Digest::of(&bytes) {
@@ -118,12 +118,12 @@ impl Stream {
             let what = || self.title.clone();
             let blob = file.digest().and_then(|it| Some((it, *named.get(&it)?)));
             let Some((digest, size)) = blob else {
-                let why = format!("it has {}, which no box names", shown(&file.name));
-                return Err(BoxRegistryError::Malformed { what: what(), why });
+                let reason = format!("it has {}, which no box names", shown(&file.name));
+                return Err(BoxRegistryError::Malformed { what: what(), reason });
             };
             if file.size != size {
-                let why = format!("it has {} bytes, and its manifest says {size}", file.size);
-                return Err(BoxRegistryError::Content { what: what(), digest, why });
+                let reason = format!("it has {} bytes, and its manifest says {size}", file.size);
+                return Err(BoxRegistryError::Content { what: what(), digest, reason });
             }
             let target = if wanted.remove(&digest) { into(target, &digest)? } else { None };
             if let Some(target) = target {
@@ -143,7 +143,7 @@ impl Stream {
     fn failed(&self, error: Failed) -> BoxRegistryError {
         let what = self.title.clone();
         match error {
-            Failed::Unsound(_, why) => BoxRegistryError::Malformed { what, why },
+            Failed::Unsound(_, reason) => BoxRegistryError::Malformed { what, reason },
             Failed::Read(source) => BoxRegistryError::Read { what, source },
         }
     }
@@ -159,7 +159,7 @@ enum Failed {
 impl Failed {
     fn named(self, title: &str) -> ArchiveError {
         match self {
-            Self::Unsound(offset, why) => not_tar(title, offset, why),
+            Self::Unsound(offset, reason) => not_tar(title, offset, reason),
             Self::Read(source) => BoxRegistryError::Read { what: title.to_owned(), source }.into(),
         }
     }
@@ -176,7 +176,8 @@ impl Members {
         loop {
             self.skip(self.next - self.offset)?;
             let here = self.offset;
-            let unsound = |why: String| Failed::Unsound(here, format!("at byte {here}: {why}"));
+            let unsound =
+                |reason: String| Failed::Unsound(here, format!("at byte {here}: {reason}"));
             let headers = self.from.by_ref().take(HEADERS);
             let found = member(headers, here, &Limits::default());
             let Some(member) = found.map_err(|error| unsound(error.to_string()))? else {
@@ -207,9 +208,10 @@ impl Members {
     /// Reads a file that has to come next.
     fn document(&mut self, title: &str, name: &str) -> Result<Vec<u8>, ArchiveError> {
         match self.file().map_err(|error| error.named(title))? {
-            None if self.seen.is_empty() => {
-                Err(ArchiveError::NoBoxes { what: title.to_owned(), why: "it is empty".to_owned() })
-            }
+            None if self.seen.is_empty() => Err(ArchiveError::NoBoxes {
+                what: title.to_owned(),
+                reason: "it is empty".to_owned(),
+            }),
             None => Err(not_a_stream(title, &format!("it ends before {name}"))),
             Some(file) if file.name != name => {
                 let found = shown(&file.name);
@@ -249,6 +251,6 @@ impl Members {
     }
 }
 
-fn not_a_stream(title: &str, why: &str) -> ArchiveError {
-    ArchiveError::NotAStream { what: title.to_owned(), why: why.to_owned() }
+fn not_a_stream(title: &str, reason: &str) -> ArchiveError {
+    ArchiveError::NotAStream { what: title.to_owned(), reason: reason.to_owned() }
 }

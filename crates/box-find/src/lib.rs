@@ -49,8 +49,8 @@ pub enum FindError {
     #[error("{} is a file, and no directory of a box", shown(&.0.display().to_string()))]
     File(PathBuf),
     /// The text begins like the name of a box in a registry, and is none.
-    #[error("{} is not the name of a box in a registry: {why}", shown(text))]
-    BadRemote { text: String, why: &'static str },
+    #[error("{} is not the name of a box in a registry: {reason}", shown(text))]
+    BadRemote { text: String, reason: &'static str },
     /// The store has no box that was pulled under this name, or another one than the digest says.
     #[error("the store has no box that was pulled as {0}")]
     NotPulled(Box<RemoteName>),
@@ -411,7 +411,8 @@ fn is_tagged(bytes: &[u8]) -> bool {
 
 fn remote(bytes: &[u8]) -> Result<RemoteName, FindError> {
     let text = String::from_utf8_lossy(bytes);
-    RemoteName::parse(&text).map_err(|why| FindError::BadRemote { text: text.into_owned(), why })
+    RemoteName::parse(&text)
+        .map_err(|reason| FindError::BadRemote { text: text.into_owned(), reason })
 }
 
 fn digest(bytes: &[u8]) -> Result<Digest, FindError> {

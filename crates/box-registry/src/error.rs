@@ -23,8 +23,8 @@ pub enum BoxRegistryError {
     #[error("{what} is {found}, not a box")]
     NotABox { what: String, found: String },
     /// The registry's manifest, or the box's manifest in the registry, is not as one of a box.
-    #[error("{what} is not sound: {why}")]
-    Malformed { what: String, why: String },
+    #[error("{what} is not sound: {reason}")]
+    Malformed { what: String, reason: String },
     /// A blob of the box on this machine is not what its manifest names.
     #[error("the blob {digest} of the box is damaged: {found}")]
     Damaged { digest: Digest, found: String },
@@ -44,8 +44,8 @@ pub enum BoxRegistryError {
     #[error("{what} lacks the blob {digest}")]
     Absent { what: String, digest: Digest },
     /// A blob in a file with boxes is not the one that a box names.
-    #[error("the blob {digest} in {what} is damaged: {why}")]
-    Content { what: String, digest: Digest, why: String },
+    #[error("the blob {digest} in {what} is damaged: {reason}")]
+    Content { what: String, digest: Digest, reason: String },
     /// A stream has a document after what it is needed for.
     #[error("{what} has the document {digest} too late for a reader that cannot go back")]
     Later { what: String, digest: Digest },

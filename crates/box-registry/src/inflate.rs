@@ -90,8 +90,8 @@ impl Inflating<'_> {
         }
         let found = draft.digest();
         if found != digest {
-            let why = format!("it has the digest {found}");
-            return Err(DraftError::Content(why).into());
+            let reason = format!("it has the digest {found}");
+            return Err(DraftError::Content(reason).into());
         }
         Ok(draft.commit()?)
     }
@@ -156,8 +156,8 @@ impl InflatingDraft<'_> {
 impl Plain<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<(), DraftError> {
         if self.hasher.count().saturating_add(bytes.len() as u64) > self.size {
-            let why = format!("it inflates to more than the {} bytes that it has", self.size);
-            return Err(DraftError::Content(why));
+            let reason = format!("it inflates to more than the {} bytes that it has", self.size);
+            return Err(DraftError::Content(reason));
         }
         self.draft.write_all(bytes)?;
         self.hasher.update(bytes);
@@ -167,12 +167,12 @@ impl Plain<'_> {
     fn commit(self) -> Result<(), DraftError> {
         let (found, size) = (self.hasher.digest(), self.hasher.count());
         if size != self.size {
-            let why = format!("it inflates to {size} bytes, not to {}", self.size);
-            return Err(DraftError::Content(why));
+            let reason = format!("it inflates to {size} bytes, not to {}", self.size);
+            return Err(DraftError::Content(reason));
         }
         if found != self.digest {
-            let why = format!("it inflates to {found}, not to {}", self.digest);
-            return Err(DraftError::Content(why));
+            let reason = format!("it inflates to {found}, not to {}", self.digest);
+            return Err(DraftError::Content(reason));
         }
         Ok(self.draft.commit(&found)?)
     }
@@ -192,8 +192,8 @@ impl Frame {
         let mut buffer = vec![0; PIECE];
         loop {
             if self.has_ended && input.pos < bytes.len() {
-                let why = "it has something after its zstd frame";
-                return Err(DraftError::Content(why.to_owned()));
+                let reason = "it has something after its zstd frame";
+                return Err(DraftError::Content(reason.to_owned()));
             }
             if self.has_ended {
                 return Ok(());

@@ -105,8 +105,8 @@ pub fn fetch(
 ) -> Result<Fetched, BoxRegistryError> {
     let by_digest: BTreeMap<_, _> = missing.iter().map(|it| (it.digest(), it)).collect();
     if by_digest.len() < missing.len() {
-        let (what, why) = ("what is fetched".to_owned(), "two blobs of it travel as one");
-        return Err(BoxRegistryError::Malformed { what, why: why.to_owned() });
+        let (what, reason) = ("what is fetched".to_owned(), "two blobs of it travel as one");
+        return Err(BoxRegistryError::Malformed { what, reason: reason.to_owned() });
     }
     let wanted: Vec<_> = missing.iter().map(|it| (it.digest(), it.size())).collect();
     let (bytes, begun) = (AtomicU64::new(0), Mutex::new(HashSet::new()));

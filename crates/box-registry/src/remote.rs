@@ -170,8 +170,8 @@ impl Reader<'_> {
         BoxRegistryError::NotABox { what: self.what.clone(), found: found.to_owned() }
     }
 
-    fn malformed(&self, why: impl Into<String>) -> BoxRegistryError {
-        BoxRegistryError::Malformed { what: self.what.clone(), why: why.into() }
+    fn malformed(&self, reason: impl Into<String>) -> BoxRegistryError {
+        BoxRegistryError::Malformed { what: self.what.clone(), reason: reason.into() }
     }
 
     /// Fetches a document that travels as it is.
@@ -184,10 +184,10 @@ impl Reader<'_> {
     fn fetch(&self, blob: &RemoteBlob, limit: u64) -> Result<Vec<u8>, BoxRegistryError> {
         let size = blob.plain.size;
         if size > limit {
-            let why = format!("its document has {size} bytes, and at most {limit} are allowed");
-            return Err(self.malformed(why));
+            let reason = format!("its document has {size} bytes, and at most {limit} are allowed");
+            return Err(self.malformed(reason));
         }
-        blob.sent.check(&blob.plain).map_err(|why| self.malformed(why))?;
+        blob.sent.check(&blob.plain).map_err(|reason| self.malformed(reason))?;
         let memory = Memory::default();
         let wanted = [(blob.sent.digest, blob.sent.size)];
         self.origin.fetch(&wanted, &|_| Ok(Some(blob.inflating(&memory, None))))?;
@@ -212,7 +212,7 @@ impl Reader<'_> {
         let mut places = Sources::new();
         let sizes = document.annotated();
         for (layer, id) in layers.iter().zip(ids) {
-            let sent = Sent::of(layer).map_err(|why| self.malformed(why))?;
+            let sent = Sent::of(layer).map_err(|reason| self.malformed(reason))?;
             let known = sizes.get(id).map(|(size, _)| *size);
             // Without an annotation, the box's manifest has the size.
             let size = known.unwrap_or(if sent.is_zstd { UNKNOWN } else { sent.size });
@@ -260,9 +260,9 @@ impl Reader<'_> {
             let limit = limit(&plain.media_type);
             if plain.size > limit {
                 let (digest, size) = (plain.digest, plain.size);
-                let why =
+                let reason =
                     format!("the blob {digest} has {size} bytes, and at most {limit} are allowed");
-                return Err(self.malformed(why));
+                return Err(self.malformed(reason));
             }
             let Some(&(size, sent)) = places.get(&plain.digest) else {
                 return Err(
@@ -271,10 +271,11 @@ impl Reader<'_> {
             };
             if size != plain.size && size != UNKNOWN {
                 let (digest, named) = (plain.digest, plain.size);
-                let why = format!("the blob {digest} has {named} bytes, and its layer says {size}");
-                return Err(self.malformed(why));
+                let reason =
+                    format!("the blob {digest} has {named} bytes, and its layer says {size}");
+                return Err(self.malformed(reason));
             }
-            sent.check(plain).map_err(|why| self.malformed(why))?;
+            sent.check(plain).map_err(|reason| self.malformed(reason))?;
             blobs.push(RemoteBlob { plain: plain.clone(), sent });
         }
         Ok(blobs)

@@ -55,8 +55,8 @@ impl SinkDraft for BlobWriter<'_> {
     fn commit(self: Box<Self>, blob: &Digest) -> io::Result<()> {
         let named = self.id();
         if named != *blob {
-            let why = format!("the store would name it {named}");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            let reason = format!("the store would name it {named}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
         }
         Self::commit(*self).map(drop).map_err(io::Error::other)
     }

@@ -283,7 +283,7 @@ impl Tree {
     }
 
     /// Gives an inode other attributes, and the origin of the entry that has them.
-    pub fn dress(&mut self, inode: InodeId, meta: &Meta, origin: Origin) {
+    pub fn set_meta(&mut self, inode: InodeId, meta: &Meta, origin: Origin) {
         let inode = self.inode_mut(inode);
         (inode.meta, inode.origin) = (meta.clone(), origin);
     }

@@ -202,8 +202,8 @@ fn planned(
     // With a tag, a digest may be that of the box, which the registry does not know.
     let digest = name.digest.map(Reference::Digest);
     let Some(reference) = tag.map(Reference::Tag).or(digest) else {
-        let why = "it has neither a tag nor a digest".to_owned();
-        return Err(BoxRegistryError::Malformed { what: name.to_string(), why }.into());
+        let reason = "it has neither a tag nor a digest".to_owned();
+        return Err(BoxRegistryError::Malformed { what: name.to_string(), reason }.into());
     };
     let (mut plan, mut found_by) =
         (box_registry::plan(client, &repository, &reference, store)?, name.unpinned());

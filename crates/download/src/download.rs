@@ -95,7 +95,7 @@ impl DraftError {
         match self {
             Self::Io(source) => DownloadError::Write { what, source },
             Self::Store(error) => error.into(),
-            Self::Content(why) => DownloadError::Content { what, why },
+            Self::Content(reason) => DownloadError::Content { what, reason },
         }
     }
 }

@@ -59,8 +59,8 @@ pub enum DownloadError {
     #[error("{what} is damaged, or another file: its digest is {found}, not {expected}")]
     WrongDigest { what: String, expected: Digest, found: Digest },
     /// The content cannot be what it is said to be, whatever its digest is.
-    #[error("{what} cannot be used: {why}")]
-    Content { what: String, why: String },
+    #[error("{what} cannot be used: {reason}")]
+    Content { what: String, reason: String },
     /// The bytes cannot be written to the store.
     #[error("the download of {what} cannot be written to the store")]
     Write { what: String, source: io::Error },

@@ -74,7 +74,7 @@ pub enum Error {
     /// A content did not end at the size that was declared.
     #[error("content {content} has more than its {size} bytes")]
     ContentTooLong { content: Blake3Digest, size: u64 },
-    /// A content could not be read: what [`Contents::copy`](crate::Contents::copy) returned.
+    /// A content could not be read: what [`ContentSource::copy`](crate::ContentSource::copy) returned.
     #[error("content {content} could not be read")]
     Content { content: Blake3Digest, source: io::Error },
     /// The image could not be written.

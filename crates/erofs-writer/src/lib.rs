@@ -34,7 +34,7 @@ const BLOCK: usize = 4096;
 const BLOCK_SIZE: u64 = BLOCK as u64;
 
 /// Gives the writer the bytes of files.
-pub trait Contents {
+pub trait ContentSource {
     /// Writes the bytes of a content, all `size` of them, to `out`.
     ///
     /// Called once for each distinct content that has any bytes, in an order that only the tree

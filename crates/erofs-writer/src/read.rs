@@ -214,7 +214,7 @@ mod tests {
     use box_digest::Blake3Digest;
 
     use super::*;
-    use crate::{Contents, ImageBuilder, Meta, Node};
+    use crate::{ContentSource, ImageBuilder, Meta, Node};
 
     /// Contents of `size` times the same byte, which depends on the size.
     struct Bytes;
@@ -223,7 +223,7 @@ mod tests {
         vec![size.to_le_bytes()[0] | 1; usize::try_from(size).unwrap()]
     }
 
-    impl Contents for Bytes {
+    impl ContentSource for Bytes {
         fn copy(&mut self, _: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
             out.write_all(&bytes(size))
         }

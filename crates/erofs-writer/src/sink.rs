@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use box_digest::Blake3Digest;
 
-use crate::{BLOCK, BLOCK_SIZE, Contents, Error};
+use crate::{BLOCK, BLOCK_SIZE, ContentSource, Error};
 
 /// Small writes are gathered up to this many bytes.
 const BUFFER: usize = 256 * 1024;
@@ -89,7 +89,7 @@ impl<'a> Sink<'a> {
     /// [`Error::ContentTooShort`].
     pub(crate) fn copy(
         &mut self,
-        contents: &mut dyn Contents,
+        contents: &mut dyn ContentSource,
         content: Blake3Digest,
         size: u64,
     ) -> Result<(), Error> {
@@ -116,7 +116,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// Why bytes of a content were not taken. Kept apart from what [`Contents::copy`] makes of it.
+/// Why bytes of a content were not taken. Kept apart from what [`ContentSource::copy`] makes of it.
 #[derive(Debug)]
 enum Refusal {
     TooLong,
@@ -160,7 +160,7 @@ mod tests {
     /// Writes these pieces and, like a careless caller, passes over errors.
     struct Pieces(&'static [&'static [u8]]);
 
-    impl Contents for Pieces {
+    impl ContentSource for Pieces {
         fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
             self.0.iter().for_each(|piece| drop(out.write_all(piece)));
             out.flush()
@@ -169,13 +169,13 @@ mod tests {
 
     struct Broken;
 
-    impl Contents for Broken {
+    impl ContentSource for Broken {
         fn copy(&mut self, _: &Blake3Digest, _: u64, _: &mut dyn Write) -> io::Result<()> {
             Err(io::Error::other("no such content"))
         }
     }
 
-    fn copied(contents: &mut dyn Contents, size: u64) -> Result<Vec<u8>, Error> {
+    fn copied(contents: &mut dyn ContentSource, size: u64) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let mut sink = Sink::new(&mut out);
         sink.copy(contents, Blake3Digest::from_bytes([0; 32]), size)?;

@@ -6,7 +6,9 @@ use crate::directory::{self, DirectoryEntry};
 use crate::layout::{ImageLayout, Part};
 use crate::sink::Sink;
 use crate::tree::{Inode, Node};
-use crate::{BLOCK_SIZE, Behind, Contents, Error, ImageBuilder, identity, inode, superblock, walk};
+use crate::{
+    BLOCK_SIZE, Behind, ContentSource, Error, ImageBuilder, identity, inode, superblock, walk,
+};
 
 /// The facts of a written image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +36,11 @@ impl ImageBuilder {
     /// [`Error::Cycle`], [`Error::ContentSizeMismatch`], [`Error::TooLarge`]. While writing:
     /// [`Error::Write`], [`Error::Content`], [`Error::ContentTooShort`],
     /// [`Error::ContentTooLong`]; `out` then holds a part of an image.
-    pub fn write(self, out: &mut dyn Write, contents: &mut dyn Contents) -> Result<Summary, Error> {
+    pub fn write(
+        self,
+        out: &mut dyn Write,
+        contents: &mut dyn ContentSource,
+    ) -> Result<Summary, Error> {
         self.write_before(out, contents, &Behind::NOTHING)
     }
 
@@ -46,7 +52,7 @@ impl ImageBuilder {
     pub fn write_before(
         self,
         out: &mut dyn Write,
-        contents: &mut dyn Contents,
+        contents: &mut dyn ContentSource,
         behind: &Behind<'_>,
     ) -> Result<Summary, Error> {
         let inodes = &self.inodes;
@@ -78,7 +84,7 @@ struct Image<'a> {
     inodes: &'a [Inode],
     layout: &'a ImageLayout,
     sink: Sink<'a>,
-    contents: &'a mut dyn Contents,
+    contents: &'a mut dyn ContentSource,
 }
 
 impl<'a> Image<'a> {

@@ -70,7 +70,7 @@ impl Archive {
         }
         let index = MemberIndex::read(&file, length).map_err(|error| {
             let at = format!("{}, at byte {},", path.display(), error.offset);
-            SourceError::malformed(&at, "a tar archive", &error.why)
+            SourceError::malformed(&at, "a tar archive", &error.reason)
         })?;
         Ok(Self { path: path.to_owned(), file, index })
     }
@@ -91,7 +91,8 @@ impl Files for Archive {
     }
 
     fn open(&self, name: &str) -> Result<Option<Opened>, SourceError> {
-        let failed = |why| SourceError::Malformed(format!("cannot read {}: {why}", self.at(name)));
+        let failed =
+            |reason| SourceError::Malformed(format!("cannot read {}: {reason}", self.at(name)));
         let place = self.index.find(name).map_err(failed)?;
         Ok(place.map(|(offset, size)| {
             let reader = Section::new(Arc::clone(&self.file), offset, size);

@@ -56,8 +56,8 @@ pub enum SourceError {
     #[error("{place} has no image {digest}")]
     Gone { place: String, digest: Digest },
     /// A layer is of a type that is not read; the lowest layer has the number 1.
-    #[error("layer {number} of the image in {place} is of type {media_type:?}: {}", why.name())]
-    LayerType { place: String, number: usize, media_type: String, why: Unread },
+    #[error("layer {number} of the image in {place} is of type {media_type:?}: {}", reason.name())]
+    LayerType { place: String, number: usize, media_type: String, reason: Unread },
     /// A request to a registry failed.
     #[error("{0}")]
     Registry(#[source] Box<RegistryError>),
@@ -90,8 +90,8 @@ impl SourceError {
     }
 
     /// Returns the error of an image whose documents contradict each other.
-    pub(super) fn inconsistent(place: &str, why: &str) -> Self {
-        Self::Malformed(format!("the image in {place} is inconsistent: {why}"))
+    pub(super) fn inconsistent(place: &str, reason: &str) -> Self {
+        Self::Malformed(format!("the image in {place} is inconsistent: {reason}"))
     }
 }
 

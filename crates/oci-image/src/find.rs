@@ -104,12 +104,12 @@ fn follow(
 fn document(place: &dyn Place, next: &Next) -> Result<Document, SourceError> {
     let expected = next.media_type.as_ref().map(MediaType::as_ref);
     let kind = expected.map(Kind::of).transpose();
-    let bound = match kind.map_err(|why| malformed(place, next, MANIFEST, why))? {
+    let bound = match kind.map_err(|reason| malformed(place, next, MANIFEST, reason))? {
         Some(Kind::Index) => INDEX,
         _ => MANIFEST,
     };
     let bytes = read_manifest(place, next.blob, bound)?;
-    read(&bytes, expected).map_err(|why| malformed(place, next, bound, why))
+    read(&bytes, expected).map_err(|reason| malformed(place, next, bound, reason))
 }
 
 fn malformed(place: &dyn Place, next: &Next, document: Bound, message: String) -> SourceError {

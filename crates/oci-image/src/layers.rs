@@ -33,7 +33,7 @@ pub(super) fn layers(
     let layers =
         (1..).zip(both).map(|(number, (named, id))| layer(blobs, number, named, sha256(id)));
     let layers = layers.collect::<Result<Vec<_>, _>>()?;
-    check_repeats(&layers).map_err(|why| SourceError::inconsistent(&place(), &why))?;
+    check_repeats(&layers).map_err(|reason| SourceError::inconsistent(&place(), &reason))?;
     Ok(layers)
 }
 
@@ -44,9 +44,9 @@ fn layer(
     diff_id: Digest,
 ) -> Result<LayerSource, SourceError> {
     let (Blob { digest, size }, media_type) = (Blob::of(named), named.media_type().as_ref());
-    let compression = media::compression(media_type).map_err(|why| {
+    let compression = media::compression(media_type).map_err(|reason| {
         let (place, media_type) = (blobs.title(), media_type.to_owned());
-        SourceError::LayerType { place, number, media_type, why }
+        SourceError::LayerType { place, number, media_type, reason }
     })?;
     Ok(LayerSource { digest, size, compression, diff_id })
 }
@@ -58,7 +58,7 @@ pub(super) fn check_count(
     layers: usize,
 ) -> Result<(), SourceError> {
     LAYERS.check(layers as u64, || format!("the image in {}", place()))?;
-    config::check(config, layers).map_err(|why| SourceError::inconsistent(&place(), &why))
+    config::check(config, layers).map_err(|reason| SourceError::inconsistent(&place(), &reason))
 }
 
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
@@ -77,9 +77,9 @@ fn check_repeats(layers: &[LayerSource]) -> Result<(), String> {
     let mut seen = BTreeMap::new();
     for (number, layer) in (1..).zip(layers) {
         let facts = (layer.size, layer.compression, layer.diff_id);
-        let (first, said) = *seen.entry(layer.digest).or_insert((number, facts));
-        if said != facts {
-            let what = match (said.0 == facts.0, said.1 == facts.1) {
+        let (first, earlier) = *seen.entry(layer.digest).or_insert((number, facts));
+        if earlier != facts {
+            let what = match (earlier.0 == facts.0, earlier.1 == facts.1) {
                 (false, _) => "sizes",
                 (_, false) => "compressions",
                 _ => "diff_ids",

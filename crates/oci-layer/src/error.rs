@@ -72,8 +72,8 @@ pub enum LayerErrorKind {
 }
 
 /// Returns the error of an entry that is refused.
-pub(crate) fn refused(why: impl Into<Cow<'static, str>>) -> LayerErrorKind {
-    LayerErrorKind::Refused(why.into())
+pub(crate) fn refused(reason: impl Into<Cow<'static, str>>) -> LayerErrorKind {
+    LayerErrorKind::Refused(reason.into())
 }
 
 /// Returns the error of a layer that has more than `limit` of something.

@@ -67,8 +67,8 @@ impl Member {
         }
         let is_extended = long_path.is_some() || records.get("path").is_some();
         if is_file_with_slash(&header, &path, is_extended) {
-            let why = "it is a file, but its name ends with a slash, as a directory's does";
-            return Err(refused(why));
+            let reason = "it is a file, but its name ends with a slash, as a directory's does";
+            return Err(refused(reason));
         }
         let size = size(&header, &records)?;
         let meta = metadata(&header, &records, limits)?;

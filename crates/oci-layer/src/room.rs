@@ -9,43 +9,43 @@ pub(crate) const ROOM: u64 = 160 << 20;
 /// Room for the work of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    taken: Mutex<u64>,
+    reserved: Mutex<u64>,
     given_back: Condvar,
 }
 
 impl Room {
     /// Returns room of which nothing is taken.
     pub(crate) const fn new() -> Self {
-        Self { taken: Mutex::new(0), given_back: Condvar::new() }
+        Self { reserved: Mutex::new(0), given_back: Condvar::new() }
     }
 
     /// Waits until there is room for so many bytes. Nobody may wait who has some, so that all can end.
-    pub(crate) fn take(&self, bytes: u64) -> Taken<'_> {
+    pub(crate) fn take(&self, bytes: u64) -> Reservation<'_> {
         let bytes = bytes.min(ROOM);
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let no_room = |taken: &mut u64| *taken + bytes > ROOM;
-        let taken = self.given_back.wait_while(taken, no_room);
-        *taken.unwrap_or_else(PoisonError::into_inner) += bytes;
-        Taken { room: self, bytes }
+        let reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let no_room = |reserved: &mut u64| *reserved + bytes > ROOM;
+        let reserved = self.given_back.wait_while(reserved, no_room);
+        *reserved.unwrap_or_else(PoisonError::into_inner) += bytes;
+        Reservation { room: self, bytes }
     }
 
     /// Returns how many bytes are taken.
     #[cfg(test)]
-    pub(crate) fn taken(&self) -> u64 {
-        *self.taken.lock().unwrap()
+    pub(crate) fn reserved(&self) -> u64 {
+        *self.reserved.lock().unwrap()
     }
 }
 
 /// Room that is given back when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Taken<'r> {
+pub(crate) struct Reservation<'r> {
     room: &'r Room,
     bytes: u64,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        *self.room.taken.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        *self.room.reserved.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
         self.room.given_back.notify_all();
     }
 }
@@ -63,15 +63,15 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
-                    let taken = room.take(128 << 20);
-                    let now = held.fetch_add(taken.bytes, Ordering::SeqCst) + taken.bytes;
+                    let reserved = room.take(128 << 20);
+                    let now = held.fetch_add(reserved.bytes, Ordering::SeqCst) + reserved.bytes;
                     most.fetch_max(now, Ordering::SeqCst);
                     std::thread::yield_now();
-                    held.fetch_sub(taken.bytes, Ordering::SeqCst);
+                    held.fetch_sub(reserved.bytes, Ordering::SeqCst);
                 });
             }
         });
         assert_eq!(most.into_inner(), 128 << 20);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.reserved(), 0);
     }
 }

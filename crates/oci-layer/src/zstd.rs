@@ -7,7 +7,7 @@ use zstd::Decoder;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{MAGICNUMBER, get_error_name};
 
-use super::room::{Room, Taken};
+use super::room::{Reservation, Room};
 
 /// How a frame begins.
 pub const MAGIC: [u8; 4] = MAGICNUMBER.to_le_bytes();
@@ -33,7 +33,7 @@ enum State<'w, R: BufRead> {
     /// In front of the first frame.
     Start(Ahead<R>),
     /// In a frame. The decoder is dropped before the room for its window is given back.
-    Within(Box<Decoder<'static, Ahead<R>>>, Taken<'w>),
+    Within(Box<Decoder<'static, Ahead<R>>>, Reservation<'w>),
     Ended,
 }
 
@@ -50,10 +50,10 @@ impl<'w, R: BufRead> Zstd<'w, R> {
         if !is_frame(header) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, OTHER_FORMAT));
         }
-        let taken = self.room.take(window(header));
+        let reserved = self.room.take(window(header));
         let mut decoder = Decoder::with_buffer(stream)?.single_frame();
         decoder.window_log_max(WINDOW_LOG_MAX)?;
-        Ok(State::Within(Box::new(decoder), taken))
+        Ok(State::Within(Box::new(decoder), reserved))
     }
 }
 
@@ -66,20 +66,22 @@ impl<R: BufRead> Read for Zstd<'_, R> {
             let next = match mem::replace(&mut self.state, State::Ended) {
                 State::Ended => return Ok(0),
                 State::Start(stream) => self.enter(stream)?,
-                State::Within(mut decoder, taken) => match decoder.read(buffer).map_err(named)? {
-                    0 => {
-                        let mut stream = decoder.finish();
-                        drop(taken);
-                        if stream.fill_buf()?.is_empty() {
-                            return Ok(0);
+                State::Within(mut decoder, reserved) => {
+                    match decoder.read(buffer).map_err(named)? {
+                        0 => {
+                            let mut stream = decoder.finish();
+                            drop(reserved);
+                            if stream.fill_buf()?.is_empty() {
+                                return Ok(0);
+                            }
+                            self.enter(stream)?
                         }
-                        self.enter(stream)?
+                        read => {
+                            self.state = State::Within(decoder, reserved);
+                            return Ok(read);
+                        }
                     }
-                    read => {
-                        self.state = State::Within(decoder, taken);
-                        return Ok(read);
-                    }
-                },
+                }
             };
             self.state = next;
         }
@@ -264,11 +266,11 @@ mod tests {
         let mut content = Vec::new();
         stream.read_to_end(&mut content).unwrap();
         assert_eq!(content, b"one");
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.reserved(), 0);
         let mut half = Zstd::new(&frames[..12], &room);
         assert!(half.read_to_end(&mut content).is_err());
         drop(half);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.reserved(), 0);
     }
 
     #[test]

@@ -42,10 +42,10 @@ pub(crate) fn renew(
     headers: &HeaderMap,
 ) -> Result<(), RegistryError> {
     let scopes = scopes(server, &state.sources);
-    let challenge = challenge::read(headers).map_err(|why| unknown(server, why))?;
+    let challenge = challenge::read(headers).map_err(|reason| unknown(server, reason))?;
     let search = state.search.get_or_insert_with(|| {
         let found = credentials::find(&server.options, &server.repository);
-        found.passed_over.iter().for_each(|why| server.options.notice(why));
+        found.passed_over.iter().for_each(|reason| server.options.notice(reason));
         found
     });
     let authorization = match (&challenge, search.login.as_ref().map(|it| &it.credentials)) {
@@ -101,10 +101,10 @@ fn scopes(server: &Server, sources: &BTreeSet<String>) -> Vec<String> {
     [own].into_iter().chain(others).collect()
 }
 
-fn unknown(server: &Server, why: &'static str) -> RegistryError {
+fn unknown(server: &Server, reason: &'static str) -> RegistryError {
     let host = server.repository.host();
     let what = format!("{host} asks for credentials in a way that is not known");
-    RegistryError::Response { what, why }
+    RegistryError::Response { what, reason }
 }
 
 /// Returns the URL of the realm, if it may have credentials for this registry.

@@ -159,8 +159,8 @@ mod tests {
         for bad in ["", "Digest realm=x", "Negotiate"] {
             assert_eq!(of(&[bad]), Err("it is neither Bearer nor Basic"), "{bad}");
         }
-        let why = "it does not say how, as a proxy or a login page in its place would not";
-        assert_eq!(of(&[]), Err(why));
+        let reason = "it does not say how, as a proxy or a login page in its place would not";
+        assert_eq!(of(&[]), Err(reason));
         assert_eq!(of(&["Bearer service=x"]), Err("it names no realm"));
         for bad in [
             "realm=x",

@@ -105,7 +105,7 @@ impl Registry {
                 done => return done,
             }
         }
-        Err(RegistryError::Name { text: repository.to_string(), why: "it has no server" })
+        Err(RegistryError::Name { text: repository.to_string(), reason: "it has no server" })
     }
 
     /// Returns the servers of a repository: its mirrors, then its registry.
@@ -135,8 +135,9 @@ impl Registry {
         let scheme = if host.plain_http { "http" } else { "https" };
         let base = format!("{scheme}://{}/", config::server(repository.host()));
         // The host was checked, so that this does not fail.
-        let why = "it does not form a URL";
-        let base: RemoteUrl = base.parse().map_err(|_| RegistryError::Name { text: base, why })?;
+        let reason = "it does not form a URL";
+        let base: RemoteUrl =
+            base.parse().map_err(|_| RegistryError::Name { text: base, reason })?;
         let client = self.client(host.ca_file.as_ref())?;
         let options = Arc::clone(&self.options);
         Ok(Session::new(Server { client, repository, base, host, is_mirror, access, options }))

@@ -14,8 +14,8 @@ use reqwest::StatusCode;
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum RegistryError {
     /// A host, repository or tag is malformed.
-    #[error("{text:?} cannot be asked for: {why}")]
-    Name { text: String, why: &'static str },
+    #[error("{text:?} cannot be asked for: {reason}")]
+    Name { text: String, reason: &'static str },
     /// The bytes could not be transferred.
     #[error(transparent)]
     Download(DownloadError),
@@ -63,8 +63,8 @@ pub enum RegistryError {
     Refused { what: String, host: String, status: StatusCode, reason: Option<&'static str> },
     /// A response has something that no registry should send, or asks for credentials in an
     /// unknown way, or has no token. What it has is not repeated.
-    #[error("{what}: {why}")]
-    Response { what: String, why: &'static str },
+    #[error("{what}: {reason}")]
+    Response { what: String, reason: &'static str },
     /// The answer is a page for a browser, or other text that no registry sends: a proxy, a filter or
     /// a login page answers in the registry's place, or the host is no registry.
     #[error("the answer for {what} is {found}, which no registry sends")]
@@ -76,9 +76,9 @@ pub enum RegistryError {
 
 impl RegistryError {
     /// Returns the error of a response that no registry should send for `what`.
-    pub(crate) fn response(what: &str, why: &'static str) -> Self {
+    pub(crate) fn response(what: &str, reason: &'static str) -> Self {
         let what = format!("the registry's response for {what} cannot be used");
-        Self::Response { what, why }
+        Self::Response { what, reason }
     }
 
     /// Returns whether a registry refuses a manifest for what it is, and not for a blob, a tag or a size: it may take one

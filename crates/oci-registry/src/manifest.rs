@@ -88,7 +88,7 @@ pub(crate) fn named_digest(
     what: &str,
 ) -> Result<Option<Digest>, RegistryError> {
     let Some(value) = headers.get("docker-content-digest") else { return Ok(None) };
-    let why = match value.to_str().unwrap_or_default().parse() {
+    let reason = match value.to_str().unwrap_or_default().parse() {
         Ok(digest) => return Ok(Some(digest)),
         Err(ParseDigestError::Algorithm { .. }) => {
             "it names a digest of an unknown algorithm; sha256 is known"
@@ -97,7 +97,7 @@ pub(crate) fn named_digest(
             "it names a digest without 64 lower-case hexadecimal digits"
         }
     };
-    Err(RegistryError::response(what, why))
+    Err(RegistryError::response(what, reason))
 }
 
 /// Returns the media type that the registry names, without its parameters; `None` for one that every document can
@@ -109,7 +109,10 @@ fn media_type(headers: &HeaderMap, what: &str) -> Result<Option<&'static str>, R
     if GENERIC_TYPES.iter().any(|it| named.eq_ignore_ascii_case(it)) {
         return Ok(None);
     }
-    let why = "its media type is not that of a manifest or an index";
+    let reason = "its media type is not that of a manifest or an index";
     let mut known = MANIFEST_TYPES.into_iter().chain(DOCKER_SCHEMA_1_TYPES);
-    known.find(|known| *known == named).map(Some).ok_or_else(|| RegistryError::response(what, why))
+    known
+        .find(|known| *known == named)
+        .map(Some)
+        .ok_or_else(|| RegistryError::response(what, reason))
 }

@@ -41,8 +41,9 @@ impl Repository {
         let host =
             registry_host(host).ok_or_else(|| wrong(host, "a registry is HOST or HOST:PORT"))?;
         if !is_repository(name) {
-            let why = "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`";
-            return Err(wrong(name, why));
+            let reason =
+                "a repository has lower-case letters, digits, `.`, `_` and `-` between `/`";
+            return Err(wrong(name, reason));
         }
         Ok(Self { host, name: name.to_owned() })
     }
@@ -78,8 +79,8 @@ impl Tag {
     }
 }
 
-fn wrong(text: &str, why: &'static str) -> RegistryError {
-    RegistryError::Name { text: text.to_owned(), why }
+fn wrong(text: &str, reason: &'static str) -> RegistryError {
+    RegistryError::Name { text: text.to_owned(), reason }
 }
 
 impl fmt::Display for Repository {

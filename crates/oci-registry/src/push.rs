@@ -214,8 +214,8 @@ impl Upload<'_> {
     fn continued_at(&self, response: &FinalResponse) -> Result<Place, RegistryError> {
         let location = response.response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
         let Some(location) = location else {
-            let why = "it does not say where the bytes go";
-            return Err(RegistryError::response(self.what, why));
+            let reason = "it does not say where the bytes go";
+            return Err(RegistryError::response(self.what, reason));
         };
         let at = response.at.led_to(self.what, location)?;
         let digest = self.digest.to_string();

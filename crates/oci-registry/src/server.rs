@@ -110,8 +110,8 @@ impl Server {
     pub(crate) fn url(&self, path: &str) -> Result<RemoteUrl, RegistryError> {
         let path = format!("/v2/{}/{path}", self.repository.name());
         // Names, tags and digests are checked, so that this does not fail.
-        let why = "it does not form a URL";
-        self.base.join(&path).map_err(|_| RegistryError::Name { text: path, why })
+        let reason = "it does not form a URL";
+        self.base.join(&path).map_err(|_| RegistryError::Name { text: path, reason })
     }
 
     /// Returns the error of a server that does not accept the login that was found, or has been given none.

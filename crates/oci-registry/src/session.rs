@@ -127,8 +127,8 @@ impl Session {
         let headers = response.response.headers();
         if response.response.status().is_success() {
             if headers.get(CONTENT_ENCODING).is_some_and(|it| it != "identity") {
-                let why = "it is compressed, which was not asked for";
-                return Err(RegistryError::response(what, why));
+                let reason = "it is compressed, which was not asked for";
+                return Err(RegistryError::response(what, reason));
             }
             page::check_headers(&self.server, what, headers)?;
         }

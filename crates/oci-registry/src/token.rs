@@ -110,10 +110,10 @@ fn read(
     bearer(&token).ok_or_else(|| useless(server, realm, "it cannot be sent in a header"))
 }
 
-fn useless(server: &Server, realm: &RemoteUrl, why: &'static str) -> RegistryError {
+fn useless(server: &Server, realm: &RemoteUrl, reason: &'static str) -> RegistryError {
     let (realm, host) = (realm.host(), server.repository.host());
     let what = format!("{realm} returned no usable token for {host}");
-    RegistryError::Response { what, why }
+    RegistryError::Response { what, reason }
 }
 
 /// Returns a header with a name and a password.

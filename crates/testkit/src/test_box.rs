@@ -17,7 +17,7 @@ use box_contract::{
     Limits, Manifest, Namespaces, NetworkPlan, OciLayout, Restart, Rlimits, RunPlan, User, Vm,
 };
 use box_digest::{Blake3Digest, Digest};
-use erofs_writer::{Behind, Contents, ImageBuilder, Meta, Node};
+use erofs_writer::{Behind, ContentSource, ImageBuilder, Meta, Node};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -123,7 +123,7 @@ pub fn rootfs(plan: &RunPlan) -> Vec<u8> {
 /// The data of an image's only file.
 struct OneFile(Vec<u8>);
 
-impl Contents for OneFile {
+impl ContentSource for OneFile {
     fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.0)
     }

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Contents, ImageBuilder, Meta, Node, NodeId};
+use erofs_writer::{ContentSource, ImageBuilder, Meta, Node, NodeId};
 
 use crate::initramfs::sorted_children;
 use crate::plan::CONTENT;
@@ -170,7 +170,7 @@ impl Files {
     }
 }
 
-impl Contents for Files {
+impl ContentSource for Files {
     fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         let path = self.paths.get(content).ok_or(io::ErrorKind::NotFound)?;
         io::copy(&mut File::open(path)?, out).map(drop)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use box_contract::manifest::{METADATA_UNIT, SEGMENT_UNIT};
 use box_digest::{Blake3Digest, hex};
-use erofs_writer::{Behind, Contents, ImageBuilder, MAX_INLINE_FILE, Meta, Node, NodeId};
+use erofs_writer::{Behind, ContentSource, ImageBuilder, MAX_INLINE_FILE, Meta, Node, NodeId};
 use serde_json::{Value, json};
 
 use crate::listing::escaped;
@@ -26,7 +26,7 @@ pub(crate) struct Model {
 #[derive(Default)]
 struct Store(HashMap<Blake3Digest, Vec<u8>>);
 
-impl Contents for Store {
+impl ContentSource for Store {
     fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.0[content])
     }

@@ -42,10 +42,10 @@ impl Explain for SourceError {
             Self::TooLarge { .. } => (TooLarge, "build the image with less in it"),
             Self::MissingBlob { .. } => (ImageMalformed, "the image is incomplete: copy it again"),
             Self::Damaged { .. } => (DigestMismatch, "the image is damaged: copy it again"),
-            Self::LayerType { why: Unread::Foreign, .. } => {
+            Self::LayerType { reason: Unread::Foreign, .. } => {
                 (ImageMalformed, "build the image on a base without such layers")
             }
-            Self::LayerType { why: Unread::Encrypted, .. } => {
+            Self::LayerType { reason: Unread::Encrypted, .. } => {
                 (ImageMalformed, "decrypt the image when it is copied")
             }
             Self::NotAsked { .. } => {

@@ -197,7 +197,7 @@ fn discover() -> Result<(Found, Option<Found>), Failure> {
         match look_at(form, &path) {
             Ok((found, true)) => businesses.push(found),
             Ok((found, false)) => agents.push(found),
-            Err(why) => terminal::note(&format!("warning: skipped: {}", shown(&why))),
+            Err(reason) => terminal::note(&format!("warning: skipped: {}", shown(&reason))),
         }
     }
     match (agents.len(), businesses.len()) {

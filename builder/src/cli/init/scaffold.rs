@@ -102,8 +102,8 @@ impl Scaffold {
             let program = in_quotes(Syntax::Kdl, program);
             text += &format!("    // The program that is started.\n    entrypoint {program}\n");
         }
-        let (why, port) = agent.listens();
-        text += &format!("    // {why}\n    port {port}\n    health \"tcp\"\n");
+        let (reason, port) = agent.listens();
+        text += &format!("    // {reason}\n    port {port}\n    health \"tcp\"\n");
         text += "    limits memory=\"512MiB\" pids=100\n}\n";
         if let Some(business) = &self.business {
             text += &format!(
@@ -142,8 +142,8 @@ impl Scaffold {
             let program = in_quotes(Syntax::Toml, program);
             text += &format!("# The program that is started.\nentrypoint = {program}\n");
         }
-        let (why, port) = agent.listens();
-        text += &format!("# {why}\nport = {port}\nhealth = \"tcp\"\n");
+        let (reason, port) = agent.listens();
+        text += &format!("# {reason}\nport = {port}\nhealth = \"tcp\"\n");
         text += "limits = { memory = \"512MiB\", pids = 100 }\n";
         if let Some(business) = &self.business {
             text += &format!(

@@ -106,10 +106,10 @@ struct Placer<'a> {
 /// Why something cannot be at a place.
 struct Refused {
     place: Vec<u8>,
-    why: Why,
+    cause: Cause,
 }
 
-enum Why {
+enum Cause {
     Known(Obstacle),
     /// An entry of this origin is there, which the Boxfile put there, too.
     Taken(Origin),
@@ -132,8 +132,8 @@ impl Placer<'_> {
     fn make_directory(&mut self, place: &[u8]) -> Result<(), LookupError> {
         if self.root.find_directory(place)?.is_none() {
             let directory = self.root.make_directories(place)?;
-            let made = self.dressed(Inode::directory(Meta::root_owned(0o755)));
-            self.root.dress(directory, &made.meta, made.origin);
+            let made = self.prepared(Inode::directory(Meta::root_owned(0o755)));
+            self.root.set_meta(directory, &made.meta, made.origin);
         }
         Ok(())
     }
@@ -148,13 +148,13 @@ impl Placer<'_> {
             _ => mode,
         };
         let inode = Inode::leaf(Meta::root_owned(mode), leaf.clone());
-        let inode = self.root.add(self.dressed(inode));
+        let inode = self.root.add(self.prepared(inode));
         self.root.link(directory, name, inode);
         Ok(())
     }
 
     /// Gives an inode its owner and its origin.
-    fn dressed(&self, mut inode: Inode) -> Inode {
+    fn prepared(&self, mut inode: Inode) -> Inode {
         (inode.meta.uid, inode.meta.gid) = (self.owner.uid, self.owner.gid);
         inode.from(Origin::File(self.number))
     }
@@ -163,8 +163,8 @@ impl Placer<'_> {
     /// counts as one, unless another link replaces it.
     fn check_free(&self, place: &[u8], there: Option<InodeId>, leaf: &Leaf) -> Result<(), Refused> {
         let path = path::lossy(&reached(self.root, place));
-        if let Some(taken) = reserved_place(&path) {
-            return Err(refused(place, Obstacle::Reserved { path, taken }));
+        if let Some(reserved) = reserved_place(&path) {
+            return Err(refused(place, Obstacle::Reserved { path, reserved }));
         }
         let Some(there) = there.map(|id| self.root.inode(id)) else { return Ok(()) };
         let end = self.root.lookup(place).map(|id| self.root.inode(id));
@@ -173,7 +173,7 @@ impl Placer<'_> {
         match there.origin {
             _ if is_directory && !is_link => Err(refused(place, Obstacle::Directory)),
             origin @ (Origin::File(_) | Origin::Program) => {
-                Err(Refused { place: place.to_owned(), why: Why::Taken(origin) })
+                Err(Refused { place: place.to_owned(), cause: Cause::Taken(origin) })
             }
             _ => Ok(()),
         }
@@ -181,21 +181,21 @@ impl Placer<'_> {
 }
 
 fn refused(place: &[u8], obstacle: Obstacle) -> Refused {
-    Refused { place: place.to_owned(), why: Why::Known(obstacle) }
+    Refused { place: place.to_owned(), cause: Cause::Known(obstacle) }
 }
 
 impl Refused {
     /// Names what is in the way.
     fn explain(self, file: &Baked, files: &[Baked], boxfile: &Boxfile) -> ComposeError {
-        let obstacle = match self.why {
-            Why::Known(obstacle) => obstacle,
-            Why::Taken(Origin::File(number)) => match get(files, number).map(|it| &it.declared) {
+        let obstacle = match self.cause {
+            Cause::Known(obstacle) => obstacle,
+            Cause::Taken(Origin::File(number)) => match get(files, number).map(|it| &it.declared) {
                 Some(BakedFile { path, to, .. }) => {
                     Obstacle::File { file: path.value.clone(), span: to.span }
                 }
                 None => Obstacle::Directory,
             },
-            Why::Taken(_) => Obstacle::Program {
+            Cause::Taken(_) => Obstacle::Program {
                 span: boxfile
                     .agent
                     .binary

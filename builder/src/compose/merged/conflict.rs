@@ -10,7 +10,7 @@ use safe_text::shown;
 
 use super::accounts::AccountClash;
 use super::conflicts::Conflicts;
-use super::special::Special;
+use super::system_file::SystemFile;
 
 /// The conflicts of two images that are to have one root, and what they came from.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl fmt::Display for Side {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
     /// The file describes a whole system.
-    Special(Special),
+    SystemFile(SystemFile),
     /// The files cannot be united, as two lines clash.
     Accounts(AccountClash),
     /// The policy is `merge`, and there are not two files with the same attributes.
@@ -99,7 +99,7 @@ pub enum Note {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Special(special) => fmt::Display::fmt(special, f),
+            Self::SystemFile(file) => fmt::Display::fmt(file, f),
             Self::Accounts(clash) => fmt::Display::fmt(clash, f),
             Self::NotUnitable => f.write_str(
                 "`merge` combines two regular files with the same mode, owner and attributes; write \

@@ -29,9 +29,9 @@ pub(super) fn join(
 
 fn apply(tree: &mut Tree, business: &Tree, absorbed: &Absorbed<'_>, edit: Edit) {
     match edit {
-        Edit::Dress { directory, like } => {
+        Edit::SetMeta { directory, like } => {
             let like = business.inode(like);
-            tree.dress(directory, &like.meta, like.origin);
+            tree.set_meta(directory, &like.meta, like.origin);
         }
         Edit::Replace { directory, name, by } => tree.link(directory, &name, absorbed.now(by)),
         Edit::Remove { directory, name } => tree.unlink(directory, &name),

@@ -28,7 +28,7 @@ mod patterns;
 mod policies;
 mod settle;
 mod shared;
-mod special;
+mod system_file;
 #[cfg(test)]
 mod tests;
 
@@ -47,7 +47,7 @@ use join::join;
 pub use policies::{PolicyUse, Unused};
 use settle::Settler;
 use shared::each_shared;
-pub use special::Special;
+pub use system_file::SystemFile;
 
 /// The result of merging.
 #[derive(Debug)]

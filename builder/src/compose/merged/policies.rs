@@ -4,7 +4,7 @@ use boxfile_spec::{Boxfile, Conflict, ConflictPolicy};
 use diagnostics::Diagnostic;
 use serde::{Deserialize, Serialize};
 
-use super::special::special;
+use super::system_file::system_file;
 
 /// A declared policy, and the conflicts that it decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,9 +65,9 @@ impl PolicyUse {
         self.declared.pattern.value.as_bytes() == path
     }
 
-    /// Returns `true` if the policy is about a path; a special one has to be named.
+    /// Returns `true` if the policy is about a path; one of a system file has to name it.
     fn applies(&self, path: &[u8]) -> bool {
-        let may_fit = special(path).is_none() || self.names(path);
+        let may_fit = system_file(path).is_none() || self.names(path);
         may_fit && fits(self.declared.pattern.value.as_bytes(), path)
     }
 }

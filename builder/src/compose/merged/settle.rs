@@ -13,7 +13,7 @@ use super::below::Below;
 use super::conflict::{Conflict, Note, Side};
 use super::policies::decide;
 use super::shared::Shared;
-use super::special::{Special, special};
+use super::system_file::{SystemFile, system_file};
 
 /// The attributes, in the order in which they are compared; times do not count.
 const ATTRIBUTES: [Field; 4] = [Field::Mode, Field::Uid, Field::Gid, Field::Xattrs];
@@ -23,7 +23,7 @@ const PAYLOAD: [Field; 4] = [Field::Size, Field::Content, Field::Target, Field::
 #[derive(Debug)]
 pub(super) enum Edit {
     /// The attributes of the business tree's directory.
-    Dress { directory: InodeId, like: InodeId },
+    SetMeta { directory: InodeId, like: InodeId },
     /// The business tree's entry.
     Replace { directory: InodeId, name: Name, by: InodeId },
     /// Nothing.
@@ -88,13 +88,13 @@ impl<'a> Settler<'a> {
         self.report.equal += 1;
         let [agent, business] = self.found(shared).map(|inode| inode.origin);
         if agent == Origin::Generated && business != Origin::Generated {
-            self.dress(shared);
+            self.take_meta(shared);
         }
     }
 
-    fn dress(&mut self, shared: &Shared<'_>) {
+    fn take_meta(&mut self, shared: &Shared<'_>) {
         let [directory, like] = shared.found;
-        self.edits.push(Edit::Dress { directory, like });
+        self.edits.push(Edit::SetMeta { directory, like });
     }
 
     fn decide(&mut self, shared: &Shared<'_>, field: Field) -> Result<(), ComposeError> {
@@ -128,12 +128,12 @@ impl<'a> Settler<'a> {
         &mut self,
         shared: &Shared<'_>,
     ) -> Result<(Option<ConflictPolicy>, Option<Note>), ComposeError> {
-        Ok(match special(shared.path) {
-            Some(it @ Special::LoaderCache) => {
-                (Some(ConflictPolicy::Drop), Some(Note::Special(it)))
+        Ok(match system_file(shared.path) {
+            Some(it @ SystemFile::LoaderCache) => {
+                (Some(ConflictPolicy::Drop), Some(Note::SystemFile(it)))
             }
-            Some(it @ Special::Packages(_)) => {
-                (Some(ConflictPolicy::PreferAgent), Some(Note::Special(it)))
+            Some(it @ SystemFile::Packages(_)) => {
+                (Some(ConflictPolicy::PreferAgent), Some(Note::SystemFile(it)))
             }
             None => match self.united(shared)? {
                 Ok(_) => (Some(ConflictPolicy::Merge), None),
@@ -154,7 +154,7 @@ impl<'a> Settler<'a> {
         let edit = match (policy, place) {
             (ConflictPolicy::PreferAgent, _) => return Ok(None),
             (ConflictPolicy::PreferBusiness, None) => {
-                self.dress(shared);
+                self.take_meta(shared);
                 return Ok(None);
             }
             (ConflictPolicy::Drop, None) => return Ok(Some(Note::DroppedAttributes)),

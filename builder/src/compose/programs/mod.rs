@@ -113,10 +113,10 @@ impl Finder<'_> {
         &self,
         wanted: &str,
         who: &str,
-        (reason, why): (Unrunnable, String),
+        (reason, message): (Unrunnable, String),
         span: Span,
     ) -> ComposeError {
-        let message = format!("{who}, {why}");
+        let message = format!("{who}, {message}");
         let is_there = matches!(
             reason,
             Unrunnable::OtherMachine | Unrunnable::NotAProgram | Unrunnable::LfsPointer

@@ -171,8 +171,8 @@ fn what_the_image_lacks_is_an_error() {
 fn what_linux_does_not_start_is_an_error() {
     let windows =
         "it is a script, but its first line ends as on Windows (CR LF); save it with LF line ends";
-    let of = |who: &str, why: &str| format!("{who}, which Linux does not start: {why}");
-    let agent = |name: &str, why: &str| of(&format!("the agent runs \"/app/{name}\""), why);
+    let of = |who: &str, reason: &str| format!("{who}, which Linux does not start: {reason}");
+    let agent = |name: &str, reason: &str| of(&format!("the agent runs \"/app/{name}\""), reason);
     for (name, message) in [
         ("crlf", agent("crlf", windows)),
         ("crlf-env", agent("crlf-env", windows)),

@@ -194,7 +194,7 @@ fn contents_and_declarations_make_another_box() {
 }
 
 /// The entries of the lock: name, kind, source, platform and size of each entry.
-fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
+fn listed(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
     let entry = |it: &crate::project::lock::LockEntry| {
         let platform = it.platform.map_or("all", Platform::name);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)
@@ -206,7 +206,7 @@ fn told(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
 fn the_lock_has_an_entry_for_each_input() {
     let boxfile = read(BOXFILE, None);
     assert_eq!(
-        told(&inputs(), &request(&boxfile)),
+        listed(&inputs(), &request(&boxfile)),
         [
             "agent image \"oci:a\" linux/amd64 111",
             "business image \"oci:b\" linux/amd64 211",
@@ -229,8 +229,8 @@ fn a_profile_names_what_it_declares_otherwise() {
     let (without, with) = (read(BOXFILE, None), read(BOXFILE, Some("ci")));
     let profile = Some(Variant { name: "ci", without: &without });
     let request = Request { pins: Pins { profile, ..Pins::default() }, ..request(&with) };
-    let told = told(&inputs(), &request);
-    let own: Vec<_> = told.iter().filter(|it| it.contains('@')).collect();
+    let listed = listed(&inputs(), &request);
+    let own: Vec<_> = listed.iter().filter(|it| it.contains('@')).collect();
     assert_eq!(own, ["ci@agent image \"oci:ci\" linux/amd64 111"]);
 }
 

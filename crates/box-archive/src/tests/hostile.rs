@@ -7,13 +7,13 @@ use testkit::hostile::{Random, mutate};
 use super::*;
 
 /// Loads an archive as a file and as a stream; both have to be refused for this reason.
-fn refused(what: &str, bytes: &[u8], why: &str) {
+fn refused(what: &str, bytes: &[u8], reason: &str) {
     for is_stream in [false, true] {
         let stage = Stage::new();
         let loaded = if is_stream { stage.load_stream(bytes) } else { stage.load_file(bytes) };
         let error = loaded.expect_err(what);
         let text = safe_text::with_causes(&error);
-        assert!(text.contains(why), "{what}, stream {is_stream}: {text}");
+        assert!(text.contains(reason), "{what}, stream {is_stream}: {text}");
         assert!(stage.found().is_empty(), "{what}");
         assert_eq!(count(&stage.path("store/boxes")), 0, "{what}");
         assert_eq!(count(&stage.path("store/tmp")), 0, "{what}");

@@ -98,10 +98,11 @@ fn a_file_arrives_in_a_directory_or_in_place_of_another() {
     assert!(error.to_string().contains("here: Not a directory"), "a planted link: {error}");
     let error = copy(&dir.path().join("here"), &dir.path().join("x")).unwrap_err().to_string();
     assert!(error.ends_with("x: it is a symbolic link to .: copy that"), "{error}");
-    for (to, why) in [("missing/", "missing: No such file"), ("missing/a", "missing: No such file")]
+    for (to, reason) in
+        [("missing/", "missing: No such file"), ("missing/a", "missing: No such file")]
     {
         let error = copy(&from, &dir.path().join(to)).unwrap_err().to_string();
-        assert!(error.contains(why), "{error}");
+        assert!(error.contains(reason), "{error}");
     }
     let error = copy(&dir.path().join("source"), &from).unwrap_err().to_string();
     assert!(error.contains("from: Not a directory"), "{error}");

@@ -125,8 +125,8 @@ fn kind(path: &Path, found: &Metadata) -> Result<Kind, FileError> {
     } else if kind.is_fifo() {
         Leaf::Fifo
     } else {
-        let why = "it is a socket, which neither a box nor an image can have";
-        return Err(failed(path)(io::Error::other(why)));
+        let reason = "it is a socket, which neither a box nor an image can have";
+        return Err(failed(path)(io::Error::other(reason)));
     }))
 }
 

@@ -49,7 +49,7 @@ fn sample() -> Tree {
 }
 
 /// Writes each difference as `PATH FIELD`, or with `+` or `-`.
-fn told(a: &Tree, b: &Tree, path: &str, ignored: &[Field]) -> Vec<String> {
+fn shown(a: &Tree, b: &Tree, path: &str, ignored: &[Field]) -> Vec<String> {
     let (a, b) = (boxed(a.clone()), boxed(b.clone()));
     let tell = |difference: Difference<'_>| {
         let path = String::from_utf8_lossy(&difference.path);
@@ -64,7 +64,7 @@ fn told(a: &Tree, b: &Tree, path: &str, ignored: &[Field]) -> Vec<String> {
 
 #[test]
 fn a_tree_does_not_differ_from_itself() {
-    assert_eq!(told(&sample(), &sample(), "/", &[]), [""; 0]);
+    assert_eq!(shown(&sample(), &sample(), "/", &[]), [""; 0]);
 }
 
 #[test]
@@ -72,11 +72,11 @@ fn entries_of_one_side_are_reported_in_order() {
     let mut other = sample();
     other.unlink(Tree::ROOT, b"etc");
     file(&mut other, "/etc.d/x", "");
-    let told = |path| told(&sample(), &other, path, &[]);
-    assert_eq!(told("/"), ["-/etc", "-/etc/passwd", "+/etc.d", "+/etc.d/x"]);
-    assert_eq!(told("etc"), ["-/etc", "-/etc/passwd"]);
-    assert_eq!(told("/etc.d/x"), ["+/etc.d/x"]);
-    assert_eq!(told("/dev"), [""; 0]);
+    let shown = |path| shown(&sample(), &other, path, &[]);
+    assert_eq!(shown("/"), ["-/etc", "-/etc/passwd", "+/etc.d", "+/etc.d/x"]);
+    assert_eq!(shown("etc"), ["-/etc", "-/etc/passwd"]);
+    assert_eq!(shown("/etc.d/x"), ["+/etc.d/x"]);
+    assert_eq!(shown("/dev"), [""; 0]);
 }
 
 #[test]
@@ -106,11 +106,11 @@ fn the_first_field_that_differs_is_reported() {
     for (edit, expected) in edits {
         let mut other = sample();
         edit(&mut other);
-        assert_eq!(told(&sample(), &other, "/", &[]), [expected]);
-        assert_eq!(told(&other, &sample(), "/", &[]), [expected]);
+        assert_eq!(shown(&sample(), &other, "/", &[]), [expected]);
+        assert_eq!(shown(&other, &sample(), "/", &[]), [expected]);
         let ignored: Vec<Field> =
             Field::ALL.into_iter().filter(|it| expected.ends_with(it.name())).collect();
-        assert!(told(&sample(), &other, "/", &ignored).len() < 2);
+        assert!(shown(&sample(), &other, "/", &ignored).len() < 2);
     }
 }
 
@@ -118,9 +118,9 @@ fn the_first_field_that_differs_is_reported() {
 fn copies_are_no_hard_links() {
     let mut other = sample();
     file(&mut other, "/a/two", "linked");
-    assert_eq!(told(&sample(), &other, "/", &[]), ["/a/one hard-links", "/a/two hard-links"]);
-    assert_eq!(told(&sample(), &other, "/a/two", &[]), ["/a/two hard-links"]);
-    assert_eq!(told(&sample(), &other, "/", &[Field::HardLinks]), [""; 0]);
+    assert_eq!(shown(&sample(), &other, "/", &[]), ["/a/one hard-links", "/a/two hard-links"]);
+    assert_eq!(shown(&sample(), &other, "/a/two", &[]), ["/a/two hard-links"]);
+    assert_eq!(shown(&sample(), &other, "/", &[Field::HardLinks]), [""; 0]);
 }
 
 #[test]
@@ -227,9 +227,9 @@ proptest! {
     #[test]
     fn trees_differ_where_their_digests_do(a in tree(), b in tree()) {
         let same = a.digest() == b.digest();
-        let forth = told(&a, &b, "/", &[]);
+        let forth = shown(&a, &b, "/", &[]);
         prop_assert_eq!(forth.is_empty(), same, "{:?}", forth);
-        let back = told(&b, &a, "/", &[]);
+        let back = shown(&b, &a, "/", &[]);
         let swapped = |it: &String| match it.split_at(1) {
             ("+", path) => format!("-{path}"),
             ("-", path) => format!("+{path}"),

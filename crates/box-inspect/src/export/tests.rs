@@ -29,7 +29,7 @@ impl Data {
     }
 }
 
-impl erofs_writer::Contents for Data {
+impl erofs_writer::ContentSource for Data {
     fn copy(&mut self, id: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.0[id])
     }

@@ -122,10 +122,10 @@ impl<'a, 'r> Scan<'a, 'r> {
     }
 
     /// Notes that something of a file was left out.
-    pub(super) fn note(&mut self, path: &str, why: &str) {
+    pub(super) fn note(&mut self, path: &str, reason: &str) {
         self.noted += 1;
         if self.noted <= NOTES_MAX {
-            self.notes.push(format!("{path}: {why}"));
+            self.notes.push(format!("{path}: {reason}"));
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a, 'r> Scan<'a, 'r> {
             self.note(path, &format!("it is not read, being a {}", inode.type_name()));
             return Ok(None);
         };
-        let why = if content.size > limit {
+        let reason = if content.size > limit {
             format!("it is not read, having more than {limit} bytes")
         } else if content.size > self.left {
             format!("it is not read: the files before it had {ALL_MAX} bytes together")
@@ -165,7 +165,7 @@ impl<'a, 'r> Scan<'a, 'r> {
                 text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()),
             ));
         };
-        self.note(path, &why);
+        self.note(path, &reason);
         Ok(None)
     }
 }

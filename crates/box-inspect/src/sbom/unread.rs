@@ -25,8 +25,8 @@ pub(super) fn note(scan: &mut Scan<'_, '_>, root: &Root) {
     for (path, manager) in DATABASES {
         let Some(id) = scan.find(root.files(), path) else { continue };
         if !found.contains(&id) {
-            let why = format!("the packages of {manager} are not read");
-            scan.note(&format!("{}{path}", root.files()), &why);
+            let reason = format!("the packages of {manager} are not read");
+            scan.note(&format!("{}{path}", root.files()), &reason);
             found.push(id);
         }
     }

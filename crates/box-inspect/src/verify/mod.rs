@@ -125,7 +125,7 @@ struct Data<'a> {
     failed: Option<ExportError>,
 }
 
-impl erofs_writer::Contents for Data<'_> {
+impl erofs_writer::ContentSource for Data<'_> {
     fn copy(&mut self, hash: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         let content = Content { hash: *hash, size };
         let copied = self.source.copy(b"", content, out);

@@ -15,7 +15,7 @@ struct Files {
     data: HashMap<Blake3Digest, Vec<u8>>,
 }
 
-impl erofs_writer::Contents for Files {
+impl erofs_writer::ContentSource for Files {
     fn copy(&mut self, hash: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&self.data[hash])
     }

@@ -33,7 +33,7 @@ fn with(bytes: &[u8]) -> String {
 
 #[test]
 fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
-    let said = [
+    let message = [
         with(b"other"),
         with(&vec![0; 64 << 20]),
         damaged(|held, layer, bytes| {
@@ -59,7 +59,7 @@ fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
             replace(held, layer, b"\x28\xb5\x2f\xfd\x00\x80\x01\x00\x00");
         }),
     ];
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(message.join("\n"), @r#"
     the blob SENT of HOST/team/app cannot be used: it inflates to 5 bytes, not to 8192
     the blob SENT of HOST/team/app cannot be used: it inflates to more than the 8192 bytes that it has
     the blob SENT of HOST/team/app cannot be used: it inflates to sha256:fb5886d0c5b0a9cee871beda657b2483691f26ae6d84a89d7484fc65f73ccab8, not to PLAIN
@@ -75,7 +75,7 @@ fn a_blob_that_is_not_what_it_is_said_to_be_gets_no_name() {
 
 #[test]
 fn what_a_manifest_says_must_be_possible() {
-    let said = [
+    let message = [
         damaged(|_, layer, _| layer["size"] = json!(1_u64 << 40)),
         damaged(|_, layer, _| layer["size"] = json!(7)),
         damaged(|_, layer, _| layer["annotations"][PLAIN_SIZE] = json!("4096")),
@@ -83,7 +83,7 @@ fn what_a_manifest_says_must_be_possible() {
         damaged(|_, layer, _| layer["mediaType"] = json!("application/x+gzip")),
         damaged(|_, layer, _| layer["digest"] = json!(Digest::of(b"nowhere"))),
     ];
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(message.join("\n"), @r#"
     HOST/team/app:v1 is not sound: the blob PLAIN has 8192 bytes, and 1099511627776 as zstd
     the blob SENT of HOST/team/app should have 7 bytes, but has 276
     HOST/team/app:v1 is not sound: the blob PLAIN has 8192 bytes, and its layer says 4096
@@ -111,7 +111,7 @@ fn what_is_no_box_is_named() {
         document["config"]["digest"] = json!(held.put_blob(NAME, text.as_bytes()));
         document["config"]["size"] = json!(text.len());
     };
-    let said = [
+    let message = [
         other(open(), |_, it| *it = json!({ "schemaVersion": 2 })),
         other(open(), |_, it| it["artifactType"] = json!("application/vnd.other")),
         other(open(), |_, it| it["artifactType"] = json!(null)),
@@ -127,7 +127,7 @@ fn what_is_no_box_is_named() {
             it["layers"].as_array_mut().unwrap().pop();
         }),
     ];
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(message.join("\n"), @r#"
     HOST/team/app:v1 is a manifest that is not as the OCI's, not a box
     HOST/team/app:v1 is an artifact of the type "application/vnd.other", not a box
     HOST/team/app:v1 is an artifact of the type "application/vnd.boxbuild.manifest.v1+json", not a box
@@ -185,19 +185,19 @@ fn with_manifest(change: impl Fn(&mut Value)) -> String {
 
 #[test]
 fn a_blob_has_one_size() {
-    let said = with_manifest(|manifest| {
+    let message = with_manifest(|manifest| {
         let mut again = manifest["layers"][5].clone();
         again["size"] = json!(again["size"].as_u64().unwrap() + 1);
         manifest["layers"].as_array_mut().unwrap().push(again);
     });
-    assert!(said.ends_with("has two sizes"), "{said}");
+    assert!(message.ends_with("has two sizes"), "{message}");
 }
 
 /// What a machine has in memory is bounded as in a box's directory.
 #[test]
 fn a_blob_has_a_size_that_a_box_may_have() {
     for (role, most) in [("init", MAX_INIT), ("kernel", MAX_KERNEL), ("config", CONFIG_LIMIT)] {
-        let said = with_manifest(|manifest| {
+        let message = with_manifest(|manifest| {
             let blob = match role {
                 "config" => &mut manifest["config"],
                 _ => manifest["layers"]
@@ -210,7 +210,7 @@ fn a_blob_has_a_size_that_a_box_may_have() {
             blob["size"] = json!(most + 1);
         });
         let text = format!("has {} bytes, and at most {most} are allowed", most + 1);
-        assert!(said.ends_with(&text), "{said}");
+        assert!(message.ends_with(&text), "{message}");
     }
 }
 

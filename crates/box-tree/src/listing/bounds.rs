@@ -125,12 +125,12 @@ impl Totals {
 }
 
 /// Checks a total, which is exceeded from a path on.
-fn check_at(path: &[u8], fits: bool, why: &'static str) -> Result<(), ListingError> {
-    check(fits, why).map_err(|error| error.at(path))
+fn check_at(path: &[u8], fits: bool, reason: &'static str) -> Result<(), ListingError> {
+    check(fits, reason).map_err(|error| error.at(path))
 }
 
-fn check(fits: bool, why: &'static str) -> Result<(), ListingError> {
-    if fits { Ok(()) } else { Err(ListingError::new(why)) }
+fn check(fits: bool, reason: &'static str) -> Result<(), ListingError> {
+    if fits { Ok(()) } else { Err(ListingError::new(reason)) }
 }
 
 #[cfg(test)]

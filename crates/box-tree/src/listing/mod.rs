@@ -88,16 +88,16 @@ pub struct ImageOrigin {
 
 /// The reason why bytes are not a listing, as a sentence about it.
 #[derive(Debug, thiserror::Error)]
-#[error("{why}{}", at.as_ref().map(|path| format!(", from {path} on")).unwrap_or_default())]
+#[error("{reason}{}", at.as_ref().map(|path| format!(", from {path} on")).unwrap_or_default())]
 pub struct ListingError {
-    why: &'static str,
+    reason: &'static str,
     /// The path of the entry from which on it is too much.
     at: Option<String>,
 }
 
 impl ListingError {
-    const fn new(why: &'static str) -> Self {
-        Self { why, at: None }
+    const fn new(reason: &'static str) -> Self {
+        Self { reason, at: None }
     }
 
     /// Names the entry.

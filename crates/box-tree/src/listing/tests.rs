@@ -9,7 +9,7 @@ fn sample() -> Listing {
     let mut tree = Tree::default();
     tree.inode_mut(Tree::ROOT).meta.mode = 0o700;
     let etc = tree.ensure_directory(Tree::ROOT, b"etc");
-    tree.dress(etc, &Meta::root_owned(0o711), Origin::Layer(ComponentName::Business, 3));
+    tree.set_meta(etc, &Meta::root_owned(0o711), Origin::Layer(ComponentName::Business, 3));
     for (name, leaf, origin) in [
         ("etc.conf", Leaf::File(Content::of(b"x")), Origin::Skill(0)),
         ("link", Leaf::Symlink(b"etc".to_vec()), Origin::Layer(ComponentName::Agent, 0)),

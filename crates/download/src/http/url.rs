@@ -18,8 +18,8 @@ pub struct RemoteUrl(Box<Url>);
 #[allow(missing_docs, reason = "the fields of a variant are named by its message")]
 pub enum UrlError {
     /// It is no URL.
-    #[error("{text:?} is not a URL: {why}")]
-    Malformed { text: String, why: String },
+    #[error("{text:?} is not a URL: {reason}")]
+    Malformed { text: String, reason: String },
     /// It has another scheme.
     #[error("a file is fetched over https or http, not over {0:?}")]
     Scheme(String),
@@ -126,8 +126,8 @@ impl FromStr for RemoteUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         if text.chars().any(|it| it.is_whitespace() || it.is_control() || it == '\\') {
-            let why = "it has a space, a control character or a backslash";
-            return Err(malformed(text, why));
+            let reason = "it has a space, a control character or a backslash";
+            return Err(malformed(text, reason));
         }
         let url = Url::parse(text).map_err(|error| malformed(text, &error.to_string()))?;
         let url = Self::checked(url)?;
@@ -143,8 +143,8 @@ pub(super) fn host_of(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-fn malformed(text: &str, why: &str) -> UrlError {
-    UrlError::Malformed { text: text.to_owned(), why: why.to_owned() }
+fn malformed(text: &str, reason: &str) -> UrlError {
+    UrlError::Malformed { text: text.to_owned(), reason: reason.to_owned() }
 }
 
 impl fmt::Display for RemoteUrl {

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Contents, Error, ImageBuilder, Meta, Node};
+use erofs_writer::{ContentSource, Error, ImageBuilder, Meta, Node};
 
 use crate::model::{Store, meta};
 
 /// Gives every content this many bytes.
 struct Always(usize);
 
-impl Contents for Always {
+impl ContentSource for Always {
     fn copy(&mut self, _: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&vec![b'x'; self.0])
     }

@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind, Write};
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Contents, Error, ImageBuilder, Summary};
+use erofs_writer::{ContentSource, Error, ImageBuilder, Summary};
 
 use crate::model::{Kind, Store, Tree, meta};
 
@@ -90,7 +90,7 @@ struct Source {
     careless: bool,
 }
 
-impl Contents for Source {
+impl ContentSource for Source {
     fn copy(&mut self, content: &Blake3Digest, _: u64, out: &mut dyn Write) -> io::Result<()> {
         for piece in self.store.0[content].chunks(self.piece) {
             let result = out.write_all(piece);
@@ -213,7 +213,7 @@ struct Flawed {
     met: Option<(Blake3Digest, u64)>,
 }
 
-impl Contents for Flawed {
+impl ContentSource for Flawed {
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         assert_eq!(self.met, None, "asked for more after {:?}", self.flaw);
         let bytes = &self.store.0[content];

@@ -8,7 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use box_digest::Blake3Digest;
 use erofs_rs::EroFS;
 use erofs_rs::backend::Image;
-use erofs_writer::{Contents, ImageBuilder, Node, Summary};
+use erofs_writer::{ContentSource, ImageBuilder, Node, Summary};
 use tempfile::NamedTempFile;
 
 use crate::model::meta;
@@ -23,7 +23,7 @@ fn is_zeros(bytes: &[u8]) -> bool {
 /// An `a`, zero bytes, and a `z` at the end.
 struct Hollow;
 
-impl Contents for Hollow {
+impl ContentSource for Hollow {
     fn copy(&mut self, _: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"a")?;
         let mut left = size - 2;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::process::Command;
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Contents, ImageBuilder, Node};
+use erofs_writer::{ContentSource, ImageBuilder, Node};
 
 use crate::model::meta;
 
@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 /// Bytes that are no holes, in pieces as a store would give them.
 struct Made;
 
-impl Contents for Made {
+impl ContentSource for Made {
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         let piece = [content.as_bytes()[0]; 64 * 1024];
         let mut left = size;

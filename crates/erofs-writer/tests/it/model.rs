@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use box_digest::Blake3Digest;
-use erofs_writer::{Behind, Contents, ImageBuilder, Meta, Node, NodeId, Summary};
+use erofs_writer::{Behind, ContentSource, ImageBuilder, Meta, Node, NodeId, Summary};
 
 /// Inodes and the names that they have. Inode 0 is the root.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-impl Contents for Store {
+impl ContentSource for Store {
     /// Writes in pieces of odd lengths, as a store that decompresses might.
     fn copy(&mut self, content: &Blake3Digest, size: u64, out: &mut dyn Write) -> io::Result<()> {
         let bytes = self.0.get(content).ok_or(io::ErrorKind::NotFound)?;

@@ -36,8 +36,11 @@ fn a_stream_may_have_several_parts_and_nothing_after_them() {
         assert_eq!(read(&parts, compression, &content), Ok(2), "{compression:?}");
         let behind: [&[u8]; 4] = [b"\0", &[0; 512], b"garbage", &parts[..3]];
         for behind in behind {
-            let said = read(&[&parts, behind].concat(), compression, &content).unwrap_err();
-            assert!(said.starts_with("it cannot be read: "), "{compression:?} {behind:?}: {said}");
+            let message = read(&[&parts, behind].concat(), compression, &content).unwrap_err();
+            assert!(
+                message.starts_with("it cannot be read: "),
+                "{compression:?} {behind:?}: {message}"
+            );
         }
         let cut = read(&parts[..parts.len() - 1], compression, &content);
         assert!(cut.is_err(), "{compression:?}");
@@ -53,8 +56,8 @@ fn a_layer_is_read_by_its_first_bytes_whatever_its_label() {
         for blob in [content.bytes(), content.gzip(), content.zstd(), &skippable] {
             assert_eq!(read(blob, label, &content), Ok(2), "{label:?}");
         }
-        let said = read(b"", label, &content).unwrap_err();
-        assert!(said.contains("but the image's config names"), "{label:?}: {said}");
+        let message = read(b"", label, &content).unwrap_err();
+        assert!(message.contains("but the image's config names"), "{label:?}: {message}");
     }
 }
 

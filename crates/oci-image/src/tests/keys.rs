@@ -135,10 +135,10 @@ fn no_value_of_a_document_is_in_an_error() {
         ),
         (r#"{"architecture": "hunter2"}"#, "missing field `os` at line 1 column 27"),
     ] {
-        let said = keys::read::<ImageConfiguration>(text.as_bytes()).unwrap_err();
-        assert!(!said.contains("hunter2"), "{said}");
+        let message = keys::read::<ImageConfiguration>(text.as_bytes()).unwrap_err();
+        assert!(!message.contains("hunter2"), "{message}");
         let start = |text: &str| text.split(" at line").next().map(str::to_owned);
-        assert_eq!(start(&said), start(expected), "{text}");
+        assert_eq!(start(&message), start(expected), "{text}");
     }
 }
 
@@ -150,8 +150,8 @@ fn a_key_that_anybody_may_choose_is_there_once() {
         keys::read::<ImageConfiguration>(config.as_bytes()).map(drop)
     };
     assert_eq!(read(r#"{"a":"1","A":"2"}"#), Ok(()));
-    let said = read(r#"{"a":"1","a":"1"}"#).unwrap_err();
-    assert!(said.starts_with("a key appears twice at line 1"), "{said}");
+    let message = read(r#"{"a":"1","a":"1"}"#).unwrap_err();
+    assert!(message.starts_with("a key appears twice at line 1"), "{message}");
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn lists_and_objects_are_bounded_before_they_are_kept() {
         keys::read::<ImageConfiguration>(config.as_bytes()).map(drop)
     };
     assert_eq!(history(1 << 16), Ok(()));
-    let said = history((1 << 16) + 1).unwrap_err();
-    assert!(said.starts_with("a list or object has more than 65536 elements"), "{said}");
+    let message = history((1 << 16) + 1).unwrap_err();
+    assert!(message.starts_with("a list or object has more than 65536 elements"), "{message}");
 }
 
 #[test]

@@ -117,13 +117,13 @@ fn put(tree: &mut Tree, origin: Origin, path: &[u8], action: Action) -> Result<(
             if matches!(leaf, Leaf::Symlink(_)) {
                 meta.mode = 0o777;
             }
-            let (directory, name) = make_way(tree, path)?;
+            let (directory, name) = ensure_parent_dirs(tree, path)?;
             let inode = tree.add(Inode::leaf(meta, leaf).from(origin));
             tree.link(directory, name, inode);
             Ok(())
         }
         Action::HardLink(target) => {
-            let (directory, name) = make_way(tree, path)?;
+            let (directory, name) = ensure_parent_dirs(tree, path)?;
             tree.unlink(directory, name);
             let inode = link_target(tree, &target)?;
             tree.link(directory, name, inode);
@@ -133,7 +133,10 @@ fn put(tree: &mut Tree, origin: Origin, path: &[u8], action: Action) -> Result<(
 }
 
 /// Returns the directory of a path, which is made where it is missing, and the name in it.
-fn make_way<'a>(tree: &mut Tree, path: &'a [u8]) -> Result<(InodeId, &'a [u8]), LayerErrorKind> {
+fn ensure_parent_dirs<'a>(
+    tree: &mut Tree,
+    path: &'a [u8],
+) -> Result<(InodeId, &'a [u8]), LayerErrorKind> {
     let (directory, name) = split(path);
     Ok((tree.make_directories(directory)?, name))
 }
@@ -147,11 +150,11 @@ fn put_directory(
     let inode = if path.is_empty() {
         Tree::ROOT
     } else {
-        let (directory, name) = make_way(tree, path)?;
+        let (directory, name) = ensure_parent_dirs(tree, path)?;
         // A directory over a directory keeps what is in it; over anything else it is new.
         tree.ensure_directory(directory, name)
     };
-    tree.dress(inode, &meta, origin);
+    tree.set_meta(inode, &meta, origin);
     Ok(())
 }
 
@@ -159,8 +162,8 @@ fn put_directory(
 fn link_target(tree: &mut Tree, target: &[u8]) -> Result<InodeId, LayerErrorKind> {
     let refused = |found| {
         let target = String::from_utf8_lossy(target);
-        let why = format!("it is a hard link to {target:?}, which is {found}");
-        Err(refused(why))
+        let reason = format!("it is a hard link to {target:?}, which is {found}");
+        Err(refused(reason))
     };
     let (directory, name) = split(target);
     let found = tree.find_directory(directory)?.and_then(|it| tree.child(it, name));

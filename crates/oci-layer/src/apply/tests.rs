@@ -200,9 +200,9 @@ fn a_hard_link_outlives_other_names() {
 }
 
 #[track_caller]
-fn refused(built: Result<Tree, LayerErrorKind>, why: &str) {
+fn refused(built: Result<Tree, LayerErrorKind>, reason: &str) {
     let error = built.unwrap_err().to_string();
-    assert!(error.contains(why), "{error}");
+    assert!(error.contains(reason), "{error}");
 }
 
 #[test]

@@ -202,15 +202,15 @@ fn verify<B: Read>(
     let blob = blob.finish();
     blob.drained.map_err(LayerErrorKind::Unreadable)?;
     if blob.digest != source.digest || blob.count != source.size {
-        let why = format!("its bytes have the digest {}", blob.digest);
-        return Err(LayerErrorKind::WrongDigest(why));
+        let reason = format!("its bytes have the digest {}", blob.digest);
+        return Err(LayerErrorKind::WrongDigest(reason));
     }
     let Some(plain) = plain else { return Ok(()) };
     plain.drained.map_err(|error| unreadable(error, limits.archive_bytes))?;
     let (found, expected) = (plain.digest, source.diff_id);
     if found != expected {
-        let why = format!("uncompressed it is {found}, but the image's config names {expected}");
-        return Err(LayerErrorKind::WrongDigest(why));
+        let reason = format!("uncompressed it is {found}, but the image's config names {expected}");
+        return Err(LayerErrorKind::WrongDigest(reason));
     }
     Ok(())
 }

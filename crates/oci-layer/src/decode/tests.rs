@@ -57,9 +57,9 @@ fn decoded(source: &LayerSource, blob: &[u8]) -> Result<LayerIndex, LayerErrorKi
 }
 
 #[track_caller]
-fn refused(read: Result<LayerIndex, LayerErrorKind>, why: &str) {
+fn refused(read: Result<LayerIndex, LayerErrorKind>, reason: &str) {
     let error = read.unwrap_err().to_string();
-    assert!(error.contains(why), "{error}");
+    assert!(error.contains(reason), "{error}");
 }
 
 fn plain(bytes: &[u8]) -> Result<LayerIndex, LayerErrorKind> {

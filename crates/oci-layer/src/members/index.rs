@@ -28,12 +28,12 @@ pub struct MemberIndex {
 
 /// Why the members of an archive cannot be listed.
 #[derive(Debug, thiserror::Error)]
-#[error("at byte {offset}: {why}")]
+#[error("at byte {offset}: {reason}")]
 pub struct MembersError {
     /// Where the headers of the member begin.
     pub offset: u64,
     /// What is wrong.
-    pub why: String,
+    pub reason: String,
 }
 
 impl MemberIndex {
@@ -47,14 +47,15 @@ impl MemberIndex {
         let limits = Limits::default();
         loop {
             let here = offset;
-            let fail = |kind: LayerErrorKind| MembersError { offset: here, why: kind.to_string() };
+            let fail =
+                |kind: LayerErrorKind| MembersError { offset: here, reason: kind.to_string() };
             let headers = Section::new(file, here, length.saturating_sub(here));
             let headers = BufReader::with_capacity(HEADERS, headers);
             let Some(member) = member(headers, here, &limits).map_err(fail)? else {
                 return Ok(index);
             };
             offset = member.next;
-            index.add(member, length).map_err(|why| MembersError { offset: here, why })?;
+            index.add(member, length).map_err(|reason| MembersError { offset: here, reason })?;
         }
     }
 
@@ -166,14 +167,14 @@ mod tests {
             assert_eq!(index.file(name).is_some(), name == "a.tar", "{name}");
         }
         assert_eq!(index.find("nothing"), Ok(None));
-        for (name, why) in [
+        for (name, reason) in [
             ("out", "it is a link out of the archive"),
             ("absolute", "it is a link out of the archive"),
             ("hard-out", "it is a link out of the archive"),
             ("dangling", "it is a link to a file that is not in the archive"),
             ("circle", "too many links lead to it"),
         ] {
-            assert_eq!(index.find(name), Err(why), "{name}");
+            assert_eq!(index.find(name), Err(reason), "{name}");
         }
     }
 }

@@ -52,7 +52,7 @@ impl AuthFile {
     /// Why it cannot be used.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, String> {
         match read_file(path, Links::Follow, LIMIT) {
-            Ok(text) => Self::parse(&text).map(Some).map_err(|why| bad(path, &why)),
+            Ok(text) => Self::parse(&text).map(Some).map_err(|reason| bad(path, &reason)),
             Err(error) if error.is_absent() => Ok(None),
             Err(error) => Err(bad(path, &error.to_string())),
         }
@@ -161,8 +161,8 @@ fn normal(key: &str) -> String {
 }
 
 /// Returns why a file cannot be used.
-pub(super) fn bad(path: &Path, why: &str) -> String {
-    format!("the credentials in {} cannot be used: {why}", path.display())
+pub(super) fn bad(path: &Path, reason: &str) -> String {
+    format!("the credentials in {} cannot be used: {reason}", path.display())
 }
 
 #[cfg(test)]
@@ -243,11 +243,11 @@ mod tests {
         }
         assert_eq!(here(r#"{"auth": "bWU6\nYTpi\r\n"}"#), password("a:b"), "lines of `base64`");
         for bad in ["!", "bWU=", "OnBhc3M=", "bWU6YQpi", "/////w=="] {
-            let said = here(&format!("{{\"auth\": {bad:?}}}")).unwrap_err();
-            assert_eq!(said, "an `auth` is not USER:PASSWORD in base64");
+            let message = here(&format!("{{\"auth\": {bad:?}}}")).unwrap_err();
+            assert_eq!(message, "an `auth` is not USER:PASSWORD in base64");
         }
-        let said = here(r#"{"auth": "bWU6YQo="}"#).unwrap_err();
-        assert_eq!(said, "an `auth` ends with a line end, as `echo` without -n writes it");
+        let message = here(r#"{"auth": "bWU6YQo="}"#).unwrap_err();
+        assert_eq!(message, "an `auth` ends with a line end, as `echo` without -n writes it");
     }
 
     #[test]
@@ -268,8 +268,8 @@ mod tests {
         for bad in
             ["{", "[\"canary\"]", r#"{"auths": "canary"}"#, r#"{"auths": {"a": {"auth": canary}}}"#]
         {
-            let said = AuthFile::parse(bad.as_bytes()).unwrap_err();
-            assert!(said.starts_with("line ") && !said.contains("canary"), "{said}");
+            let message = AuthFile::parse(bad.as_bytes()).unwrap_err();
+            assert!(message.starts_with("line ") && !message.contains("canary"), "{message}");
         }
     }
 
@@ -280,10 +280,10 @@ mod tests {
         assert!(AuthFile::read(dir.path()).is_err(), "a directory is no file");
         let large = dir.path().join("large.json");
         std::fs::File::create(&large).unwrap().set_len(LIMIT + 1).unwrap();
-        let said = AuthFile::read(&large).unwrap_err().to_string();
+        let message = AuthFile::read(&large).unwrap_err().to_string();
         let end =
             "large.json cannot be used: it has 1048577 bytes, and at most 1048576 are allowed";
-        assert!(said.ends_with(end), "{said}");
+        assert!(message.ends_with(end), "{message}");
     }
 
     #[test]

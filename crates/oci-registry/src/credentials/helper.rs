@@ -53,7 +53,7 @@ pub(super) fn ask(
     host: &str,
 ) -> Result<Option<Credentials>, String> {
     let program = program(name);
-    let failed = |why: String| format!("which returned no credentials for {host}: {why}");
+    let failed = |reason: String| format!("which returned no credentials for {host}: {reason}");
     // A relative directory could be anybody's checkout.
     let folders = options.helper_path.iter().filter(|folder| folder.is_absolute());
     let mut found = folders.map(|folder| folder.join(&program));
@@ -63,12 +63,12 @@ pub(super) fn ask(
         HUB => format!("https://{HUB_INDEX}/v1/"),
         host => host.to_owned(),
     };
-    let (success, said) = run(&path, &server, options.helper_patience).map_err(failed)?;
+    let (success, output) = run(&path, &server, options.helper_patience).map_err(failed)?;
     if success {
-        return parse(&said).map(Some).ok_or_else(|| failed("its output is malformed".into()));
+        return parse(&output).map(Some).ok_or_else(|| failed("its output is malformed".into()));
     }
-    let said = String::from_utf8_lossy(&said);
-    if NOTHING.iter().any(|nothing| said.contains(nothing)) {
+    let output = String::from_utf8_lossy(&output);
+    if NOTHING.iter().any(|nothing| output.contains(nothing)) {
         return Ok(None);
     }
     Err(failed(format!("it fails; to see why, run: echo {server} | {program} get")))
@@ -90,13 +90,13 @@ fn run(path: &Path, server: &str, patience: Duration) -> Result<(bool, Vec<u8>),
     let mut command = Command::new(path);
     command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
-    let said = listen(&mut child, server, patience);
-    if said.is_err() {
+    let output = listen(&mut child, server, patience);
+    if output.is_err() {
         // It may have ended meanwhile.
         child.kill().ok();
     }
     let status = child.wait().map_err(|error| error.to_string())?;
-    Ok((status.success(), said?))
+    Ok((status.success(), output?))
 }
 
 /// Writes the registry to a helper's input, and returns its output.
@@ -110,15 +110,15 @@ fn listen(child: &mut Child, server: &str, patience: Duration) -> Result<Vec<u8>
     // The thread may outlive a helper that left its output to another program.
     let started = thread::Builder::new().spawn(move || sender.send(read(stdout)));
     started.map_err(|error| format!("no thread reads its output: {error}"))?;
-    let said = receiver.recv_timeout(patience);
-    let said = said.map_err(|_| format!("no output for {patience:?}"))?;
-    said.map_err(|error| error.to_string())?.ok_or_else(|| "its output is too long".to_owned())
+    let output = receiver.recv_timeout(patience);
+    let output = output.map_err(|_| format!("no output for {patience:?}"))?;
+    output.map_err(|error| error.to_string())?.ok_or_else(|| "its output is too long".to_owned())
 }
 
 fn read(stdout: ChildStdout) -> std::io::Result<Option<Vec<u8>>> {
-    let mut said = Vec::new();
-    stdout.take(LIMIT + 1).read_to_end(&mut said)?;
-    Ok((said.len() as u64 <= LIMIT).then_some(said))
+    let mut output = Vec::new();
+    stdout.take(LIMIT + 1).read_to_end(&mut output)?;
+    Ok((output.len() as u64 <= LIMIT).then_some(output))
 }
 
 #[cfg(test)]
@@ -178,9 +178,9 @@ mod tests {
 
     #[test]
     fn errors_of_a_helper_do_not_repeat_its_output() {
-        let said = |script| asked(script, "a.example.org").unwrap_err();
+        let output = |script| asked(script, "a.example.org").unwrap_err();
         let prefix = "which returned no credentials for a.example.org: ";
-        for (script, why) in [
+        for (script, reason) in [
             (
                 "echo canary; echo canary >&2; exit 1",
                 "it fails; to see why, run: echo a.example.org | docker-credential-test get",
@@ -191,7 +191,7 @@ mod tests {
             ("yes canary", "its output is too long"),
             ("exec sleep 1000", "no output for 100ms"),
         ] {
-            assert_eq!(said(script), format!("{prefix}{why}"));
+            assert_eq!(output(script), format!("{prefix}{reason}"));
         }
     }
 

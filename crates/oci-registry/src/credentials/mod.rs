@@ -86,7 +86,7 @@ pub(super) fn find(options: &Options, repository: &Repository) -> Search {
                 search.login = login;
                 break;
             }
-            Err(why) => search.passed_over.push(why),
+            Err(reason) => search.passed_over.push(reason),
         }
     }
     search
@@ -102,7 +102,7 @@ fn look_into(
     repository: &Repository,
 ) -> Result<Option<Login>, String> {
     let Some(file) = AuthFile::read(path)? else { return Ok(None) };
-    match file.find(repository).map_err(|why| file::bad(path, &why))? {
+    match file.find(repository).map_err(|reason| file::bad(path, &reason))? {
         None => Ok(None),
         Some(Found::Here(credentials)) => {
             Ok(Some(Login { credentials, from: path.display().to_string() }))
@@ -110,12 +110,12 @@ fn look_into(
         Some(Found::Helper(name)) if helper::is_name(&name) => {
             let from = helper::program(&name);
             let given = helper::ask(options, &name, repository.host())
-                .map_err(|why| format!("{} names {from}, {why}", path.display()))?;
+                .map_err(|reason| format!("{} names {from}, {reason}", path.display()))?;
             Ok(given.map(|credentials| Login { credentials, from }))
         }
         Some(Found::Helper(_)) => {
-            let why = "it names a credential helper whose name is more than letters, digits, `-`, `_` and `.`";
-            Err(file::bad(path, why))
+            let reason = "it names a credential helper whose name is more than letters, digits, `-`, `_` and `.`";
+            Err(file::bad(path, reason))
         }
     }
 }
@@ -146,9 +146,9 @@ mod tests {
         let from = found.login.unwrap().to_string();
         assert!(from.starts_with("the password of \"me\" from ") && from.ends_with("right.json"));
         let base = format!("{}/", dir.path().display());
-        let said =
+        let message =
             found.passed_over.join("\n").replace(&base, "").replace(&base[..base.len() - 1], "DIR");
-        insta::assert_snapshot!(said, @r"
+        insta::assert_snapshot!(message, @r"
         the credentials in DIR cannot be used: it is not a regular file
         the credentials in broken.json cannot be used: line 1, column 2 is not as docker or podman write it
         gone.json names docker-credential-gone, which is not installed

@@ -151,17 +151,17 @@ cases! {
     a_layer_in_chunks: layer(chunked) => succeeds;
     a_header_with_another_digest: named(OTHER) => fails!(RegistryError::Download(DownloadError::WrongDigest { .. }));
     a_header_with_an_upper_case_digest: named(UPPER)
-        => fails!(RegistryError::Response { why: NO_HEX, .. });
+        => fails!(RegistryError::Response { reason: NO_HEX, .. });
     a_header_with_a_path: named("../../../etc/passwd")
-        => fails!(RegistryError::Response { why: UNKNOWN, .. });
+        => fails!(RegistryError::Response { reason: UNKNOWN, .. });
     a_header_of_another_algorithm: named("sha512:e3b0")
-        => fails!(RegistryError::Response { why: UNKNOWN, .. });
+        => fails!(RegistryError::Response { reason: UNKNOWN, .. });
     a_header_that_repeats_the_token: named(TOKEN) => fails!(RegistryError::Response { .. });
     a_type_that_repeats_the_token: {
         tagged(|bytes| with("Content-Type: canary-token", bytes))
-    } => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
+    } => fails!(RegistryError::Response { reason: NO_MANIFEST, .. });
     a_type_that_no_manifest_has: typed("image/png")
-        => fails!(RegistryError::Response { why: NO_MANIFEST, .. });
+        => fails!(RegistryError::Response { reason: NO_MANIFEST, .. });
     a_type_of_any_document: typed("application/json; charset=utf-8") => succeeds;
     a_type_of_any_file: typed("application/octet-stream") => succeeds;
     a_type_of_any_text: typed("text/plain") => succeeds;
@@ -186,7 +186,7 @@ cases! {
     a_huge_manifest_in_chunks: tagged(|_| chunked(&huge()))
         => fails!(RegistryError::Download(DownloadError::TooLarge { limit: MANIFEST_LIMIT, .. }));
     a_compressed_bomb: tagged(|bytes| with("Content-Encoding: gzip", bytes))
-        => fails!(RegistryError::Response { why: COMPRESSED, .. });
+        => fails!(RegistryError::Response { reason: COMPRESSED, .. });
     an_index_that_leads_to_itself: {
         // No index can name itself by its digest; a registry can only pretend that one does.
         let outer = index(b"inner");

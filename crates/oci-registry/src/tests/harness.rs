@@ -37,9 +37,9 @@ impl Case {
         let stage = (self.plan)().set();
         let registry = stage.client(Options { parallel: 4, ..(self.options)(quick()) });
         let outcome = pull(&registry, &stage);
-        let told = told(&outcome, &registry);
-        if let Some(secret) = secrets().into_iter().find(|secret| told.contains(secret)) {
-            return Err(format!("a message has {secret:?}: {told}"));
+        let debug = debug(&outcome, &registry);
+        if let Some(secret) = secrets().into_iter().find(|secret| debug.contains(secret)) {
+            return Err(format!("a message has {secret:?}: {debug}"));
         }
         for request in stage.foreign.iter().flat_map(|server| server.requests()) {
             let seen = format!("{}{}", request.head, request.body);
@@ -57,23 +57,23 @@ impl Case {
         let right =
             if outcome.is_ok() { stored == whole } else { stored.is_empty() || stored == [config] };
         if !right {
-            return Err(format!("the store has {stored:?} after {told}"));
+            return Err(format!("the store has {stored:?} after {debug}"));
         }
         let ends = (self.ends)(&outcome, &stage);
-        if ends { Ok(()) } else { Err(format!("the outcome is {told}")) }
+        if ends { Ok(()) } else { Err(format!("the outcome is {debug}")) }
     }
 }
 
 /// Returns everything that a person or a log could be told: the error in each form, its causes, and
 /// the client itself.
-fn told(outcome: &Result<(), PullError>, registry: &Registry) -> String {
-    let mut told = format!("{outcome:?} {outcome:#?} {registry:?}");
+fn debug(outcome: &Result<(), PullError>, registry: &Registry) -> String {
+    let mut debug = format!("{outcome:?} {outcome:#?} {registry:?}");
     let mut error: Option<&dyn Error> = outcome.as_ref().err().map(|error| error as _);
     while let Some(cause) = error {
-        told = format!("{told}\n{cause} {cause:?}");
+        debug = format!("{debug}\n{cause} {cause:?}");
         error = cause.source();
     }
-    told
+    debug
 }
 
 /// Returns each form in which the secrets travel.

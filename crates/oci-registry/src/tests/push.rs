@@ -347,14 +347,14 @@ fn another_server_gets_the_bytes_and_no_credentials() {
 
 #[test]
 fn no_upload_leads_to_a_forbidden_place() {
-    for (to, why) in [
+    for (to, reason) in [
         ("http://169.254.169.254/latest/", "link-local"),
         ("file:///etc/passwd", "only https and http are"),
         ("http://me:canary-token@127.0.0.1:1/x", "a user name or a password"),
     ] {
         let (_, target) = led(Identity::None, |_| to.to_owned());
         let error = target.upload(b"bytes").unwrap_err();
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
         assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
     }
 }
@@ -378,7 +378,7 @@ fn only_a_redirect_that_keeps_the_method_is_followed() {
 #[test]
 fn refusals_are_named() {
     let coded = |line: &'static str, code: &'static str| move |_| registry::error(line, code);
-    let said = [
+    let message = [
         deed("POST", 9, WHOLE, coded("403 Forbidden", "DENIED")),
         deed("POST", 9, WHOLE, coded("404 Not Found", "NAME_UNKNOWN")),
         deed("PUT", 9, WHOLE, coded("404 Not Found", "BLOB_UPLOAD_UNKNOWN")),
@@ -400,7 +400,7 @@ fn refusals_are_named() {
         let error = target.upload(&large()).unwrap_err().to_string();
         error.replace(&target.registry.host(), "HOST").replace(&digest(&large()).hex(), "X")
     });
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(message.join("\n"), @r#"
     registry HOST does not allow the upload of the blob sha256:X to HOST/app: it answers DENIED
     registry HOST has no repository app
     registry HOST has no upload of the blob sha256:X to HOST/app any more
@@ -503,7 +503,7 @@ fn a_registry_that_does_not_go_on_is_left() {
     let target = Target::with(deed("PUT", 9, 0, pause), super::with_policy(quick(), late));
     let error = target.upload(&large()).unwrap_err().to_string();
     assert!(error.ends_with("has not taken 12000000 bytes after 0 s"), "{error}");
-    for (rules, why) in [
+    for (rules, reason) in [
         (deed("PUT", 9, WHOLE, move |_| silent()), "does not allow"),
         (
             deed("PUT", 9, 0, move |_| vec![Step::Pause(Duration::from_secs(3))]),
@@ -514,6 +514,6 @@ fn a_registry_that_does_not_go_on_is_left() {
     ] {
         let target = Target::with(rules, super::with_policy(quick(), policy));
         let error = target.upload(&large()).unwrap_err();
-        assert!(error.to_string().contains(why), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 
 use box_tree::Origin;
 
-use super::super::{Note, Special, Unused};
+use super::super::{Note, SystemFile, Unused};
 use super::*;
 
 #[test]
@@ -45,7 +45,7 @@ fn every_difference_but_that_of_times_is_a_conflict() {
         &[],
     );
     assert_eq!(
-        told(&conflicts),
+        shown(&conflicts),
         [
             "/dir: mode 0700 0755",
             "/file: content blake3:d63bd9a826af blake3:813e9b729141",
@@ -100,7 +100,7 @@ fn a_policy_decides_for_a_whole_tree_only_against_something_else() {
 #[test]
 fn the_root_has_attributes_as_any_directory() {
     let (agent, business) = (["d  700", "f a 1"], ["d  755", "f b 1"]);
-    assert_eq!(told(&left(&agent, &business, &[])), ["/: mode 0700 0755"]);
+    assert_eq!(shown(&left(&agent, &business, &[])), ["/: mode 0700 0755"]);
     let merge = merged(&both(&agent, &business), &["/ prefer-business"], &[]);
     assert_eq!(merge.root.unwrap().tree.inode(Tree::ROOT).meta.mode, 0o755);
 }
@@ -111,7 +111,7 @@ fn what_describes_a_system_is_decided_by_its_name_alone() {
     let (agent, business) = ([format!("f {status} 1")], [format!("f {status} 22")]);
     let (agent, business) = (agent.each_ref().map(|it| &**it), business.each_ref().map(|it| &**it));
     let conflicts = left(&agent, &business, &["/** prefer-agent", "/var/lib/dpkg/* drop"]);
-    assert_eq!(conflicts.first[0].note, Some(Note::Special(Special::Packages("dpkg"))));
+    assert_eq!(conflicts.first[0].note, Some(Note::SystemFile(SystemFile::Packages("dpkg"))));
     let named = root(&agent, &business, &["/** drop", "/var/lib/dpkg/status prefer-business"]);
     assert!(named.contains(&format!("/{status} =2")), "{named:?}");
 }
@@ -183,12 +183,12 @@ fn advice_groups_paths_of_one_directory() {
     let [agent, business]: [Vec<&str>; 2] =
         [&agent, &business].map(|lines| lines.iter().map(String::as_str).collect());
     let conflicts = left(&agent, &business, &[]);
-    let said: Vec<_> = advice(&conflicts)
+    let advised: Vec<_> = advice(&conflicts)
         .iter()
         .map(|it| format!("{} {}", it.declaration(diagnostics::Syntax::Kdl), it.paths))
         .collect();
     assert_eq!(
-        said,
+        advised,
         [
             "conflict \"/etc/ld.so.cache\" policy=\"drop\" 1",
             "conflict \"/etc/passwd\" policy=\"merge\" 1",
@@ -207,8 +207,8 @@ fn advice_has_one_line_for_a_directory_however_many_paths_are_in_it() {
     let [agent, business] =
         [&agent, &business].map(|it| it.iter().map(String::as_str).collect::<Vec<_>>());
     let advice = advice(&left(&agent, &business, &[]));
-    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
-    assert_eq!(said, [("/m/**", 30_000)]);
+    let advised: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    assert_eq!(advised, [("/m/**", 30_000)]);
 }
 
 /// The directory of 250 names that the link `l` leads to.
@@ -237,8 +237,8 @@ fn many_deep_conflicts_are_counted_and_advised_on_and_the_first_are_kept() {
     // Each directory and each file is there once, whatever the length of its path.
     assert_eq!(conflicts.plain.places.len(), 1 + 250 + MOST_CONFLICTS + more);
     let advice = advice(&conflicts);
-    let said: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();
-    assert_eq!(said, [(format!("/{deep}/**"), MOST_CONFLICTS + more)]);
+    let advised: Vec<_> = advice.iter().map(|it| (it.pattern.clone(), it.paths)).collect();
+    assert_eq!(advised, [(format!("/{deep}/**"), MOST_CONFLICTS + more)]);
 }
 
 #[test]
@@ -259,9 +259,9 @@ fn names_with_stars_widen_no_advice() {
     let [agent, business] = [lines("1"), lines("2")];
     let [agent, business] = [&agent, &business].map(|it| it.each_ref().map(String::as_str));
     let advice = advice(&left(&agent, &business, &[]));
-    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    let advised: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
     // `/c*` is for no other path; `/*` and `/d/*/x` would be.
-    assert_eq!(said, [("/a", 1), ("/b", 1), ("/c*", 1), ("/d/e/x", 1)]);
+    assert_eq!(advised, [("/a", 1), ("/b", 1), ("/c*", 1), ("/d/e/x", 1)]);
 }
 
 #[test]
@@ -271,8 +271,8 @@ fn names_that_a_boxfile_cannot_spell_are_advised_on_once() {
     let [agent, business] = [lines("1"), lines("2")];
     let [agent, business] = [&agent, &business].map(|it| it.each_ref().map(String::as_str));
     let advice = advice(&left(&agent, &business, &[]));
-    let said: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
-    assert_eq!(said, [("/opt/a/*", 2), ("/opt/b*/x", 1), ("/opt/c/x", 1)]);
+    let advised: Vec<_> = advice.iter().map(|it| (it.pattern.as_str(), it.paths)).collect();
+    assert_eq!(advised, [("/opt/a/*", 2), ("/opt/b*/x", 1), ("/opt/c/x", 1)]);
     let declared: Vec<_> =
         advice.iter().map(|it| format!("{} {}", it.pattern, it.policy.name())).collect();
     let declared: Vec<_> = declared.iter().map(String::as_str).collect();

@@ -111,7 +111,7 @@ fn left(agent: &[&str], business: &[&str], declared: &[&str]) -> Conflicts {
 }
 
 /// Says where conflicts are, and in what they are.
-fn told(conflicts: &Conflicts) -> Vec<String> {
+fn shown(conflicts: &Conflicts) -> Vec<String> {
     let one = |it: &Conflict| {
         let [agent, business] = &it.difference.values;
         let path = String::from_utf8_lossy(&it.path).into_owned();

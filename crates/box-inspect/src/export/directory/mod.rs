@@ -14,7 +14,7 @@
 //! Directories get their owners, permissions and times when all is in them, the deepest first, so
 //! that nothing stands in the way before. No umask has a part in it.
 
-mod dress;
+mod meta;
 
 use std::fs::File;
 use std::path::Path;
@@ -31,8 +31,8 @@ use crate::contents::VerifiedContents;
 use crate::error::{ExportError, entry_at};
 use crate::links::HardLinks;
 use crate::paths::Paths;
-use dress::Dresser;
-pub use dress::{LeftOut, Ownership, Privileged};
+use meta::MetaSetter;
+pub use meta::{LeftOut, Ownership, Privileged};
 
 /// How deep a directory may lie: each on the way down is held open.
 const DEPTH_MAX: usize = 500;
@@ -48,11 +48,11 @@ pub(super) fn extract(
     let draft = place::directory(to, CLOSED.bits())?;
     let root = fcntl_dupfd_cloexec(&draft, 0).map_err(at("open", b"/"))?;
     let first = HardLinks::of(|| entries(tree));
-    let dresser = Dresser::new(ownership);
-    let mut extraction = Extraction { tree, contents, first, root, dresser };
+    let setter = MetaSetter::new(ownership);
+    let mut extraction = Extraction { tree, contents, first, root, setter };
     extraction.fill()?;
     extraction.finish_directories()?;
-    let left_out = extraction.dresser.left_out;
+    let left_out = extraction.setter.left_out;
     draft.finish_new()?;
     Ok(left_out)
 }
@@ -69,7 +69,7 @@ struct Extraction<'a> {
     first: HardLinks,
     /// The directory that the tree's root becomes.
     root: OwnedFd,
-    dresser: Dresser,
+    setter: MetaSetter,
 }
 
 impl Extraction<'_> {
@@ -105,7 +105,7 @@ impl Extraction<'_> {
         id: InodeId,
     ) -> Result<Option<OwnedFd>, ExportError> {
         let inode = self.tree.inode(id);
-        if !self.dresser.makes(inode) {
+        if !self.setter.makes(inode) {
             return Ok(None);
         }
         if let Some(first) = self.first.before(path, id) {
@@ -113,7 +113,7 @@ impl Extraction<'_> {
             return Ok(None);
         }
         let failed = at("make", path);
-        let dressed = match &inode.kind {
+        let done = match &inode.kind {
             Kind::Directory(_) => {
                 let made = rustix::fs::mkdirat(parent, name, CLOSED);
                 return made.and_then(|()| open_directory(parent, name)).map(Some).map_err(failed);
@@ -122,15 +122,15 @@ impl Extraction<'_> {
                 let mut file = new_file(parent, name).map_err(failed)?;
                 let copied = self.contents.copy(path, *content, &mut file);
                 copied.map_err(|error| error.writing(entry_at("write", path)))?;
-                let dressed = self.dresser.dress(file.as_fd(), &inode.meta);
-                dressed.and_then(|()| self.dresser.finish(file.as_fd(), &inode.meta))
+                let done = self.setter.set_meta(file.as_fd(), &inode.meta);
+                done.and_then(|()| self.setter.finish(file.as_fd(), &inode.meta))
             }
             Kind::Leaf(leaf) => {
                 make_special(parent, name, leaf).map_err(failed)?;
-                self.dresser.dress_name(parent, name, inode)
+                self.setter.set_meta_at(parent, name, inode)
             }
         };
-        dressed.map_err(at("set the owner and attributes of", path))?;
+        done.map_err(at("set the owner and attributes of", path))?;
         Ok(None)
     }
 
@@ -157,12 +157,12 @@ impl Extraction<'_> {
         let directories = entries(tree).filter(|(_, id)| tree.inode(*id).names().is_some());
         let mut paths = Paths::default();
         let directories: Vec<_> = directories.map(|(path, id)| (paths.add(&path), id)).collect();
-        for step in [Dresser::dress, Dresser::finish] {
+        for step in [MetaSetter::set_meta, MetaSetter::finish] {
             for (place, id) in directories.iter().rev() {
                 let (Inode { meta, .. }, path) = (tree.inode(*id), paths.path(*place));
-                let dressed = self.directory(&path);
-                let dressed = dressed.and_then(|it| step(&mut self.dresser, it.as_fd(), meta));
-                dressed.map_err(at("set the owner and attributes of", &path))?;
+                let done = self.directory(&path);
+                let done = done.and_then(|it| step(&mut self.setter, it.as_fd(), meta));
+                done.map_err(at("set the owner and attributes of", &path))?;
             }
         }
         Ok(())

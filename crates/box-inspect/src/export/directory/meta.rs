@@ -93,12 +93,12 @@ impl Privileged {
 
 /// Gives entries what the tree says of them, as far as it may.
 #[derive(Debug)]
-pub(super) struct Dresser {
+pub(super) struct MetaSetter {
     ownership: Ownership,
     pub(super) left_out: LeftOut,
 }
 
-impl Dresser {
+impl MetaSetter {
     pub(super) fn new(ownership: Ownership) -> Self {
         Self { ownership, left_out: LeftOut::default() }
     }
@@ -113,23 +113,23 @@ impl Dresser {
 
     /// Gives an open file or directory its owner, which takes set-uid bits and capabilities away, and
     /// then its extended attributes.
-    pub(super) fn dress(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
+    pub(super) fn set_meta(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         self.own(meta, |uid, gid| rustix::fs::fchown(file, uid, gid))?;
         self.attributes(meta, |name, value| {
             rustix::fs::fsetxattr(file, name, value, XattrFlags::CREATE)
         })
     }
 
-    /// Gives a dressed file or directory its permissions, which may forbid to set attributes, and its
+    /// Gives a file or directory its permissions after its attributes, which may forbid to set those, and its
     /// times.
     pub(super) fn finish(&mut self, file: BorrowedFd<'_>, meta: &Meta) -> Result<(), Errno> {
         rustix::fs::fchmod(file, self.mode(meta))?;
         rustix::fs::futimens(file, &times(meta))
     }
 
-    /// Dresses a link, device or pipe, whose content is not opened. Somebody else may exchange it meanwhile, such as a box that may write
+    /// Sets all of these for a link, device or pipe, whose content is not opened. Somebody else may exchange it meanwhile, such as a box that may write
     /// to the directory around it: what its name stands for is looked up once, and has to be of its kind.
-    pub(super) fn dress_name(
+    pub(super) fn set_meta_at(
         &mut self,
         parent: BorrowedFd<'_>,
         name: &[u8],
@@ -239,8 +239,8 @@ mod tests {
         let pipe = Inode::leaf(meta, Leaf::Fifo);
         let directory = File::open(root.path()).unwrap();
         for name in ["link", "key", "other"] {
-            let mut dresser = Dresser::new(Ownership::Caller);
-            let done = dresser.dress_name(directory.as_fd(), name.as_bytes(), &pipe);
+            let mut setter = MetaSetter::new(Ownership::Caller);
+            let done = setter.set_meta_at(directory.as_fd(), name.as_bytes(), &pipe);
             assert_eq!(done, Err(Errno::STALE), "{name}");
         }
         assert_eq!(fs::metadata(at("key")).unwrap().permissions().mode() & 0o777, 0o600);

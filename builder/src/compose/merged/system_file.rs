@@ -9,7 +9,7 @@ use box_inspect::sbom::{APK_DATABASES, DPKG_DATABASE};
 
 /// A file that is decided by its own path only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Special {
+pub enum SystemFile {
     /// The database of a package manager; holds the manager's name.
     Packages(&'static str),
     /// The cache of the dynamic loader.
@@ -18,26 +18,26 @@ pub enum Special {
 
 /// Where such files lie: dpkg(1); apk-tools 2 and 3; rpm's `%_dbpath` with each of its backends;
 /// ld.so(8).
-const FILES: [(&str, Special); 11] = [
-    (DPKG_DATABASE, Special::Packages("dpkg")),
-    (APK_DATABASES[0], Special::Packages("apk")),
-    (APK_DATABASES[1], Special::Packages("apk")),
-    (APK_DATABASES[2], Special::Packages("apk")),
-    ("/var/lib/rpm/Packages", Special::Packages("rpm")),
-    ("/var/lib/rpm/Packages.db", Special::Packages("rpm")),
-    ("/var/lib/rpm/rpmdb.sqlite", Special::Packages("rpm")),
-    ("/usr/lib/sysimage/rpm/Packages", Special::Packages("rpm")),
-    ("/usr/lib/sysimage/rpm/Packages.db", Special::Packages("rpm")),
-    ("/usr/lib/sysimage/rpm/rpmdb.sqlite", Special::Packages("rpm")),
-    ("/etc/ld.so.cache", Special::LoaderCache),
+const FILES: [(&str, SystemFile); 11] = [
+    (DPKG_DATABASE, SystemFile::Packages("dpkg")),
+    (APK_DATABASES[0], SystemFile::Packages("apk")),
+    (APK_DATABASES[1], SystemFile::Packages("apk")),
+    (APK_DATABASES[2], SystemFile::Packages("apk")),
+    ("/var/lib/rpm/Packages", SystemFile::Packages("rpm")),
+    ("/var/lib/rpm/Packages.db", SystemFile::Packages("rpm")),
+    ("/var/lib/rpm/rpmdb.sqlite", SystemFile::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/Packages", SystemFile::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/Packages.db", SystemFile::Packages("rpm")),
+    ("/usr/lib/sysimage/rpm/rpmdb.sqlite", SystemFile::Packages("rpm")),
+    ("/etc/ld.so.cache", SystemFile::LoaderCache),
 ];
 
-/// Returns the kind of a special file, by its path.
-pub(super) fn special(path: &[u8]) -> Option<Special> {
-    FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, special)| *special)
+/// Returns what a file describes, by its path.
+pub(super) fn system_file(path: &[u8]) -> Option<SystemFile> {
+    FILES.iter().find(|(file, _)| file.as_bytes() == path).map(|(_, kind)| *kind)
 }
 
-impl fmt::Display for Special {
+impl fmt::Display for SystemFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Packages(manager) => write!(
