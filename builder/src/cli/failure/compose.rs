@@ -1,5 +1,7 @@
 //! The rows of the table of errors for images and declarations that do not make a box.
 
+use std::borrow::Cow;
+
 use box_contract::ErrorCode::*;
 use box_contract::Platform;
 use boxbuild::compose::{ComposeError, Obstacle, Unrunnable};
@@ -15,43 +17,11 @@ impl Explain for ComposeError {
                 let text = format!("write `entrypoint \"/path/to/program\"` in `{component}`");
                 return help(ImageUnusable, text);
             }
-            Self::NoSuchProgram { reason: Unrunnable::OtherMachine, .. } => {
-                let text = format!(
-                    "take an image for {0}, or build it for that: docker buildx build --platform {0}",
-                    Platform::BUILT
+            Self::NoSuchProgram { near, words, reason, .. } => {
+                return help(
+                    ProgramInvalid,
+                    no_program(near.as_deref(), words.as_deref(), *reason),
                 );
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { reason: Unrunnable::NotAProgram, .. } => {
-                return help(ProgramInvalid, "correct it in the image, or name another program");
-            }
-            Self::NoSuchProgram { reason: Unrunnable::LfsPointer, .. } => {
-                return help(ProgramInvalid, format!("{FETCH_LFS}; then build the image again"));
-            }
-            Self::NoSuchProgram { reason: Unrunnable::NoLoader(library), .. } => {
-                let text = format!(
-                    "the program is linked with {}, which the image lacks: link it statically, or build \
-                     it in the image that it runs in",
-                    library.name()
-                );
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { words: Some(words), .. } => {
-                let text =
-                    format!("each word is a string of its own, as no shell splits them: {words}");
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { near: Some(near), .. } => {
-                let text = format!("did you mean {near:?}? Or add the program to the image");
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { reason: Unrunnable::NotExecutable, .. } => {
-                let text = "give it execute permission in the image, or `mode=\"0755\"` where the Boxfile adds the `file`";
-                return help(ProgramInvalid, text);
-            }
-            Self::NoSuchProgram { .. } => {
-                let text = "name a program that the image has, or add it to the image";
-                return help(ProgramInvalid, text);
             }
             Self::UnknownUser { near: Some(near), .. } => {
                 return help(ImageUnusable, format!("did you mean {near:?}?"));
@@ -81,6 +51,36 @@ impl Explain for ComposeError {
             Self::Unreadable { source, .. } => return source.explain(),
         };
         help(ImageUnusable, text)
+    }
+}
+
+/// Returns what to do about a program that is not there or cannot be executed.
+fn no_program(near: Option<&str>, words: Option<&str>, reason: Unrunnable) -> Cow<'static, str> {
+    match (reason, words, near) {
+        (Unrunnable::OtherMachine, ..) => format!(
+            "take an image for {0}, or build it for that: docker buildx build --platform {0}",
+            Platform::BUILT
+        )
+        .into(),
+        (Unrunnable::NotAProgram, ..) => "correct it in the image, or name another program".into(),
+        (Unrunnable::LfsPointer, ..) => format!("{FETCH_LFS}; then build the image again").into(),
+        (Unrunnable::NoLoader(library), ..) => format!(
+            "the program is linked with {}, which the image lacks: link it statically, or build \
+             it in the image that it runs in",
+            library.name()
+        )
+        .into(),
+        (_, Some(words), _) => {
+            format!("each word is a string of its own, as no shell splits them: {words}").into()
+        }
+        (_, None, Some(near)) => {
+            format!("did you mean {near:?}? Or add the program to the image").into()
+        }
+        (Unrunnable::NotExecutable, ..) => {
+            "give it execute permission in the image, or `mode=\"0755\"` where the Boxfile adds the `file`"
+                .into()
+        }
+        _ => "name a program that the image has, or add it to the image".into(),
     }
 }
 
