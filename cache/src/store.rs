@@ -15,7 +15,7 @@ use host_fs::trust::is_private;
 
 use crate::action::remove;
 use crate::base::Base;
-use crate::blob::BlobWriter;
+use crate::blob::{BlobWriter, RawBlob};
 use crate::collect::free_gone;
 use crate::error::IoContext;
 use crate::gate::{self, lock_within};
@@ -166,10 +166,10 @@ impl Store {
         pieces.iter().for_each(|piece| hasher.update(piece));
         let blob = hasher.digest();
         if self.verify(&blob).is_err() {
-            let mut writer = self.writer()?;
-            let written = pieces.iter().try_for_each(|piece| writer.write_all(piece));
+            let mut raw = RawBlob::new(self)?;
+            let written = pieces.iter().try_for_each(|piece| raw.write_all(piece));
             written.map_err(|error| self.write_error(error))?;
-            writer.commit()?;
+            raw.publish(&blob)?;
         }
         Ok(blob)
     }

@@ -44,7 +44,7 @@ pub(crate) fn of_oci(layout: &Path) -> Tree {
     let access = Access { base: Path::new(""), registries: None };
     let image = open(&reference, None, Platform::LinuxAmd64, &access).unwrap();
     let [layer] = image.layers.as_slice() else { panic!("{:?}", image.layers) };
-    of_layer(layer, image.open_layer(layer, &access).unwrap())
+    of_layer(layer, image.open_layer(layer).unwrap())
 }
 
 /// Collects the entries of a tree that has inode numbers.

@@ -86,12 +86,12 @@ fn decode_into(
 }
 
 /// Decodes, flattens and bakes, and returns what belongs in the store.
-fn build(image: &Image, store: &Store, outcome: &mut Outcome) -> Kept {
+fn build(image: &Image<'_>, store: &Store, outcome: &mut Outcome) -> Kept {
     let mut kept = Kept::default();
     let mut indexes: Vec<LayerIndex> = Vec::new();
     let mut contents = ContentMap::default();
     for layer in &image.layers {
-        let blob = image.open_layer(layer, &access()).unwrap();
+        let blob = image.open_layer(layer).unwrap();
         let key = KeyHasher::new("probe", 1).part(layer.digest.as_bytes()).finish();
         match decode_into(store, &key, layer, blob) {
             Ok((index, segment)) => {

@@ -20,7 +20,7 @@ pub(crate) fn layers(layout: &Path, tag: &str) -> Result<Vec<(Digest, LayerIndex
     let access = Access { base: Path::new(""), registries: None };
     let image = open(&reference, None, Platform::LinuxAmd64, &access).unwrap();
     let decoded = image.layers.iter().map(|layer| {
-        let blob = image.open_layer(layer, &access).unwrap();
+        let blob = image.open_layer(layer).unwrap();
         let index = decode(layer, blob, &mut io::sink(), &mut io::sink(), &Limits::default());
         index.map(|index| (layer.digest, index))
     });

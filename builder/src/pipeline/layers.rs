@@ -11,7 +11,7 @@ use oci_layer::{
     DECODER_EPOCH, IndexError, LayerError, LayerErrorKind, LayerIndex, LayerSource, Limits, Total,
 };
 
-use super::inputs::{Inputs, access};
+use super::inputs::Inputs;
 use super::resolved::Resolved;
 use super::step::{ReportingReader, Step};
 use crate::BuildError;
@@ -63,7 +63,7 @@ impl Record {
 #[derive(Clone, Copy)]
 struct Job<'a> {
     component: ComponentName,
-    image: &'a Image,
+    image: &'a Image<'a>,
     layer: &'a LayerSource,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn decode_all(
 }
 
 /// Returns the bytes of the blobs of all layers, each counted once.
-fn blob_bytes(inputs: &Inputs) -> u64 {
+fn blob_bytes(inputs: &Inputs<'_>) -> u64 {
     let layers = inputs.images.iter().flat_map(|(_, image)| &image.layers);
     let blobs: BTreeMap<_, _> = layers.map(|layer| (layer.digest, layer.size)).collect();
     blobs.values().fold(0, |all, size| all.saturating_add(*size))
@@ -144,14 +144,14 @@ impl Resolved<'_> {
 /// Fetches the layers that are to be decoded from a registry: those of an image at once, and each
 /// diff_id for the first image that has it.
 fn fetch(resolved: &Resolved<'_>, missing: &[Job<'_>]) -> Result<(), BuildError> {
-    let Resolved { request, store, inputs, .. } = resolved;
+    let Resolved { request, inputs, .. } = resolved;
     let mut seen = BTreeSet::new();
     for (component, image) in &inputs.images {
         let its = missing.iter().filter(|job| job.component == *component).map(|job| job.layer);
         let layers: Vec<_> = its.filter(|layer| seen.insert(layer.diff_id)).collect();
         if !layers.is_empty() {
             let (component, span) = (*component, request.boxfile.root_span(*component));
-            let fetched = image.fetch_layers(&layers, &access(request, store));
+            let fetched = image.fetch_layers(&layers);
             fetched.map_err(|source| BuildError::image(component, span, source))?;
         }
     }
@@ -183,7 +183,7 @@ fn decode_one(
     let span = request.boxfile.root_span(component);
     let blob = job
         .image
-        .open_layer(job.layer, &access(request, store))
+        .open_layer(job.layer)
         .map_err(|source| BuildError::image(component, span, source))?;
     let blob = ReportingReader { inner: blob, observer: resolved.observer };
     let (index, segment) = std::thread::scope(|scope| {
@@ -216,7 +216,7 @@ pub(super) fn is_decoded(layer: &LayerSource, store: &Store) -> Result<bool, Bui
 }
 
 /// Returns the keys of the records of all decoded layers.
-pub(super) fn keys(inputs: &Inputs) -> Vec<ActionKey> {
+pub(super) fn keys(inputs: &Inputs<'_>) -> Vec<ActionKey> {
     inputs.images.iter().flat_map(|(_, image)| &image.layers).map(key).collect()
 }
 

@@ -184,7 +184,7 @@ fn compose(
 
 fn look(
     component: ComponentName,
-    image: &Image,
+    image: &Image<'_>,
     store: &Store,
 ) -> Result<PreviewImage, BuildError> {
     let layer = |layer: &LayerSource| -> Result<LayerState, BuildError> {

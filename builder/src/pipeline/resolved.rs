@@ -30,7 +30,7 @@ pub struct Build {
 pub struct Resolved<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) store: &'a Store,
-    pub(super) inputs: Inputs,
+    pub(super) inputs: Inputs<'a>,
     pub(super) observer: Option<Observer<'a>>,
     /// The layers that this build decoded.
     pub(super) decoded: Mutex<Vec<ActionKey>>,
@@ -74,7 +74,7 @@ impl Resolved<'_> {
     /// Returns the warnings about layers that are compressed in another way than their images say. It looks at the
     /// blobs that are at hand, and fetches none: after a build, all that were read are.
     pub fn layer_warnings(&self) -> Vec<Diagnostic> {
-        self.inputs.mislabelled_layers(self.request, self.store)
+        self.inputs.mislabelled_layers(self.request)
     }
 
     /// Returns the warnings about files of the checkout.
@@ -84,7 +84,7 @@ impl Resolved<'_> {
 
     /// Returns the names that the origins in the tree refer to by number.
     pub(super) fn origins(&self) -> Origins {
-        let image = |(component, image): &ComponentImage| ImageOrigin {
+        let image = |(component, image): &ComponentImage<'_>| ImageOrigin {
             component: *component,
             layers: image.layers.iter().map(|layer| layer.diff_id).collect(),
         };

@@ -66,7 +66,7 @@ pub(super) fn flattened(resolved: &Resolved<'_>) -> Result<Flattened, BuildError
 }
 
 /// Takes the contents of all layers. What is in a segment is used from there, and from that of the lowest layer.
-fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs) -> ContentMap {
+fn layer_contents(decoded: &mut BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<'_>) -> ContentMap {
     let mut contents = ContentMap::default();
     let count = |layer: &DecodedLayer| layer.index.contents.len() + layer.index.segment.len();
     contents.reserve(decoded.values().map(count).sum());
@@ -208,7 +208,7 @@ pub(super) fn unfit(boxfile: &Boxfile, source: ComposeError) -> BuildError {
 
 /// Flattens the images, and puts the agent's program in its place.
 fn flat_images(
-    inputs: &Inputs,
+    inputs: &Inputs<'_>,
     decoded: BTreeMap<Digest, DecodedLayer>,
     boxfile: &Boxfile,
 ) -> Result<Vec<FlatImage>, BuildError> {
@@ -243,7 +243,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    fn new(layers: BTreeMap<Digest, DecodedLayer>, inputs: &Inputs) -> Self {
+    fn new(layers: BTreeMap<Digest, DecodedLayer>, inputs: &Inputs<'_>) -> Self {
         let mut uses = BTreeMap::new();
         for layer in inputs.images.iter().flat_map(|(_, image)| &image.layers) {
             *uses.entry(layer.diff_id).or_default() += 1;
@@ -254,7 +254,7 @@ impl Decoded {
     fn flat(
         &mut self,
         component: ComponentName,
-        image: &Image,
+        image: &Image<'_>,
         boxfile: &Boxfile,
     ) -> Result<FlatImage, BuildError> {
         let Self { layers, uses, total } = self;
@@ -278,7 +278,7 @@ impl Decoded {
 
 /// Puts the data of skills and files into the store, as packs and segments like those of the layers.
 fn store_files(
-    inputs: &Inputs,
+    inputs: &Inputs<'_>,
     store: &Store,
     contents: &mut ContentMap,
 ) -> Result<(), BuildError> {

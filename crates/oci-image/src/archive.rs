@@ -12,7 +12,7 @@ use oci_layer::{GZIP_MAGIC, MemberIndex, TAR_BLOCK as BLOCK, ZSTD_MAGIC};
 use super::error::SourceError;
 use super::files::Files;
 use super::form::{Form, Found};
-use super::place::Opened;
+use super::source::Opened;
 
 /// How compressed files begin, what they are, and the programs that decompress them.
 const COMPRESSED: [(&[u8], &str, &str); 5] = [

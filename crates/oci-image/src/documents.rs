@@ -89,16 +89,16 @@ pub(super) fn read(bytes: &[u8], expected: Option<&str>) -> Result<Document, Str
     judge(parse(bytes)?, expected)
 }
 
-/// Judges an index or a manifest of a registry, and returns its media type: the one that the
-/// registry names, else the document's own.
+/// Reads an index or a manifest of a registry. Its media type is the one that the registry names, else the document's
+/// own.
 ///
 /// # Errors
 /// The fault in it.
-pub(super) fn media_type(bytes: &[u8], named: Option<&str>) -> Result<String, String> {
+pub(super) fn read_typed(bytes: &[u8], named: Option<&str>) -> Result<Document, String> {
     let written = parse(bytes)?;
     let media_type = named.or(own_type(&written)).map(str::to_owned);
-    judge(written, media_type.as_deref())?;
-    media_type.ok_or_else(|| "it has no mediaType".to_owned())
+    let document = judge(written, media_type.as_deref())?;
+    media_type.map(|_| document).ok_or_else(|| "it has no mediaType".to_owned())
 }
 
 fn parse(bytes: &[u8]) -> Result<Map<String, Value>, String> {

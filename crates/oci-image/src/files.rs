@@ -11,7 +11,7 @@ use host_fs::read::{Links, open_regular};
 
 use super::archive::is_lfs_pointer;
 use super::error::SourceError;
-use super::place::Opened;
+use super::source::Opened;
 
 pub(super) trait Files: fmt::Debug + Send + Sync {
     /// Names the place for people.

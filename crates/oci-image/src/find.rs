@@ -9,8 +9,8 @@ use oci_spec::image::{Descriptor, ImageManifest, MediaType};
 use super::documents::{Blob, Document, read, tag};
 use super::error::SourceError;
 use super::media::Kind;
-use super::place::{Bound, INDEX, MANIFEST, Place, read_manifest};
 use super::platform::{fits, is_attestation, listed};
+use super::source::{Bound, INDEX, ImageStore, MANIFEST, Tagged};
 
 /// How many indexes may lead to a manifest, one naming the next. Builders nest them once.
 const NESTING: usize = 4;
@@ -31,11 +31,13 @@ struct Next {
     blob: Blob,
     /// The expected type, where that is known.
     media_type: Option<MediaType>,
+    /// The document, if it was read already.
+    document: Option<Document>,
 }
 
 /// Finds the manifest that is meant.
 pub(super) fn find(
-    place: &dyn Place,
+    place: &dyn ImageStore,
     wanted: Wanted<'_>,
 ) -> Result<(Blob, ImageManifest), SourceError> {
     let start = match wanted.digest {
@@ -46,16 +48,21 @@ pub(super) fn find(
 }
 
 /// Starts at a digest, if what has it is still there.
-fn by_digest(place: &dyn Place, digest: Digest) -> Result<Next, SourceError> {
-    match place.open_manifest(&digest)? {
-        Some(opened) => Ok(Next { blob: Blob { digest, size: opened.size }, media_type: None }),
-        None => Err(SourceError::Gone { place: place.title(), digest }),
-    }
+fn by_digest(place: &dyn ImageStore, digest: Digest) -> Result<Next, SourceError> {
+    let Some(bytes) = place.read_manifest(&digest, None, MANIFEST)? else {
+        return Err(SourceError::Gone { place: place.title(), digest });
+    };
+    let blob = Blob { digest, size: bytes.len() as u64 };
+    let document = read(&bytes, None).map_err(|reason| malformed(place, blob, MANIFEST, reason))?;
+    Ok(Next::judged(blob, document))
 }
 
 /// Starts at the only thing that has the tag and is for the platform.
-fn by_tag(place: &dyn Place, wanted: Wanted<'_>) -> Result<Next, SourceError> {
-    let candidates = place.tagged(wanted.tag)?;
+fn by_tag(place: &dyn ImageStore, wanted: Wanted<'_>) -> Result<Next, SourceError> {
+    let candidates = match place.tagged(wanted.tag)? {
+        Tagged::Listed(candidates) => candidates,
+        Tagged::Judged(blob, document) => return Ok(Next::judged(blob, document)),
+    };
     let mut chosen = only_named(choose(place, candidates, wanted.platform)?);
     // One image may have several tags.
     chosen.dedup_by(|one, other| one.digest() == other.digest());
@@ -83,42 +90,49 @@ fn only_named(mut chosen: Vec<Descriptor>) -> Vec<Descriptor> {
 
 /// Follows indexes to a manifest.
 fn follow(
-    place: &dyn Place,
+    place: &dyn ImageStore,
     mut next: Next,
     platform: Platform,
 ) -> Result<(Blob, ImageManifest), SourceError> {
     for _ in 0..=NESTING {
-        match document(place, &next)? {
+        let document = match next.document.take() {
+            Some(document) => document,
+            None => document(place, &next)?,
+        };
+        match document {
             Document::Manifest(manifest) => return Ok((next.blob, *manifest)),
             Document::Index(manifests) => {
                 // The first of several counts (image-index.md, `platform`).
                 let chosen = choose(place, manifests, platform)?;
-                let empty = || malformed(place, &next, INDEX, "it names no image".to_owned());
+                let empty = || malformed(place, next.blob, INDEX, "it names no image".to_owned());
                 next = chosen.first().map(Next::of).ok_or_else(empty)?;
             }
         }
     }
-    Err(malformed(place, &next, INDEX, format!("more than {NESTING} indexes lead to it")))
+    Err(malformed(place, next.blob, INDEX, format!("more than {NESTING} indexes lead to it")))
 }
 
-fn document(place: &dyn Place, next: &Next) -> Result<Document, SourceError> {
+fn document(place: &dyn ImageStore, next: &Next) -> Result<Document, SourceError> {
     let expected = next.media_type.as_ref().map(MediaType::as_ref);
     let kind = expected.map(Kind::of).transpose();
-    let bound = match kind.map_err(|reason| malformed(place, next, MANIFEST, reason))? {
+    let bound = match kind.map_err(|reason| malformed(place, next.blob, MANIFEST, reason))? {
         Some(Kind::Index) => INDEX,
         _ => MANIFEST,
     };
-    let bytes = read_manifest(place, next.blob, bound)?;
-    read(&bytes, expected).map_err(|reason| malformed(place, next, bound, reason))
+    let Blob { digest, size } = next.blob;
+    bound.check(size, || place.at(&digest))?;
+    let missing = || SourceError::MissingBlob { at: place.at(&digest), what: bound.what };
+    let bytes = place.read_manifest(&digest, Some(size), bound)?.ok_or_else(missing)?;
+    read(&bytes, expected).map_err(|reason| malformed(place, next.blob, bound, reason))
 }
 
-fn malformed(place: &dyn Place, next: &Next, document: Bound, message: String) -> SourceError {
-    SourceError::malformed(&place.at(&next.blob.digest), document.what, &message)
+fn malformed(place: &dyn ImageStore, blob: Blob, document: Bound, message: String) -> SourceError {
+    SourceError::malformed(&place.at(&blob.digest), document.what, &message)
 }
 
 /// Returns what fits of what an index names: that for the platform, else that without a platform.
 fn choose(
-    place: &dyn Place,
+    place: &dyn ImageStore,
     candidates: Vec<Descriptor>,
     platform: Platform,
 ) -> Result<Vec<Descriptor>, SourceError> {
@@ -138,6 +152,11 @@ fn choose(
 
 impl Next {
     fn of(named: &Descriptor) -> Self {
-        Self { blob: Blob::of(named), media_type: Some(named.media_type().clone()) }
+        let media_type = Some(named.media_type().clone());
+        Self { blob: Blob::of(named), media_type, document: None }
+    }
+
+    fn judged(blob: Blob, document: Document) -> Self {
+        Self { blob, media_type: None, document: Some(document) }
     }
 }

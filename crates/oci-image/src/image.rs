@@ -6,21 +6,20 @@ use std::sync::Arc;
 use box_contract::Platform;
 use box_digest::Digest;
 use oci_layer::{Compression, LayerSource, START};
-use oci_registry::Repository;
 use oci_spec::image::{self, Config, ImageConfiguration, ImageManifest};
 
 use super::config;
 use super::documents::Blob;
 use super::error::SourceError;
 use super::layers::{LAYER, layers};
-use super::place::{Blobs, open_blob, read_config};
 use super::platform;
-use super::registry::Access;
+use super::source::{BlobSource, open_blob, read_config};
 
 /// An image, resolved to digests. Its layers' bytes are not verified yet.
 #[derive(Debug, Clone)]
-pub struct Image {
-    pub(super) home: Home,
+pub struct Image<'a> {
+    /// Where its layers are.
+    pub(super) source: Arc<dyn BlobSource + 'a>,
     /// The platform that it is for.
     pub platform: Platform,
     /// The image's identity: its manifest's digest, or its config's where it has no manifest, as an
@@ -38,30 +37,21 @@ pub struct Image {
     pub layers: Vec<LayerSource>,
 }
 
-/// The place that holds the layers of an image.
-#[derive(Debug, Clone)]
-pub(super) enum Home {
-    Local(Arc<dyn Blobs>),
-    /// In a repository of a registry, and in the store once they were fetched.
-    Registry(Repository),
-}
-
-impl Image {
+impl<'a> Image<'a> {
     /// Reads the config that a manifest names, and checks that it is for the platform and that both
     /// name the same layers.
     pub(super) fn assemble(
-        blobs: &dyn Blobs,
-        home: Home,
+        source: Arc<dyn BlobSource + 'a>,
         identity: Blob,
         manifest: &ImageManifest,
         platform: Platform,
     ) -> Result<Self, SourceError> {
         let named = Blob::of(manifest.config());
-        let config: ImageConfiguration = read_config(blobs, named)?;
-        check_platform(blobs, &config, platform)?;
+        let config: ImageConfiguration = read_config(&*source, named)?;
+        check_platform(&*source, &config, platform)?;
         Ok(Self {
-            layers: layers(blobs, manifest, &config)?,
-            home,
+            layers: layers(&*source, manifest, &config)?,
+            source,
             platform,
             manifest: identity.digest,
             manifest_size: identity.size,
@@ -82,33 +72,23 @@ impl Image {
     ///
     /// # Errors
     /// [`SourceError`].
-    pub fn fetch_layers(
-        &self,
-        layers: &[&LayerSource],
-        access: &Access<'_>,
-    ) -> Result<(), SourceError> {
-        match &self.home {
-            Home::Local(_) => Ok(()),
-            Home::Registry(repository) => access.repo(repository)?.fetch_layers(layers),
-        }
+    pub fn fetch_layers(&self, layers: &[&LayerSource]) -> Result<(), SourceError> {
+        let blobs: Vec<_> = layers.iter().map(|layer| blob(layer)).collect();
+        self.source.fetch(&blobs)
     }
 
     /// Opens a layer's blob, whose size is as the image names it. Its content is not verified.
     ///
     /// # Errors
     /// [`SourceError`] where it is missing, unreadable or of another size.
-    pub fn open_layer(
-        &self,
-        layer: &LayerSource,
-        access: &Access<'_>,
-    ) -> Result<Box<dyn Read + Send>, SourceError> {
-        let blob = Blob { digest: layer.digest, size: layer.size };
-        match &self.home {
-            Home::Local(blobs) => open_blob(&**blobs, blob, LAYER),
-            Home::Registry(repository) => open_blob(&access.repo(repository)?, blob, LAYER),
-        }
-        .map(|opened| opened.reader)
+    pub fn open_layer(&self, layer: &LayerSource) -> Result<Box<dyn Read + Send>, SourceError> {
+        open_blob(&*self.source, blob(layer), LAYER).map(|opened| opened.reader)
     }
+}
+
+/// Returns the blob of a layer.
+const fn blob(layer: &LayerSource) -> Blob {
+    Blob { digest: layer.digest, size: layer.size }
 }
 
 /// A layer that is compressed in another way than its image says.
@@ -122,13 +102,13 @@ pub struct Mislabelled {
     pub found: Compression,
 }
 
-impl Image {
+impl Image<'_> {
     /// Returns the layers that are compressed in another way than the image says, as far as their blobs are at hand:
     /// nothing is fetched.
-    pub fn mislabelled(&self, access: &Access<'_>) -> Vec<Mislabelled> {
+    pub fn mislabelled(&self) -> Vec<Mislabelled> {
         let layers = (1..).zip(&self.layers);
         let found = layers.filter_map(|(number, layer)| {
-            let found = Compression::of_start(&self.start(layer, access)?);
+            let found = Compression::of_start(&self.start(layer)?);
             let label = layer.compression;
             (found != label && layer.size > 0).then_some(Mislabelled { number, label, found })
         });
@@ -136,20 +116,16 @@ impl Image {
     }
 
     /// Returns the first bytes of a layer's blob, if that is at hand.
-    fn start(&self, layer: &LayerSource, access: &Access<'_>) -> Option<Vec<u8>> {
-        let blob = Blob { digest: layer.digest, size: layer.size };
-        let reader: Box<dyn Read> = match &self.home {
-            Home::Local(blobs) => open_blob(&**blobs, blob, LAYER).ok()?.reader,
-            Home::Registry(_) => Box::new(access.registries?.store.open_blob(&layer.digest).ok()?),
-        };
+    fn start(&self, layer: &LayerSource) -> Option<Vec<u8>> {
+        let opened = self.source.open_present(blob(layer))?;
         let mut start = Vec::new();
-        reader.take(START as u64).read_to_end(&mut start).ok()?;
+        opened.reader.take(START as u64).read_to_end(&mut start).ok()?;
         Some(start)
     }
 }
 
 fn check_platform(
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobSource,
     config: &ImageConfiguration,
     wanted: Platform,
 ) -> Result<(), SourceError> {

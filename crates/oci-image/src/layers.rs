@@ -8,7 +8,7 @@ use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest};
 
 use super::documents::{Blob, sha256};
 use super::error::SourceError;
-use super::place::{Blobs, Bound};
+use super::source::{BlobSource, Bound};
 use super::{config, media};
 
 /// Images have some ten layers; Docker makes at most 127.
@@ -22,7 +22,7 @@ const IMAGE_BYTES: Bound = Bound { what: "an image", unit: "bytes of layers", li
 
 /// Returns the layers of an image, the lowest first.
 pub(super) fn layers(
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobSource,
     manifest: &ImageManifest,
     config: &ImageConfiguration,
 ) -> Result<Vec<LayerSource>, SourceError> {
@@ -38,7 +38,7 @@ pub(super) fn layers(
 }
 
 fn layer(
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobSource,
     number: usize,
     named: &Descriptor,
     diff_id: Digest,
@@ -62,7 +62,7 @@ pub(super) fn check_count(
 }
 
 /// Refuses what would fill a disk: as many bytes are fetched as a manifest names.
-fn check_sizes(blobs: &dyn Blobs, layers: &[Descriptor]) -> Result<(), SourceError> {
+fn check_sizes(blobs: &dyn BlobSource, layers: &[Descriptor]) -> Result<(), SourceError> {
     let image = || format!("the image in {}", blobs.title());
     for (number, layer) in (1..).zip(layers) {
         LAYER_BYTES.check(layer.size(), || format!("layer {number} of {}", image()))?;

@@ -8,7 +8,9 @@ use super::documents::{Blob, read_index, tag};
 use super::error::SourceError;
 use super::files::Files;
 use super::form::Form;
-use super::place::{Blobs, Bound, INDEX, Opened, Place, parse, read_bounded};
+use super::source::{
+    BlobSource, Bound, INDEX, ImageStore, Opened, Tagged, parse, read_bounded, verified,
+};
 
 const VERSION: Bound = Bound { what: "an OCI layout version", limit: 4096, ..INDEX };
 
@@ -53,7 +55,7 @@ fn tag_of(name: &str) -> Option<&str> {
     last.split_once(':').map(|(_, tag)| tag)
 }
 
-impl<F: Files> Blobs for Layout<F> {
+impl<F: Files> BlobSource for Layout<F> {
     fn title(&self) -> String {
         self.files.title()
     }
@@ -67,10 +69,10 @@ impl<F: Files> Blobs for Layout<F> {
     }
 }
 
-impl<F: Files> Place for Layout<F> {
-    fn tagged(&self, wanted: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
+impl<F: Files> ImageStore for Layout<F> {
+    fn tagged(&self, wanted: Option<&str>) -> Result<Tagged, SourceError> {
         let all = self.index()?;
-        let Some(wanted) = wanted else { return Ok(all) };
+        let Some(wanted) = wanted else { return Ok(Tagged::Listed(all)) };
         let names = all.iter().filter_map(|it| tag(it).map(str::to_owned)).collect();
         let count = all.len();
         let (mut found, others): (Vec<_>, Vec<_>) =
@@ -82,7 +84,7 @@ impl<F: Files> Place for Layout<F> {
             found = others.into_iter().filter(of_reference).collect();
         }
         if !found.is_empty() {
-            return Ok(found);
+            return Ok(Tagged::Listed(found));
         }
         Err(SourceError::Choice {
             place: self.title(),
@@ -94,8 +96,16 @@ impl<F: Files> Place for Layout<F> {
         })
     }
 
-    fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError> {
-        self.files.open(&blob_name(digest))
+    fn read_manifest(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        document: Bound,
+    ) -> Result<Option<Vec<u8>>, SourceError> {
+        let Some(opened) = self.files.open(&blob_name(digest))? else { return Ok(None) };
+        let blob = Blob { digest: *digest, size: size.unwrap_or(opened.size) };
+        document.check(blob.size, || self.at(digest))?;
+        verified(self, blob, document, Some(opened)).map(Some)
     }
 
     fn form(&self) -> Form {

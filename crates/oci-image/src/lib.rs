@@ -39,9 +39,9 @@ mod keys;
 mod layers;
 mod layout;
 mod media;
-mod place;
 mod platform;
 mod registry;
+mod source;
 #[cfg(any(test, feature = "testing"))]
 mod testing;
 #[cfg(test)]
@@ -61,7 +61,6 @@ pub use error::{SourceError, Unread};
 use files::{Directory, Files};
 use find::Wanted;
 pub use form::{Form, Found, LFS_POINTER};
-use image::Home;
 pub use image::{Image, Mislabelled};
 use layout::Layout;
 pub use oci_spec::image::Config;
@@ -72,12 +71,12 @@ pub use registry::{Access, Registries, Remote};
 ///
 /// # Errors
 /// [`SourceError`], which says what to do.
-pub fn open(
+pub fn open<'a>(
     reference: &ImageRef,
     pinned: Option<Digest>,
     platform: Platform,
-    access: &Access<'_>,
-) -> Result<Image, SourceError> {
+    access: &Access<'a>,
+) -> Result<Image<'a>, SourceError> {
     let (tag, declared) = tag_and_digest(reference);
     let wanted = Wanted { tag, digest: declared.or(pinned), platform };
     match reference {
@@ -116,7 +115,7 @@ fn tag_and_digest(reference: &ImageRef) -> (Option<&str>, Option<Digest>) {
 }
 
 /// Opens an image of a layout directory.
-fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image<'static>, SourceError> {
     let lacks = |_: &Directory| {
         let found = if path.is_file() {
             Found::File
@@ -133,7 +132,7 @@ fn directory(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
 }
 
 /// Opens an image of a layout in an archive.
-fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image<'static>, SourceError> {
     let lacks = |archive: &Archive| {
         let is_docker = archive.has(docker::MANIFEST_FILE);
         let found = if is_docker { Found::DockerArchive } else { Found::Lacks(LAYOUT_FILE) };
@@ -143,23 +142,24 @@ fn archive(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
     layout(Layout::open(archive, Form::OciArchive, lacks)?, wanted)
 }
 
-fn layout<F: Files + 'static>(layout: Layout<F>, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+fn layout<F: Files + 'static>(
+    layout: Layout<F>,
+    wanted: Wanted<'_>,
+) -> Result<Image<'static>, SourceError> {
     let layout = Arc::new(layout);
     let (identity, manifest) = find::find(&*layout, wanted)?;
-    let home = Home::Local(layout.clone());
-    Image::assemble(&*layout, home, identity, &manifest, wanted.platform)
+    Image::assemble(layout, identity, &manifest, wanted.platform)
 }
 
 /// Opens an image of a registry.
-fn remote(
+fn remote<'a>(
     host: &str,
     name: &str,
     wanted: Wanted<'_>,
-    access: &Access<'_>,
-) -> Result<Image, SourceError> {
+    access: &Access<'a>,
+) -> Result<Image<'a>, SourceError> {
     let repository = Repository::new(host, name).map_err(registry::failed)?;
-    let repo = access.repo(&repository)?;
-    let (identity, manifest) = find::find(&repo, wanted)?;
-    let home = Home::Registry(repository.clone());
-    Image::assemble(&repo, home, identity, &manifest, wanted.platform)
+    let repo = Arc::new(access.repo(repository)?);
+    let (identity, manifest) = find::find(&*repo, wanted)?;
+    Image::assemble(repo, identity, &manifest, wanted.platform)
 }

@@ -11,14 +11,14 @@ use std::path::Path;
 use box_cache::Store;
 use box_contract::DEFAULT_TAG;
 use box_digest::Digest;
-use oci_layer::LayerSource;
 use oci_registry::{Manifest, Reference, Registry, RegistryError, Repository, Tag};
-use oci_spec::image::{Descriptor, MediaType};
 
-use super::documents::{self, Blob};
+use super::documents::{self, Blob, Document};
 use super::error::SourceError;
 use super::form::Form;
-use super::place::{Blobs, CONFIG, Opened, Place};
+use super::source::{
+    BlobSource, Bound, CONFIG, ImageStore, Opened, Tagged, check_size, wrong_digest,
+};
 
 /// The means of opening images.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +40,10 @@ pub struct Registries<'a> {
     pub offline: bool,
 }
 
-impl Access<'_> {
-    pub(super) fn repo<'r>(&'r self, repository: &'r Repository) -> Result<Repo<'r>, SourceError> {
+impl<'a> Access<'a> {
+    pub(super) fn repo(&self, repository: Repository) -> Result<Repo<'a>, SourceError> {
         let registries = self.registries.ok_or_else(|| SourceError::NotAsked {
-            place: title(repository),
+            place: title(&repository),
             what: "the image is not in the store".to_owned(),
         })?;
         Ok(Repo { repository, registries })
@@ -93,39 +93,53 @@ impl Remote for Registry {
 /// A repository, and what is needed to get at what it has.
 #[derive(Debug)]
 pub(super) struct Repo<'a> {
-    pub(super) repository: &'a Repository,
+    pub(super) repository: Repository,
     pub(super) registries: Registries<'a>,
 }
 
 impl Repo<'_> {
-    /// Makes sure that the store holds blobs.
-    fn fetch(&self, blobs: &[(Digest, u64)]) -> Result<(), SourceError> {
-        if self.registries.offline {
-            let missing = blobs.iter().find(|(digest, _)| !self.holds(digest));
-            return missing.map_or(Ok(()), |(digest, _)| Err(self.offline(digest)));
-        }
-        let store = self.registries.store;
-        self.registries.remote.fetch(self.repository, blobs, store).map_err(failed)?;
-        Ok(blobs.iter().try_for_each(|(digest, _)| store.note_fetched(digest))?)
-    }
-
-    /// Makes sure that the store holds layers.
-    pub(super) fn fetch_layers(&self, layers: &[&LayerSource]) -> Result<(), SourceError> {
-        let blobs: Vec<_> = layers.iter().map(|layer| (layer.digest, layer.size)).collect();
-        self.fetch(&blobs)
-    }
-
-    /// Fetches a manifest or an index into the store, if it is sound, and names it.
-    fn fetch_manifest(&self, reference: &Reference) -> Result<Descriptor, SourceError> {
-        let fetched = self.registries.remote.manifest(self.repository, reference);
+    /// Fetches a manifest or an index into the store, if it is sound.
+    fn fetch_manifest(&self, reference: &Reference) -> Result<(Manifest, Document), SourceError> {
+        let fetched = self.registries.remote.manifest(&self.repository, reference);
         let Manifest { bytes, media_type, digest } = fetched.map_err(failed)?;
-        let media_type = documents::media_type(&bytes, media_type).map_err(|message| {
+        let document = documents::read_typed(&bytes, media_type).map_err(|message| {
             SourceError::malformed(&self.at(&digest), "a manifest or an index", &message)
         })?;
-        self.registries.store.put(&bytes)?;
+        // The store's digest is that of the bytes, whatever the client says.
+        let digest = self.registries.store.put(&bytes)?;
         self.registries.store.note_fetched(&digest)?;
-        let blob = Blob { digest, size: bytes.len() as u64 };
-        Ok(blob.named(MediaType::from(media_type.as_str())))
+        Ok((Manifest { bytes, media_type, digest }, document))
+    }
+
+    /// Reads a manifest or an index that the store has whole; `None` if it has none.
+    fn stored_manifest(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        document: Bound,
+    ) -> Result<Option<Vec<u8>>, SourceError> {
+        let store = self.registries.store;
+        if let Some(found) = store.size(digest).filter(|found| *found > document.limit) {
+            // It is hashed piece by piece: one that is damaged is fetched again.
+            let checked = self.holds(digest).then(|| self.check(digest, (found, size), document));
+            return checked.transpose().map(|_| None);
+        }
+        let Ok(bytes) = store.read(digest) else { return Ok(None) };
+        store.note_fetched(digest)?;
+        self.check(digest, (bytes.len() as u64, size), document)?;
+        Ok(Some(bytes))
+    }
+
+    /// Checks how many bytes a document has, against the size that is named, if one is, and the bound.
+    fn check(
+        &self,
+        digest: &Digest,
+        (found, size): (u64, Option<u64>),
+        document: Bound,
+    ) -> Result<(), SourceError> {
+        let blob = Blob { digest: *digest, size: size.unwrap_or(found) };
+        check_size(self, blob, document.what, found)?;
+        document.check(found, || self.at(digest))
     }
 
     /// Whether the store has a blob whole.
@@ -156,9 +170,9 @@ pub(super) fn failed(source: RegistryError) -> SourceError {
     SourceError::Registry(Box::new(source))
 }
 
-impl Blobs for Repo<'_> {
+impl BlobSource for Repo<'_> {
     fn title(&self) -> String {
-        title(self.repository)
+        title(&self.repository)
     }
 
     fn at(&self, digest: &Digest) -> String {
@@ -172,14 +186,30 @@ impl Blobs for Repo<'_> {
             _ => self.registries.store.size(&digest) == Some(size),
         };
         if !is_here {
-            self.fetch(&[(digest, size)])?;
+            self.fetch(&[Blob { digest, size }])?;
         }
         self.stored(&digest).map(Some)
     }
+
+    fn fetch(&self, blobs: &[Blob]) -> Result<(), SourceError> {
+        let Registries { store, remote, offline } = self.registries;
+        if offline {
+            let missing = blobs.iter().find(|blob| !self.holds(&blob.digest));
+            return missing.map_or(Ok(()), |blob| Err(self.offline(&blob.digest)));
+        }
+        let wanted: Vec<_> = blobs.iter().map(|blob| (blob.digest, blob.size)).collect();
+        remote.fetch(&self.repository, &wanted, store).map_err(failed)?;
+        Ok(blobs.iter().try_for_each(|blob| store.note_fetched(&blob.digest))?)
+    }
+
+    fn open_present(&self, blob: Blob) -> Option<Opened> {
+        let file = self.registries.store.open_blob(&blob.digest).ok()?;
+        Some(Opened { reader: Box::new(file), size: blob.size })
+    }
 }
 
-impl Place for Repo<'_> {
-    fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError> {
+impl ImageStore for Repo<'_> {
+    fn tagged(&self, tag: Option<&str>) -> Result<Tagged, SourceError> {
         let tag = tag.unwrap_or(DEFAULT_TAG);
         if self.registries.offline {
             let what = format!("the tag {tag:?} has not been resolved yet");
@@ -187,18 +217,31 @@ impl Place for Repo<'_> {
             return Err(SourceError::NotAsked { place, what });
         }
         let tag = Tag::new(tag).map_err(failed)?;
-        Ok(vec![self.fetch_manifest(&Reference::Tag(tag))?])
+        let (Manifest { bytes, digest, .. }, document) =
+            self.fetch_manifest(&Reference::Tag(tag))?;
+        Ok(Tagged::Judged(Blob { digest, size: bytes.len() as u64 }, document))
     }
 
-    fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError> {
-        if self.holds(digest) {
-            return self.stored(digest).map(Some);
+    fn read_manifest(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        document: Bound,
+    ) -> Result<Option<Vec<u8>>, SourceError> {
+        if let Some(bytes) = self.stored_manifest(digest, size, document)? {
+            return Ok(Some(bytes));
         }
         if self.registries.offline {
             return Err(self.offline(digest));
         }
         match self.fetch_manifest(&Reference::Digest(*digest)) {
-            Ok(_) => self.stored(digest).map(Some),
+            Ok((Manifest { digest: found, .. }, _)) if found != *digest => {
+                Err(wrong_digest(self.at(digest), document.what, found, *digest))
+            }
+            Ok((Manifest { bytes, .. }, _)) => {
+                self.check(digest, (bytes.len() as u64, size), document)?;
+                Ok(Some(bytes))
+            }
             Err(SourceError::Registry(source))
                 if matches!(*source, RegistryError::NotFound { .. }) =>
             {

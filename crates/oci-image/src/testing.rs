@@ -7,15 +7,14 @@ use box_digest::Digest;
 use oci_layer::{Compression, LayerSource};
 
 use crate::documents::Blob;
-use crate::image::Home;
-use crate::place::{Blobs, Opened};
+use crate::source::{BlobSource, Opened};
 use crate::{Image, SourceError};
 
 /// A place that has nothing.
 #[derive(Debug)]
 struct Nowhere;
 
-impl Blobs for Nowhere {
+impl BlobSource for Nowhere {
     fn title(&self) -> String {
         "nowhere".to_owned()
     }
@@ -29,7 +28,7 @@ impl Blobs for Nowhere {
     }
 }
 
-impl Image {
+impl Image<'_> {
     /// Returns an image that has no blobs.
     pub fn sample(manifest: Digest, layers: &[Digest]) -> Self {
         let layer = |digest: &Digest| LayerSource {
@@ -39,7 +38,7 @@ impl Image {
             diff_id: *digest,
         };
         Self {
-            home: Home::Local(Arc::new(Nowhere)),
+            source: Arc::new(Nowhere),
             platform: Platform::LinuxAmd64,
             manifest,
             manifest_size: 10,

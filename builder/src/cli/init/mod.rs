@@ -17,7 +17,7 @@ use diagnostics::{Source, Spanned, Syntax};
 use host_fs::FileError;
 use host_fs::checkout::replace;
 use host_fs::publish::PublishError;
-use oci_image::{Access, Form, Image, Registries, SourceError};
+use oci_image::{Access, Config, Form, Registries, SourceError};
 use safe_text::shell_word;
 use safe_text::shown;
 use serde_json::{Value, json};
@@ -131,8 +131,8 @@ fn has_skills() -> bool {
 /// Reads a reference as the language does, and opens the image, which must be one for the component:
 /// a build would refuse another.
 fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Found, Failure> {
-    let image = open_named(reference, args)?;
-    let config = ImageConfig { component, process: &image.process };
+    let process = open_named(reference, args)?;
+    let config = ImageConfig { component, process: &process };
     config.check_type().map_err(|error| match (component, config.declared_type()) {
         (ComponentName::Agent, Some(Ok(ComponentName::Business))) => {
             let word = shell_word(reference);
@@ -141,10 +141,11 @@ fn inspect(component: ComponentName, reference: &str, args: &Args) -> Result<Fou
         }
         _ => error.into(),
     })?;
-    Ok(Found::new(reference, &image))
+    Ok(Found::new(reference, &process))
 }
 
-fn open_named(reference: &str, args: &Args) -> Result<Image, Failure> {
+/// Returns how the program of an image runs.
+fn open_named(reference: &str, args: &Args) -> Result<Config, Failure> {
     let parsed = parse(reference).map_err(|failure| misnamed(reference).unwrap_or(failure))?;
     if !matches!(parsed, ImageRef::Registry { .. }) {
         return Ok(open(&parsed, None)?);
@@ -167,10 +168,10 @@ pub(super) fn misnamed(reference: &str) -> Option<Failure> {
     Some(Failure::new((ErrorCode::ImageNotFound, help), message))
 }
 
-/// Opens an image; its path starts here.
-fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Image, SourceError> {
+/// Opens an image, whose path starts here, and returns how its program runs.
+fn open(reference: &ImageRef, registries: Option<Registries<'_>>) -> Result<Config, SourceError> {
     let access = Access { base: Path::new(""), registries };
-    oci_image::open(reference, None, Platform::BUILT, &access)
+    Ok(oci_image::open(reference, None, Platform::BUILT, &access)?.process)
 }
 
 /// Reads a reference as the language does.
@@ -227,8 +228,8 @@ fn look_at(form: Form, path: &Path) -> Result<(Found, bool), String> {
     let Some(named) = named else {
         return Err(format!("a Boxfile cannot name {}: rename it", path.display()));
     };
-    let image = open(&named, None).map_err(|error| chain(&error))?;
-    let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
+    let process = open(&named, None).map_err(|error| chain(&error))?;
+    let config = ImageConfig { component: ComponentName::Agent, process: &process };
     let is_business = match config.declared_type() {
         Some(Ok(component)) => component == ComponentName::Business,
         Some(Err(other)) => {
@@ -236,7 +237,7 @@ fn look_at(form: Form, path: &Path) -> Result<(Found, bool), String> {
         }
         None => path.file_stem().is_some_and(|name| says_business(&name.to_string_lossy())),
     };
-    Ok((Found::new(&reference, &image), is_business))
+    Ok((Found::new(&reference, &process), is_business))
 }
 
 /// Returns whether `business` is a word of a file's name, as in `web-business`.

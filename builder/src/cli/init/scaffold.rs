@@ -5,7 +5,7 @@ use box_contract::defaults::AGENT_PORT;
 use boxbuild::compose::ImageConfig;
 use diagnostics::Syntax;
 use diagnostics::in_quotes;
-use oci_image::Image;
+use oci_image::Config;
 use safe_text::secrets::mask_words;
 
 /// The properties of an image.
@@ -21,12 +21,12 @@ pub(super) struct Found {
 
 impl Found {
     /// Takes from an image's config what a person wants to see.
-    pub(super) fn new(reference: &str, image: &Image) -> Self {
-        let config = ImageConfig { component: ComponentName::Agent, process: &image.process };
+    pub(super) fn new(reference: &str, process: &Config) -> Self {
+        let config = ImageConfig { component: ComponentName::Agent, process };
         let (program, args) = config.program();
         let mut argv = [program, args].concat();
         mask_words(&mut argv);
-        let exposed = image.process.exposed_ports().iter().flatten();
+        let exposed = process.exposed_ports().iter().flatten();
         let mut ports = exposed.filter_map(|port| {
             let (port, protocol) = port.split_once('/').unwrap_or((port, "tcp"));
             (protocol == "tcp").then(|| port.parse().ok()).flatten()
@@ -35,7 +35,7 @@ impl Found {
         Self {
             reference: reference.to_owned(),
             program: (!argv.is_empty()).then(|| visible(&argv.join(" "))),
-            user: image.process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
+            user: process.user().as_deref().filter(|it| !it.is_empty()).map(visible),
             workdir: config.workdir().map(visible),
             // A label that cannot be used says nothing.
             port: config.port().ok().flatten().or(first.filter(|_| second.is_none())),

@@ -14,7 +14,7 @@ use crate::pipeline::request::Request;
 use crate::project::pins::{self, ENV_FILE, FILE, SKILL};
 
 /// Writes down what was read.
-pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock {
+pub(in crate::pipeline) fn lock(inputs: &Inputs<'_>, request: &Request<'_>) -> Lock {
     let mut lock = Lock::new(FORMAT_EPOCH);
     let declared = pins::declared(request.boxfile);
     let mut set = |name: &str, source: &str, kind: PinKind, digest, size, layers| {
@@ -63,7 +63,7 @@ pub(in crate::pipeline) fn lock(inputs: &Inputs, request: &Request<'_>) -> Lock 
 }
 
 /// Returns the layers of an image as an entry lists them.
-fn layers(image: &Image) -> Vec<Digest> {
+fn layers(image: &Image<'_>) -> Vec<Digest> {
     image.layers.iter().map(|layer| layer.digest).collect()
 }
 
@@ -76,7 +76,11 @@ pub(super) fn image_digest(entry: &LockEntry, span: Span) -> Result<Digest, Buil
 }
 
 /// Checks that an entry says of an image what is so.
-pub(super) fn check_image(entry: &LockEntry, image: &Image, span: Span) -> Result<(), BuildError> {
+pub(super) fn check_image(
+    entry: &LockEntry,
+    image: &Image<'_>,
+    span: Span,
+) -> Result<(), BuildError> {
     let differs = if entry.digest != image.manifest.into() {
         "the Boxfile names another digest"
     } else if entry.size != image.size() {

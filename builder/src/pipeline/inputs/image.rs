@@ -11,14 +11,15 @@ use diagnostics::{Diagnostic, Spanned};
 use oci_image::{Access, Form, Found, Image, Mislabelled, Registries, SourceError};
 use safe_text::shown;
 
+use super::ComponentImage;
 use crate::pipeline::request::Request;
 use crate::{BuildError, Cause, Meant};
 
 /// Opens the images of all components that have one. Everything that is wrong with them is one error.
-pub(super) fn read(
-    request: &Request<'_>,
-    store: &Store,
-) -> Result<Vec<(ComponentName, Image)>, BuildError> {
+pub(super) fn read<'a>(
+    request: &Request<'a>,
+    store: &'a Store,
+) -> Result<Vec<ComponentImage<'a>>, BuildError> {
     let (mut images, mut errors) = (Vec::new(), Vec::new());
     for component in ComponentName::ALL {
         let declared = request.boxfile.component(component);
@@ -32,12 +33,12 @@ pub(super) fn read(
     BuildError::all(errors).map(|()| images)
 }
 
-fn open(
-    request: &Request<'_>,
+fn open<'a>(
+    request: &Request<'a>,
     component: ComponentName,
     reference: &Spanned<ImageRef>,
-    store: &Store,
-) -> Result<Image, BuildError> {
+    store: &'a Store,
+) -> Result<Image<'a>, BuildError> {
     let span = reference.span;
     let pin = request.pins.image(component, &reference.value.to_string(), request.platform);
     let pinned = pin.map(|entry| super::entries::image_digest(entry, span)).transpose()?;
@@ -61,7 +62,7 @@ fn open(
 pub(super) fn changed(
     request: &Request<'_>,
     store: &Store,
-    images: &[(ComponentName, Image)],
+    images: &[ComponentImage<'_>],
 ) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (component, image) in images {
@@ -83,12 +84,7 @@ pub(super) fn changed(
 
 /// Returns the warnings about layers that are compressed in another way than their images say. Such a box is right;
 /// but some programs refuse the image.
-pub(super) fn mislabelled(
-    request: &Request<'_>,
-    store: &Store,
-    images: &[(ComponentName, Image)],
-) -> Vec<Diagnostic> {
-    let access = access(request, store);
+pub(super) fn mislabelled(request: &Request<'_>, images: &[ComponentImage<'_>]) -> Vec<Diagnostic> {
     let warning = |component: ComponentName, it: &Mislabelled| {
         let Mislabelled { number, label, found } = it;
         let message = format!(
@@ -103,11 +99,7 @@ pub(super) fn mislabelled(
         Diagnostic::warning(message, span, "named here").with_help(help)
     };
     let each = images.iter().flat_map(|(component, image)| {
-        image
-            .mislabelled(&access)
-            .into_iter()
-            .map(|it| warning(*component, &it))
-            .collect::<Vec<_>>()
+        image.mislabelled().into_iter().map(|it| warning(*component, &it)).collect::<Vec<_>>()
     });
     each.collect()
 }
@@ -180,7 +172,7 @@ fn place_without(error: &SourceError, pinned: Option<Digest>) -> Option<String> 
 }
 
 /// Returns what is needed to get at the images of a build.
-pub(in crate::pipeline) fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
+fn access<'a>(request: &Request<'a>, store: &'a Store) -> Access<'a> {
     let (base, offline) = (request.base, request.fetch.offline);
     let registries = request.remote.map(|remote| Registries { store, remote, offline });
     Access { base, registries }

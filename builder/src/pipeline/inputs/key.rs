@@ -8,7 +8,7 @@ use oci_image::Image;
 use super::Inputs;
 use crate::pipeline::request::Request;
 
-impl Inputs {
+impl Inputs<'_> {
     /// Returns the key of the box that these inputs make: what the Boxfile says, in its canonical form,
     /// and the content of all that it names. Neither the names of the inputs, but for those of files that
     /// are in the box's listing, nor how images are packed and compressed makes a difference.
@@ -39,7 +39,7 @@ impl Inputs {
 
 /// Adds what a box takes of an image: the uncompressed layers and how its process runs. The config as
 /// a whole is not added: two tools write the same one differently.
-fn add_image(key: KeyHasher, image: &Image) -> KeyHasher {
+fn add_image(key: KeyHasher, image: &Image<'_>) -> KeyHasher {
     let process = &image.process;
     let layers: Vec<String> = image.layers.iter().map(|layer| layer.diff_id.hex()).collect();
     let ports = process.exposed_ports().clone().unwrap_or_default();

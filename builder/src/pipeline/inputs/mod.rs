@@ -24,16 +24,15 @@ use crate::report::Reports;
 use crate::{BuildError, Report};
 pub(super) use entries::lock;
 use files::Tool;
-pub(super) use image::access;
 pub(super) use program::check_interpreter;
 pub(super) use skills::SkillInput;
 
 /// A component and its image.
-pub(super) type ComponentImage = (ComponentName, Image);
+pub(super) type ComponentImage<'a> = (ComponentName, Image<'a>);
 
 /// The inputs of a build. Of images only the documents: their layers are opened when needed.
-pub(super) struct Inputs {
-    pub(super) images: Vec<ComponentImage>,
+pub(super) struct Inputs<'a> {
+    pub(super) images: Vec<ComponentImage<'a>>,
     /// The agent's program, where it is not in an image.
     pub(super) binary: Option<Binary>,
     pub(super) skills: Vec<SkillInput>,
@@ -50,10 +49,10 @@ pub(super) struct Inputs {
     pub(super) warnings: Vec<Report>,
 }
 
-impl Inputs {
+impl<'a> Inputs<'a> {
     /// Reads all inputs, for a platform that may be one that cannot be built: of such, neither init
     /// nor kernel.
-    pub(super) fn resolve(request: &Request<'_>, store: &Store) -> Result<Self, BuildError> {
+    pub(super) fn resolve(request: &Request<'a>, store: &'a Store) -> Result<Self, BuildError> {
         let boxfile = request.boxfile;
         let built = request.check_platform().is_ok();
         let images = image::read(request, store)?;
@@ -80,12 +79,8 @@ impl Inputs {
     }
 
     /// Returns the warnings about layers with a wrong label.
-    pub(super) fn mislabelled_layers(
-        &self,
-        request: &Request<'_>,
-        store: &Store,
-    ) -> Vec<Diagnostic> {
-        image::mislabelled(request, store, &self.images)
+    pub(super) fn mislabelled_layers(&self, request: &Request<'_>) -> Vec<Diagnostic> {
+        image::mislabelled(request, &self.images)
     }
 
     /// Returns the skills that are a part of the rootfs, sorted by name.

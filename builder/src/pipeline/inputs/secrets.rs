@@ -11,7 +11,7 @@ use crate::compose::{ImageConfig, image_words};
 /// The label of an image's place.
 const IN_BOX: &str = "its value is in the image, and will be in the box";
 
-impl Inputs {
+impl Inputs<'_> {
     /// Returns the warnings about variables that an image itself sets, in its config or by labels, unless
     /// the Boxfile or one of its files sets them, and about its command line, unless the Boxfile replaces
     /// it. No value is in a warning.

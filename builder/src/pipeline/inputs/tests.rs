@@ -76,7 +76,7 @@ fn digest(byte: u8) -> Digest {
     Digest::from_bytes([byte; 32])
 }
 
-fn inputs() -> Inputs {
+fn inputs() -> Inputs<'static> {
     let variables = BTreeMap::from([("A".to_owned(), "1".to_owned())]);
     Inputs {
         images: vec![
@@ -106,7 +106,7 @@ fn process(program: &str) -> Config {
     process
 }
 
-fn key_of(text: &str, inputs: &Inputs) -> ActionKey {
+fn key_of(text: &str, inputs: &Inputs<'_>) -> ActionKey {
     inputs.key(&request(&read(text, None)))
 }
 
@@ -144,7 +144,7 @@ fn neither_packing_nor_compression_makes_another_box() {
 #[test]
 fn contents_and_declarations_make_another_box() {
     let key = key_of(BOXFILE, &inputs());
-    let changes: [fn(&mut Inputs); 13] = [
+    let changes: [fn(&mut Inputs<'_>); 13] = [
         |it| it.images[0].1.layers[0].diff_id = digest(7),
         |it| it.images[0].1.process = process("other"),
         |it| {
@@ -194,7 +194,7 @@ fn contents_and_declarations_make_another_box() {
 }
 
 /// The entries of the lock: name, kind, source, platform and size of each entry.
-fn listed(inputs: &Inputs, request: &Request<'_>) -> Vec<String> {
+fn listed(inputs: &Inputs<'_>, request: &Request<'_>) -> Vec<String> {
     let entry = |it: &crate::project::lock::LockEntry| {
         let platform = it.platform.map_or("all", Platform::name);
         format!("{} {} {:?} {platform} {}", it.name, it.kind, it.source, it.size)

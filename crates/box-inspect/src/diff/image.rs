@@ -56,10 +56,10 @@ fn image(
     access: &Access<'_>,
 ) -> Result<Side, ImageFault> {
     let image = oci_image::open(reference, None, platform, access)?;
-    image.fetch_layers(&image.layers.iter().collect::<Vec<_>>(), access)?;
+    image.fetch_layers(&image.layers.iter().collect::<Vec<_>>())?;
     let total = Total::default();
     let decoded = total.read(&image.layers, |layer| {
-        let blob = image.open_layer(layer, access)?;
+        let blob = image.open_layer(layer)?;
         Ok::<_, ImageFault>(total.decode(
             layer,
             blob,

@@ -9,7 +9,7 @@ use super::super::documents::Blob;
 use super::super::error::SourceError;
 use super::super::files::Files;
 use super::super::keys::{Document, Shape, optional, required};
-use super::super::place::{Bound, CONFIG, INDEX, Opened, parse, read_bounded, wrong_digest};
+use super::super::source::{Bound, CONFIG, INDEX, Opened, parse, read_bounded, wrong_digest};
 use super::MANIFEST_FILE;
 
 /// How many images an archive may have: the config of each may have to be looked at.

@@ -25,8 +25,8 @@ use super::error::SourceError;
 use super::files::Files;
 use super::find::Wanted;
 use super::form::{Form, Found};
-use super::image::{Home, Image};
-use super::place::{Blobs, Opened};
+use super::image::Image;
+use super::source::{BlobSource, Opened};
 use entry::{Config, Entry, entries};
 
 /// The file that makes an archive one of `docker save`.
@@ -39,7 +39,7 @@ struct Members {
     names: BTreeMap<Digest, String>,
 }
 
-impl Blobs for Members {
+impl BlobSource for Members {
     fn title(&self) -> String {
         self.archive.title()
     }
@@ -58,7 +58,7 @@ impl Blobs for Members {
 
 /// Finds the image of an archive that is meant: by its config's digest if one is given, else the one
 /// that has the name or tag, or the only one.
-pub(super) fn find(path: &Path, wanted: Wanted<'_>) -> Result<Image, SourceError> {
+pub(super) fn find(path: &Path, wanted: Wanted<'_>) -> Result<Image<'static>, SourceError> {
     let archive = Archive::open(path, Form::DockerArchive)?;
     if !archive.has(MANIFEST_FILE) {
         return Err(no_image(path, &archive));
@@ -80,7 +80,7 @@ fn image(
     entry: &Entry,
     config: Config,
     platform: Platform,
-) -> Result<Image, SourceError> {
+) -> Result<Image<'static>, SourceError> {
     let (layers, mut names) = layers::layers(&archive, entry, &config.content)?;
     names.insert(config.blob.digest, entry.config.clone());
     let identity = Blob { digest: config.blob.digest, size: 0 };
@@ -91,7 +91,7 @@ fn image(
         .build()
         .expect("these are the fields that a manifest must have");
     let blobs = Arc::new(Members { archive, names });
-    Image::assemble(&*blobs, Home::Local(blobs.clone()), identity, &manifest, platform)
+    Image::assemble(blobs, identity, &manifest, platform)
 }
 
 fn by_digest(

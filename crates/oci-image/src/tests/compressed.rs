@@ -85,11 +85,10 @@ fn a_wrong_label_is_named() {
         let manifest = put("manifest.v1+json", manifest.to_string().as_bytes());
         layout.finish(&serde_json::json!({ "schemaVersion": 2, "manifests": [manifest] })).unwrap();
         let image = opened(directory.path(), "oci:a").unwrap();
-        let access = Access { base: directory.path(), registries: None };
-        let found = image.mislabelled(&access);
+        let found = image.mislabelled();
         let found = found.iter().map(|it| (it.number, it.label, it.found));
         assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(expected.map(|(a, b)| (1, a, b))));
-        tree(&image, &access).unwrap();
+        tree(&image).unwrap();
         std::fs::remove_dir_all(directory.path().join("a")).unwrap();
     }
 }

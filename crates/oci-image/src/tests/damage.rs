@@ -42,8 +42,7 @@ fn outcome(text: &str, archive: &[u8]) -> Option<(Digest, Blake3Digest)> {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("a.tar"), archive).unwrap();
     let image = opened(directory.path(), text).ok()?;
-    let access = Access { base: directory.path(), registries: None };
-    tree(&image, &access).ok().map(|tree| (image.manifest, tree))
+    tree(&image).ok().map(|tree| (image.manifest, tree))
 }
 
 proptest! {

@@ -20,7 +20,7 @@ fn of(base: &Path, text: &str) -> Blake3Digest {
     let image = opened(base, text).unwrap_or_else(|error| panic!("{text}: {error}"));
     assert_eq!(image.process.cmd().as_ref().unwrap(), &["/bin/run"]);
     assert_eq!(image.layers.len(), 5);
-    tree(&image, &Access { base, registries: None }).unwrap()
+    tree(&image).unwrap()
 }
 
 #[test]
@@ -140,5 +140,5 @@ fn layers_that_are_compressed_under_a_plain_name_are_hashed() {
     let image = opened(base, "docker-archive:a.tar").unwrap();
     assert_eq!(image.layers[0].digest, box_digest::Digest::of(one.gzip()));
     assert_eq!(image.layers[1].digest, box_digest::Digest::of(two.zstd()));
-    tree(&image, &Access { base, registries: None }).unwrap();
+    tree(&image).unwrap();
 }

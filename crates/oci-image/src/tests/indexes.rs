@@ -41,7 +41,7 @@ impl Built {
         self.layout.finish(&json!({ "schemaVersion": 2, "manifests": manifests })).unwrap();
     }
 
-    fn opened(&self, platform: Platform) -> Result<Image, SourceError> {
+    fn opened(&self, platform: Platform) -> Result<Image<'_>, SourceError> {
         let access = Access { base: self.directory.path(), registries: None };
         open(&reference("oci:a"), None, platform, &access)
     }

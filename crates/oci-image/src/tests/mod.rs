@@ -48,7 +48,7 @@ fn reference(text: &str) -> ImageRef {
 }
 
 /// Opens an image; its path starts at `base`.
-fn opened(base: &Path, text: &str) -> Result<Image, SourceError> {
+fn opened<'a>(base: &'a Path, text: &str) -> Result<Image<'a>, SourceError> {
     let access = Access { base, registries: None };
     open(&reference(text), None, Platform::LinuxAmd64, &access)
 }
@@ -75,10 +75,10 @@ fn refusal(base: &Path, text: &str) -> String {
 }
 
 /// Reads all layers of an image and returns the digest of its tree.
-fn tree(image: &Image, access: &Access<'_>) -> Result<Blake3Digest, LayerError> {
+fn tree(image: &Image<'_>) -> Result<Blake3Digest, LayerError> {
     let limits = Limits::default();
     let layers = image.layers.iter().map(|layer| {
-        let blob = image.open_layer(layer, access).unwrap();
+        let blob = image.open_layer(layer).unwrap();
         decode(layer, blob, &mut io::sink(), &mut io::sink(), &limits)
             .map(|index| (layer.digest, index))
     });

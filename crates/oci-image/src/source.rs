@@ -8,7 +8,7 @@ use box_digest::Digest;
 use oci_registry::MANIFEST_LIMIT;
 use oci_spec::image::Descriptor;
 
-use super::documents::Blob;
+use super::documents::{self, Blob};
 use super::error::SourceError;
 use super::form::Form;
 use super::keys::{self, Document};
@@ -48,7 +48,7 @@ pub(super) struct Opened {
 }
 
 /// Where blobs are, by their digests.
-pub(super) trait Blobs: fmt::Debug + Send + Sync {
+pub(super) trait BlobSource: fmt::Debug + Send + Sync {
     /// Names the place for people: `images/agent`.
     fn title(&self) -> String;
 
@@ -61,21 +61,47 @@ pub(super) trait Blobs: fmt::Debug + Send + Sync {
     /// # Errors
     /// It is there, but cannot be opened.
     fn open(&self, blob: Blob) -> Result<Option<Opened>, SourceError>;
+
+    /// Makes sure that blobs can be opened without a network.
+    ///
+    /// # Errors
+    /// They cannot be fetched.
+    fn fetch(&self, _blobs: &[Blob]) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// Opens a blob if it is at hand: nothing is fetched.
+    fn open_present(&self, blob: Blob) -> Option<Opened> {
+        self.open(blob).ok()?.filter(|opened| opened.size == blob.size)
+    }
+}
+
+/// The images that have a tag.
+pub(super) enum Tagged {
+    /// As an index lists them.
+    Listed(Vec<Descriptor>),
+    /// A manifest or an index, which was judged already.
+    Judged(Blob, documents::Document),
 }
 
 /// Where images can be found by tags, too.
-pub(super) trait Place: Blobs {
-    /// Lists what has this tag, or, without one, everything.
+pub(super) trait ImageStore: BlobSource {
+    /// Finds what has this tag, or, without one, everything.
     ///
     /// # Errors
     /// Nothing has it, or the list cannot be read.
-    fn tagged(&self, tag: Option<&str>) -> Result<Vec<Descriptor>, SourceError>;
+    fn tagged(&self, tag: Option<&str>) -> Result<Tagged, SourceError>;
 
-    /// Opens a manifest or an index; `None` if it is not there. Its content is not verified.
+    /// Reads a manifest or an index of this size, if that is known, and verifies it; `None` if it is not there.
     ///
     /// # Errors
-    /// It is there, but cannot be opened.
-    fn open_manifest(&self, digest: &Digest) -> Result<Option<Opened>, SourceError>;
+    /// It is there, but cannot be read, is damaged or too large.
+    fn read_manifest(
+        &self,
+        digest: &Digest,
+        size: Option<u64>,
+        document: Bound,
+    ) -> Result<Option<Vec<u8>>, SourceError>;
 
     /// Returns the form in which its images come.
     fn form(&self) -> Form;
@@ -83,7 +109,7 @@ pub(super) trait Place: Blobs {
 
 /// Opens a blob of the size that the image names; `what` it is, for people.
 pub(super) fn open_blob(
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobSource,
     blob: Blob,
     what: &'static str,
 ) -> Result<Opened, SourceError> {
@@ -92,46 +118,51 @@ pub(super) fn open_blob(
 
 /// Checks that something was opened, and that it has the size that the image names.
 fn sized(
-    blobs: &dyn Blobs,
+    blobs: &dyn BlobSource,
     blob: Blob,
     what: &'static str,
     opened: Option<Opened>,
 ) -> Result<Opened, SourceError> {
-    let at = || blobs.at(&blob.digest);
-    match opened {
-        None => Err(SourceError::MissingBlob { at: at(), what }),
-        Some(opened) if opened.size != blob.size => {
-            let [found, expected] = [opened.size, blob.size].map(|size| format!("{size} bytes"));
-            Err(SourceError::Damaged { at: at(), what, found, expected })
-        }
-        Some(opened) => Ok(opened),
+    let Some(opened) = opened else {
+        return Err(SourceError::MissingBlob { at: blobs.at(&blob.digest), what });
+    };
+    check_size(blobs, blob, what, opened.size)?;
+    Ok(opened)
+}
+
+/// Checks the size of a blob against the one that the image names.
+pub(super) fn check_size(
+    blobs: &dyn BlobSource,
+    blob: Blob,
+    what: &'static str,
+    found: u64,
+) -> Result<(), SourceError> {
+    if found == blob.size {
+        return Ok(());
     }
+    let [found, expected] = [found, blob.size].map(|size| format!("{size} bytes"));
+    Err(SourceError::Damaged { at: blobs.at(&blob.digest), what, found, expected })
 }
 
 /// Reads a config, and verifies it.
-pub(super) fn read_config<T: Document>(blobs: &dyn Blobs, blob: Blob) -> Result<T, SourceError> {
-    let bytes = verified(blobs, blob, CONFIG, || blobs.open(blob))?;
+pub(super) fn read_config<T: Document>(
+    blobs: &dyn BlobSource,
+    blob: Blob,
+) -> Result<T, SourceError> {
+    CONFIG.check(blob.size, || blobs.at(&blob.digest))?;
+    let bytes = verified(blobs, blob, CONFIG, blobs.open(blob)?)?;
     parse(&bytes, &blobs.at(&blob.digest), CONFIG)
 }
 
-/// Reads a manifest or an index, and verifies it.
-pub(super) fn read_manifest(
-    place: &dyn Place,
+/// Reads an opened document whole, and verifies it.
+pub(super) fn verified(
+    blobs: &dyn BlobSource,
     blob: Blob,
     document: Bound,
-) -> Result<Vec<u8>, SourceError> {
-    verified(place, blob, document, || place.open_manifest(&blob.digest))
-}
-
-fn verified(
-    blobs: &dyn Blobs,
-    blob: Blob,
-    document: Bound,
-    open: impl FnOnce() -> Result<Option<Opened>, SourceError>,
+    opened: Option<Opened>,
 ) -> Result<Vec<u8>, SourceError> {
     let (at, what) = (blobs.at(&blob.digest), document.what);
-    document.check(blob.size, || at.clone())?;
-    let bytes = read_bounded(sized(blobs, blob, what, open()?)?, &at, document)?;
+    let bytes = read_bounded(sized(blobs, blob, what, opened)?, &at, document)?;
     let found = Digest::of(&bytes);
     if found != blob.digest {
         return Err(wrong_digest(at, what, found, blob.digest));
